@@ -1,0 +1,372 @@
+//! Folds one fact into a [`State`].
+//!
+//! Invariant: total. Any sequence of facts folds, in whatever order a damaged log brings them; what does not fit is
+//! ignored. Invariant: from the fact alone. Deciding belongs to [`step`](crate::step()).
+
+use crate::state::{Call, Phase, Question, Seat, Stage, State, Undo, Unknown};
+use dunnock_proto::{
+    About, Answer, Answered, CallId, CallPart, Class, Compacted, Config, Event, Failure, Finished, Outcome, Part,
+    Proof, Recovery, Replied, RewindAsked, Role, Seq, Span, Strength, Taken, Turn, TurnStarted, Usage, Why,
+};
+use std::sync::Arc;
+
+/// Folds `event` in as the next fact.
+pub fn apply(s: &mut State, event: &Event) {
+    s.seq += 1;
+    match event {
+        Event::Created(e) => s.open(&e.workspace, &e.app, &e.config, Turn(0)),
+        Event::Forked(e) => s.open(&e.workspace, &e.app, &e.config, e.turn),
+        Event::Configured(e) => {
+            s.version = s.seq;
+            s.config = Arc::new(s.config.with(&e.set));
+            if !s.config.checkpoints && !matches!(s.phase, Phase::Rewinding { .. }) {
+                s.dirty = None;
+            }
+        }
+        Event::Headed(e) => s.head = Some(Arc::new(e.head.clone())),
+        Event::Prompted(e) => {
+            s.version = s.seq;
+            if s.title.is_none() {
+                s.title = Some(first_line(&e.text));
+            }
+            s.unseen += 1;
+            s.context += e.text.len() as u64 / 4;
+            s.fresh = true;
+            s.refresh();
+            s.questions.retain(|q| q.about != About::Limit);
+        }
+        Event::Continued(_) => {
+            s.version = s.seq;
+            s.fresh = true;
+            s.refresh();
+        }
+        Event::TurnStarted(e) => s.turn_started(e),
+        Event::Answered(e) => s.answered(e),
+        Event::TurnFailed(e) => {
+            s.use_up(&e.usage, e.attempts.iter().map(|a| a.ms).sum());
+            s.phase = Phase::Ready;
+            s.wake = e.retry_at;
+            s.overflowed = e.failure == Failure::Overflow;
+            s.context += e.partial.len() as u64 / 4;
+        }
+        Event::Woken(_) => s.wake = None,
+        Event::Asked(e) => {
+            s.asked = e.question.0;
+            let choices = e.choices.clone().into();
+            let (about, text) = (e.about.clone(), e.text.clone());
+            s.questions.push(Question { id: e.question, about, text, choices, hash: e.hash });
+        }
+        Event::Replied(e) => s.replied(e),
+        Event::Granted(e) => {
+            if !s.grants.contains(&e.rule) {
+                Arc::make_mut(&mut s.grants).push(e.rule.clone());
+            }
+        }
+        Event::Revoked(e) => {
+            s.version = s.seq;
+            Arc::make_mut(&mut s.grants).retain(|r| *r != e.rule);
+        }
+        Event::Allowed(e) => {
+            if let Some(call) = s.call_mut(e.call) {
+                call.stage = Stage::Allowed;
+                call.edited.clone_from(&e.args);
+            }
+        }
+        Event::Called(e) => {
+            s.tried = e.tried;
+            s.calls.push(Call {
+                id: e.call,
+                part: Arc::new(CallPart {
+                    id: String::new(),
+                    tool: e.tool.clone(),
+                    args: e.args.clone(),
+                    recovered: false,
+                    shape: None,
+                }),
+                class: Class::Command,
+                recovery: Recovery::Repeat,
+                role: Some(Role::Work),
+                stage: Stage::Asked,
+                edited: None,
+                harness: true,
+            });
+        }
+        Event::Started(e) => {
+            if let Some(call) = s.call_mut(e.call) {
+                call.stage = Stage::Started(e.owner);
+                call.recovery = e.recovery;
+            }
+        }
+        Event::Finished(e) => s.finished(e),
+        Event::Planned(_) => {}
+        Event::InterruptAsked(_) => {
+            s.version = s.seq;
+            s.stopping = true;
+        }
+        Event::Ended(e) => {
+            s.last = Some(Arc::new(e.why.clone()));
+            s.stopping = false;
+            s.wake = None;
+            s.overflowed = false;
+            s.day_waived = false;
+            s.calls.clear();
+            s.questions.clear();
+            s.rest();
+            if e.hold {
+                s.phase = Phase::Rest;
+            }
+        }
+        Event::Taken(e) => s.taken(e),
+        Event::Checkpointed(e) => {
+            if s.dirty == Some(e.mark) {
+                s.dirty = None;
+            }
+            if e.tree.is_some() {
+                s.tree.clone_from(&e.tree);
+            }
+        }
+        Event::RewindAsked(e) => s.rewind_asked(e),
+        Event::Rewound(e) => {
+            s.spans = Arc::new(e.spans.clone());
+            s.since = s.seq + 1;
+            s.bounds.retain(|b| within(&e.spans, *b));
+            if e.tree.is_some() {
+                s.tree.clone_from(&e.tree);
+            }
+            if let Some(undo) = &mut s.undo {
+                Arc::make_mut(undo).tree.clone_from(&e.undo);
+            }
+            s.rest();
+        }
+        Event::RewindFailed(_) => {
+            s.undo = None;
+            s.rest();
+        }
+        Event::CompactStarted(e) => {
+            if e.asked {
+                s.version = s.seq;
+            }
+            s.phase = Phase::Compacting { upto: e.upto, strength: e.strength, due: s.due() };
+        }
+        Event::Compacted(e) => s.was_compacted(e),
+        Event::CompactFailed(_) => {
+            s.compacted = Some(Strength::Summarise);
+            s.after_compaction();
+        }
+        Event::Titled(e) => {
+            s.version = s.seq;
+            s.title = Some(e.title.as_str().into());
+        }
+        Event::Noticed(e) => s.context += e.text.len() as u64 / 4,
+    }
+}
+
+impl State {
+    /// Counts a fact that this release cannot read. One that must be understood ends writing here.
+    pub fn skip(&mut self, kind: &str, why: &str, must: bool) {
+        self.seq += 1;
+        if must && self.read_only.is_none() {
+            let (kind, why) = (kind.to_owned(), why.to_owned());
+            self.read_only = Some(Arc::new(Unknown { seq: self.seq, kind, why, app: self.app.clone() }));
+        }
+    }
+
+    fn open(&mut self, workspace: &str, app: &str, config: &Config, turn: Turn) {
+        self.version = self.seq;
+        self.workspace = Some(workspace.into());
+        self.app = app.into();
+        self.config = Arc::new(config.clone());
+        self.turn = turn;
+        self.since = 1;
+    }
+
+    fn call_mut(&mut self, id: CallId) -> Option<&mut Call> {
+        self.calls.iter_mut().find(|c| c.id == id)
+    }
+
+    /// A prompt or a "go on": limits start anew, and a session at rest has something to do.
+    fn refresh(&mut self) {
+        self.steps_left = self.config.max_steps;
+        (self.tried, self.proof) = (0, Proof::None);
+        match &mut self.phase {
+            Phase::Rest => self.phase = Phase::Ready,
+            Phase::Compacting { due, .. } => *due = true,
+            Phase::Ready | Phase::Thinking | Phase::Acting | Phase::Rewinding { .. } => {}
+        }
+    }
+
+    /// An end never swallows a prompt that came meanwhile.
+    fn rest(&mut self) {
+        self.phase = if self.unseen > 0 { Phase::Ready } else { Phase::Rest };
+    }
+
+    fn turn_started(&mut self, e: &TurnStarted) {
+        self.phase = Phase::Thinking;
+        self.turn = e.turn;
+        self.steps_left = self.steps_left.saturating_sub(1);
+        self.reserved = e.reserved;
+        self.unseen = 0;
+        self.wake = None;
+        self.calls.clear();
+        self.bounds.push(e.upto);
+        if self.bounds.len() > usize::from(self.config.compact_keep) {
+            self.bounds.remove(0);
+        }
+        if self.fresh && self.config.checkpoints {
+            self.dirty = Some(self.seq);
+        }
+        self.fresh = false;
+    }
+
+    fn use_up(&mut self, usage: &Usage, ms: u64) {
+        self.reserved = dunnock_proto::Reserved::default();
+        self.spent.tokens += usage.input + usage.output;
+        self.spent.ms += ms;
+        if let Some(p) = self.config.price {
+            let fresh = usage.input.saturating_sub(usage.cached);
+            let cost = fresh.saturating_mul(p.input)
+                + usage.cached.saturating_mul(p.cached)
+                + usage.output.saturating_mul(p.output);
+            self.spent.micros += cost.div_ceil(1_000_000);
+        }
+    }
+
+    fn answered(&mut self, e: &Answered) {
+        self.use_up(&e.usage, e.attempts.iter().map(|a| a.ms).sum());
+        if e.usage.input > 0 {
+            let head = self.head.as_ref().map_or(0, |h| h.bytes / 4);
+            self.context = (e.usage.input + e.usage.output).saturating_sub(head);
+        }
+        self.phase = Phase::Acting;
+        self.compacted = None;
+        self.overflowed = false;
+        let head = self.head.clone();
+        let parts = e.parts.iter().filter_map(|part| match part {
+            Part::Call(call) => Some(call),
+            Part::Reasoning { .. } | Part::Text { .. } => None,
+        });
+        self.calls = parts.zip(0..).map(|(part, index)| asked(head.as_deref(), e.turn, index, part)).collect();
+    }
+
+    fn finished(&mut self, e: &Finished) {
+        self.context += e.shown.len() as u64 / 4;
+        self.spent.ms += e.ms;
+        let seq = self.seq;
+        let keep = self.config.checkpoints;
+        let ok = e.outcome == Outcome::Done;
+        let Some(call) = self.call_mut(e.call) else { return };
+        let began = matches!(call.stage, Stage::Started(_));
+        let (wrote, harness) = (began && call.writes(), call.harness);
+        call.stage = Stage::Finished { ok };
+        if wrote && keep {
+            self.dirty = Some(seq);
+        }
+        if harness {
+            self.proof = if self.calls.iter().filter(|c| c.harness).all(|c| c.stage == Stage::Finished { ok: true }) {
+                Proof::Proven
+            } else {
+                Proof::Failed
+            };
+        }
+        self.questions.retain(|q| match &q.about {
+            About::Approval { call } | About::Person { call } => *call != e.call,
+            About::Unknown { .. } | About::Limit | About::Budget | About::Trust { .. } => true,
+        });
+    }
+
+    fn replied(&mut self, e: &Replied) {
+        self.version = self.seq;
+        let Some(at) = self.questions.iter().position(|q| q.id == e.question) else { return };
+        let question = self.questions.remove(at);
+        match (question.about, &e.answer) {
+            (About::Limit, Answer::Yes) => self.steps_left = self.config.max_steps,
+            (About::Budget, Answer::Yes) => {
+                self.extended += 1;
+                self.day_waived = true;
+            }
+            (About::Trust { content }, answer) => self.trust = Some((content, *answer == Answer::Yes)),
+            (
+                About::Limit | About::Budget | About::Approval { .. } | About::Person { .. } | About::Unknown { .. },
+                _,
+            ) => {}
+        }
+    }
+
+    fn taken(&mut self, e: &Taken) {
+        self.seat = Some(Seat { owner: e.owner, level: e.level });
+        self.app = e.app.as_str().into();
+        for call in &mut self.calls {
+            let foreign = matches!(call.stage, Stage::Started(owner) if owner != e.owner);
+            if foreign && matches!(call.recovery, Recovery::Repeat | Recovery::Rejoin) {
+                call.stage = Stage::Allowed;
+            }
+        }
+    }
+
+    fn rewind_asked(&mut self, e: &RewindAsked) {
+        self.version = self.seq;
+        let before = Span { from: self.since, to: self.seq - 1 };
+        let mut spans = self.spans.as_ref().clone();
+        spans.extend((before.from <= before.to).then_some(before));
+        self.undo = Some(Arc::new(Undo { spans, tree: None, scope: e.scope }));
+        if let Some(tree) = &e.tree {
+            let (tree, spans) = (tree.clone(), Arc::new(e.spans.clone()));
+            self.phase = Phase::Rewinding { asked: self.seq, tree, spans, force: e.force };
+            self.dirty = Some(self.seq);
+        }
+    }
+
+    fn was_compacted(&mut self, e: &Compacted) {
+        self.context = e.after / 4;
+        self.head = Some(Arc::new(e.head.clone()));
+        self.overflowed = false;
+        self.compacted = Some(match e.summary {
+            Some(_) => Strength::Summarise,
+            None => Strength::Shorten,
+        });
+        if e.summary.is_some() {
+            self.bounds.retain(|b| *b > e.upto);
+        }
+        self.after_compaction();
+    }
+
+    fn after_compaction(&mut self) {
+        let Phase::Compacting { due, .. } = self.phase else { return };
+        self.phase = if due { Phase::Ready } else { Phase::Rest };
+        if !due {
+            self.stopping = false;
+        }
+    }
+}
+
+fn asked(head: Option<&dunnock_proto::Head>, turn: Turn, index: u16, part: &Arc<CallPart>) -> Call {
+    let tool = head.and_then(|h| h.tools.iter().find(|t| t.name == part.tool));
+    Call {
+        id: CallId { turn, index },
+        part: part.clone(),
+        class: tool.map_or(Class::Command, |t| t.class),
+        recovery: tool.map_or(Recovery::Unknown, |t| t.recovery),
+        role: tool.map(|t| t.role),
+        stage: Stage::Asked,
+        edited: None,
+        harness: false,
+    }
+}
+
+fn first_line(text: &str) -> Arc<str> {
+    let line = text.trim_start().lines().next().unwrap_or_default();
+    line.chars().take(80).collect::<String>().into()
+}
+
+/// What kind of end counts as finished work: nothing to go on with.
+pub(crate) fn is_done(why: &Why) -> bool {
+    match why {
+        Why::Done => true,
+        Why::Stopped | Why::Failed { .. } | Why::Limit | Why::Budget | Why::Unproven => false,
+    }
+}
+
+/// Whether `seq` lies in one of `spans`.
+pub(crate) fn within(spans: &[Span], seq: Seq) -> bool {
+    spans.iter().any(|span| span.from <= seq && seq <= span.to)
+}

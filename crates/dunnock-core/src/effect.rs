@@ -1,0 +1,191 @@
+//! What must be under way, derived from the state alone.
+//!
+//! Invariant: level-triggered. The driver starts `wanted - running` and stops `running - wanted`, so cancelling needs no
+//! effect of its own, a crash needs no replay, and asking twice is harmless.
+
+use crate::state::{Phase, Stage, State};
+use crate::step::Work;
+use dunnock_proto::{
+    At, CallId, CompactFailed, Event, Failure, Finished, Outcome, Owner, QuestionId, Recovery, Seq, Started, Strength,
+    Tree, Turn, TurnFailed, Usage,
+};
+use std::sync::Arc;
+
+/// Work that must be under way. Its identity is its value, so that sets of it can be compared.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    /// Render a head for this model.
+    MakeHead {
+        /// The model.
+        model: Arc<str>,
+    },
+    /// Ask the model.
+    AskModel {
+        /// For this turn.
+        turn: Turn,
+    },
+    /// Run a call.
+    Run {
+        /// Which.
+        call: CallId,
+    },
+    /// Wait for a child session that does a call's work. Parked.
+    Join {
+        /// Which.
+        call: CallId,
+    },
+    /// Keep the files as they are.
+    Checkpoint {
+        /// The fact after which they must be kept.
+        mark: Seq,
+    },
+    /// Bring the files back.
+    Restore {
+        /// The fact that asked for it.
+        asked: Seq,
+        /// To this state.
+        tree: Tree,
+    },
+    /// Compact the talk.
+    Compact {
+        /// Up to this fact.
+        upto: Seq,
+        /// How hard.
+        strength: Strength,
+    },
+    /// Wait for the person. Parked.
+    AskPerson {
+        /// The question.
+        question: QuestionId,
+    },
+    /// Wait for a moment. Parked.
+    Wake {
+        /// The moment.
+        at: At,
+    },
+}
+
+impl Effect {
+    /// Whether a driver may leave while this is all that remains.
+    #[must_use]
+    pub fn parked(&self) -> bool {
+        match self {
+            Self::AskPerson { .. } | Self::Wake { .. } | Self::Join { .. } => true,
+            Self::MakeHead { .. }
+            | Self::AskModel { .. }
+            | Self::Run { .. }
+            | Self::Checkpoint { .. }
+            | Self::Restore { .. }
+            | Self::Compact { .. } => false,
+        }
+    }
+
+    /// The report of work that was interrupted before it began.
+    #[must_use]
+    pub fn cut(&self) -> Option<Work> {
+        match self {
+            Self::AskModel { turn } => Some(Work::Failed(cut_turn(*turn))),
+            Self::Run { call } | Self::Join { call } => Some(Work::Output(Finished {
+                call: *call,
+                outcome: Outcome::NotRun,
+                shown: "not run: the person interrupted".into(),
+                full: None,
+                tree: None,
+                exit: None,
+                ms: 0,
+                level: None,
+            })),
+            Self::Compact { .. } => Some(Work::CompactFailed(CompactFailed { error: "interrupted".into() })),
+            Self::MakeHead { .. }
+            | Self::Checkpoint { .. }
+            | Self::Restore { .. }
+            | Self::AskPerson { .. }
+            | Self::Wake { .. } => None,
+        }
+    }
+}
+
+/// A request that nobody sent, or whose end nobody saw.
+pub(crate) fn cut_turn(turn: Turn) -> TurnFailed {
+    TurnFailed {
+        turn,
+        attempts: Vec::new(),
+        failure: Failure::Cut,
+        error: "interrupted".into(),
+        partial: "".into(),
+        usage: Usage::default(),
+        retry_at: None,
+    }
+}
+
+/// Everything that the process `me` must have under way now. Nothing, if it does not own the session.
+#[must_use]
+pub fn wanted(s: &State, me: Owner) -> Vec<Effect> {
+    if s.seat.is_none_or(|seat| seat.owner != me) || s.read_only.is_some() {
+        return Vec::new();
+    }
+    let mut effects: Vec<Effect> = s.questions.iter().map(|q| Effect::AskPerson { question: q.id }).collect();
+    effects.extend(s.wake.map(|at| Effect::Wake { at }));
+    if s.due() && !s.head_fits() && s.questions.is_empty() {
+        effects.push(Effect::MakeHead { model: s.config.model.as_str().into() });
+    }
+    effects.extend(s.dirty.map(|mark| Effect::Checkpoint { mark }));
+    if let Phase::Rewinding { asked, tree, .. } = &s.phase
+        && s.dirty.is_none()
+    {
+        effects.push(Effect::Restore { asked: *asked, tree: tree.clone() });
+    }
+    if !s.stopping {
+        effects.extend(interruptible(s, me));
+    }
+    effects
+}
+
+/// What an interrupt waits for: each of these must still report. One that `me` does not have under way (it learned of
+/// the work and of the interrupt at once) is reported as [cut](Effect::cut) by the driver itself.
+#[must_use]
+pub fn stopping(s: &State, me: Owner) -> Vec<Effect> {
+    let mine = s.seat.is_some_and(|seat| seat.owner == me) && s.read_only.is_none();
+    if mine && s.stopping { interruptible(s, me) } else { Vec::new() }
+}
+
+fn interruptible(s: &State, me: Owner) -> Vec<Effect> {
+    match &s.phase {
+        Phase::Thinking => vec![Effect::AskModel { turn: s.turn }],
+        Phase::Compacting { upto, strength, .. } => vec![Effect::Compact { upto: *upto, strength: *strength }],
+        Phase::Acting => {
+            let mine = s.calls.iter().filter(|c| c.stage == Stage::Started(me));
+            let run = mine.map(|c| match c.recovery {
+                Recovery::Rejoin => Effect::Join { call: c.id },
+                Recovery::Repeat | Recovery::Unknown | Recovery::Restore => Effect::Run { call: c.id },
+            });
+            run.collect()
+        }
+        Phase::Rest | Phase::Ready | Phase::Rewinding { .. } => Vec::new(),
+    }
+}
+
+/// The calls that may begin now, as facts. Only a process that will run them asks, as the last thing before an append.
+///
+/// Order is a barrier: a reader begins when no earlier writer is open, a writer when nothing earlier is open and the
+/// files before it are kept.
+#[must_use]
+pub fn begin(s: &State, me: Owner) -> Vec<Event> {
+    if s.seat.is_none_or(|seat| seat.owner != me) || s.stopping || s.read_only.is_some() {
+        return Vec::new();
+    }
+    let (mut writer_open, mut any_open) = (false, false);
+    let mut events = Vec::new();
+    for call in s.calls.iter().filter(|c| !c.finished()) {
+        let free = match call.writes() {
+            true => !any_open && s.dirty.is_none(),
+            false => !writer_open,
+        };
+        if free && call.stage == Stage::Allowed {
+            events.push(Started { call: call.id, owner: me, recovery: call.recovery }.into());
+        }
+        any_open = true;
+        writer_open |= call.writes();
+    }
+    events
+}

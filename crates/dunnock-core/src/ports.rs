@@ -1,0 +1,277 @@
+//! What the engine needs from the world: a log, a model, hands, and a keeper of files.
+//!
+//! Adapters implement these and never see each other. Futures are boxed so that a port can be chosen at run time.
+
+use crate::transcript::Request;
+use crate::{Call, Status};
+use dunnock_proto::{
+    Answered, At, Checkpointed, Config, Delta, Finished, Hash, Head, InputId, Level, Record, Seq, SessionId, Tree,
+    TurnFailed,
+};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// A future that a port returns.
+pub type Wait<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Told to work that should stop. Work that is stopped still reports.
+#[derive(Debug, Clone, Default)]
+pub struct Halt(Arc<Mutex<HaltState>>);
+
+#[derive(Debug, Default)]
+struct HaltState {
+    told: bool,
+    wakers: Vec<Waker>,
+}
+
+impl Halt {
+    /// Tells the work to stop.
+    pub fn tell(&self) {
+        let wakers = {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            state.told = true;
+            std::mem::take(&mut state.wakers)
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+    /// Whether it was told.
+    #[must_use]
+    pub fn told(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).told
+    }
+    /// Waits until it is told.
+    pub fn wait(&self) -> impl Future<Output = ()> + Send + 'static {
+        Halted(self.clone())
+    }
+}
+
+struct Halted(Halt);
+
+impl Future for Halted {
+    type Output = ();
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.told {
+            return Poll::Ready(());
+        }
+        if !state.wakers.iter().any(|w| w.will_wake(cx.waker())) {
+            state.wakers.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+/// Bytes that a fact names by their hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blob {
+    /// Of the bytes.
+    pub hash: Hash,
+    /// They.
+    pub bytes: Arc<[u8]>,
+}
+
+impl Blob {
+    /// Some bytes with their hash.
+    #[must_use]
+    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
+        let bytes = bytes.into();
+        Self { hash: Hash::of(&bytes), bytes }
+    }
+}
+
+/// What lists show of a session, kept beside its facts in the same transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// Its title.
+    pub title: String,
+    /// Its folder.
+    pub workspace: String,
+    /// In one word.
+    pub status: Status,
+    /// The last fact that a person caused.
+    pub version: Seq,
+}
+
+/// A row of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The session.
+    pub id: SessionId,
+    /// What is shown of it; the status as the text stored, since another release may have more words.
+    pub title: String,
+    /// Its folder.
+    pub workspace: String,
+    /// In one word.
+    pub status: String,
+    /// When it was made.
+    pub created: At,
+    /// When it last changed.
+    pub updated: At,
+    /// The last fact that a person caused.
+    pub version: Seq,
+    /// Facts so far.
+    pub seq: Seq,
+}
+
+/// Facts to be written as one, after exactly those the writer has seen.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// The session.
+    pub session: SessionId,
+    /// Facts the writer has seen; 0 makes a new session.
+    pub after: Seq,
+    /// The facts, sealed.
+    pub records: Vec<Record>,
+    /// The commands they answer, each with its last fact.
+    pub inputs: Vec<(InputId, Seq)>,
+    /// Blobs that the facts name.
+    pub blobs: Vec<Blob>,
+    /// What lists show from now on.
+    pub listing: Listing,
+    /// What this takes from a day's budget.
+    pub charge: Option<Charge>,
+}
+
+/// A change of the day's ledger, bound to the version that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge {
+    /// Days since 1970 (UTC).
+    pub day: i64,
+    /// Millionths of a US dollar, given back if negative.
+    pub micros: i64,
+    /// The version of the ledger's row that the decision was made on.
+    pub version: u64,
+}
+
+/// A day's ledger.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Millionths of a US dollar used and held back.
+    pub micros: i64,
+    /// Changes so far.
+    pub version: u64,
+}
+
+/// How an append ended. A fourth end, not knowing, is [`LogError::Unsure`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Appended {
+    /// The facts are durable.
+    Done,
+    /// Somebody else wrote first, or the ledger moved: nothing was written.
+    Conflict,
+    /// A command of the batch was answered before, with this last fact: nothing was written.
+    Repeated(InputId, Seq),
+}
+
+/// Why a log could not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogError {
+    /// The facts may or may not be durable: reopen, read, find out.
+    Unsure(String),
+    /// The disk is full: nothing was written.
+    Full(String),
+    /// Nothing was written, or nothing could be read.
+    Failed(String),
+    /// What is stored is not what was written.
+    Damaged(String),
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsure(why) => write!(f, "it is not known whether the last facts were written: {why}"),
+            Self::Full(why) => write!(f, "the disk is full; make room and work goes on by itself: {why}"),
+            Self::Failed(why) => write!(f, "the log cannot be used: {why}"),
+            Self::Damaged(why) => write!(f, "the log is damaged: {why}"),
+        }
+    }
+}
+impl std::error::Error for LogError {}
+
+/// Keeps facts.
+pub trait Log: Send + Sync {
+    /// Writes a batch, all of it or nothing.
+    fn append(&self, batch: Batch) -> Wait<'_, Result<Appended, LogError>>;
+    /// Hands over the facts after `after`, in order; `each` returns whether it wants more.
+    fn read<'a>(
+        &'a self,
+        session: &'a SessionId,
+        after: Seq,
+        each: &'a mut (dyn FnMut(Record) -> bool + Send),
+    ) -> Wait<'a, Result<(), LogError>>;
+    /// The last fact of a command that was answered before.
+    fn answered<'a>(&'a self, session: &'a SessionId, input: &'a InputId) -> Wait<'a, Result<Option<Seq>, LogError>>;
+    /// A blob.
+    fn blob(&self, hash: Hash) -> Wait<'_, Result<Option<Arc<[u8]>>, LogError>>;
+    /// Sessions, newest first, of one folder or of all.
+    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> Wait<'a, Result<Vec<Listed>, LogError>>;
+    /// The sessions whose id begins with `prefix`, at most two.
+    fn find<'a>(&'a self, prefix: &'a str) -> Wait<'a, Result<Vec<SessionId>, LogError>>;
+    /// Brings the full-text index up to date with the log.
+    fn index(&self) -> Wait<'_, Result<u64, LogError>>;
+    /// Sessions and facts that hold these words, best first.
+    fn search<'a>(&'a self, words: &'a str, limit: u32) -> Wait<'a, Result<Vec<Found>, LogError>>;
+    /// The ledger of a day.
+    fn ledger(&self, day: i64) -> Wait<'_, Result<Ledger, LogError>>;
+    /// Starts over after [`LogError::Unsure`]: what is read next is what is stored.
+    fn reopen(&self) -> Wait<'_, Result<(), LogError>>;
+}
+
+/// A place where words were found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The session.
+    pub session: SessionId,
+    /// The fact.
+    pub seq: Seq,
+    /// The words around.
+    pub excerpt: String,
+}
+
+/// Where live pieces go.
+pub type Live = Arc<dyn Fn(Delta) + Send + Sync>;
+
+/// A model.
+pub trait Model: Send + Sync {
+    /// Renders the head for `config.model`: the bytes and what the core must know of them.
+    fn head<'a>(&'a self, config: &'a Config, workspace: &'a str) -> Wait<'a, Result<(Head, Blob), String>>;
+    /// Asks for an answer. Stops, and still reports, when told to.
+    fn ask(&self, request: Request, live: Live, halt: Halt) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>>;
+    /// Replaces old talk by a summary.
+    fn summarise(&self, request: Request, halt: Halt) -> Wait<'_, Result<Arc<str>, String>>;
+}
+
+/// What a call needs to run.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The session.
+    pub session: SessionId,
+    /// The folder.
+    pub workspace: Arc<str>,
+    /// The call, with the arguments that were allowed.
+    pub call: Call,
+    /// How it must be confined.
+    pub level: Level,
+}
+
+/// Runs calls.
+pub trait Tools: Send + Sync {
+    /// Runs a call to its end, or stops it and its whole process tree when told to; reports either way.
+    fn run(&self, job: Job, live: Live, halt: Halt) -> Wait<'_, (Finished, Vec<Blob>)>;
+}
+
+/// Keeps the files of a workspace.
+pub trait Checkpoints: Send + Sync {
+    /// Keeps them as they are.
+    fn keep<'a>(&'a self, session: &'a SessionId, workspace: &'a str, mark: Seq) -> Wait<'a, Checkpointed>;
+    /// Brings them back; doing it twice does no harm.
+    fn restore<'a>(
+        &'a self,
+        workspace: &'a str,
+        tree: &'a Tree,
+        force: bool,
+    ) -> Wait<'a, Result<Option<String>, String>>;
+}

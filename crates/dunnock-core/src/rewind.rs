@@ -1,0 +1,56 @@
+//! Going back, and going back from that.
+//!
+//! Invariant: only at rest. Turn numbers, budget, grants and ids never go back: only talk and files do.
+
+use crate::apply::within;
+use crate::state::Phase;
+use crate::step::Draft;
+use dunnock_proto::{Refused, RewindAsked, RewindTo, Rewound, Scope, Seq, Span};
+
+impl Draft<'_> {
+    pub(crate) fn rewind(&mut self, to: RewindTo, scope: Scope, force: bool) -> Result<(), Refused> {
+        if self.s.phase != Phase::Rest {
+            return Err(Refused::Busy);
+        }
+        let visible = self.s.visible();
+        let (talk, files) = match to {
+            RewindTo::Fact(at) if within(&visible, at) => (cut_after(&visible, at), self.now.tree_at.clone()),
+            RewindTo::Fact(_) => return Err(Refused::NoPoint),
+            RewindTo::Undo => {
+                let undo = self.s.undo.clone().ok_or(Refused::NoPoint)?;
+                (undo.spans.clone(), undo.tree.clone())
+            }
+        };
+        let (spans, tree) = match scope {
+            Scope::Talk => (talk, None),
+            Scope::Files => (visible, Some(files.ok_or(Refused::NoPoint)?)),
+            Scope::Both => (talk, Some(files.ok_or(Refused::NoPoint)?)),
+        };
+        let files_too = tree.is_some();
+        self.record(RewindAsked { spans: spans.clone(), tree, scope, force });
+        if !files_too {
+            self.record(Rewound { spans, tree: None, undo: None, note: None });
+        }
+        Ok(())
+    }
+}
+
+/// The part of `spans` up to and including `at`.
+fn cut_after(spans: &[Span], at: Seq) -> Vec<Span> {
+    let kept = spans.iter().filter(|span| span.from <= at);
+    kept.map(|span| Span { from: span.from, to: span.to.min(at) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_keeps_what_lies_before_it() {
+        let spans = [Span { from: 1, to: 4 }, Span { from: 9, to: 12 }];
+        assert_eq!(cut_after(&spans, 3), [Span { from: 1, to: 3 }]);
+        assert_eq!(cut_after(&spans, 4), [Span { from: 1, to: 4 }]);
+        assert_eq!(cut_after(&spans, 9), [Span { from: 1, to: 4 }, Span { from: 9, to: 9 }]);
+        assert_eq!(cut_after(&spans, 12), spans);
+    }
+}

@@ -1,0 +1,334 @@
+//! What is true of a session, as far as deciding needs it.
+//!
+//! Invariant: its size does not grow with the length of the log, so copying it for a decision costs the same at step
+//! 10,000 as at step 10. Old calls, texts and results are in the log and the transcript, not here.
+
+use dunnock_proto::{
+    About, At, CallId, CallPart, Class, Config, Hash, Head, Level, Owner, Proof, QuestionId, Recovery, Role, Seq, Span,
+    Strength, Tree, Turn, Why,
+};
+use dunnock_proto::{Reserved, Rule, Scope};
+use std::sync::Arc;
+
+/// Where the loop stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Phase {
+    /// Nothing to do.
+    #[default]
+    Rest,
+    /// A turn is due, unless something holds it: a question, a missing head, a time to wait for.
+    Ready,
+    /// The model is being asked.
+    Thinking,
+    /// The calls of its answer are being dealt with.
+    Acting,
+    /// Talk is being compacted.
+    Compacting {
+        /// The last fact covered.
+        upto: Seq,
+        /// How hard.
+        strength: Strength,
+        /// Whether a turn is due afterwards.
+        due: bool,
+    },
+    /// Files are going back.
+    Rewinding {
+        /// The fact that asked for it: names the effect.
+        asked: Seq,
+        /// Where to.
+        tree: Tree,
+        /// What will count as said.
+        spans: Arc<Vec<Span>>,
+        /// Also what others changed.
+        force: bool,
+    },
+}
+
+/// The name of a [`Phase`], for tables and messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "documented at Phase")]
+pub enum PhaseName {
+    Rest,
+    Ready,
+    Thinking,
+    Acting,
+    Compacting,
+    Rewinding,
+}
+
+impl Phase {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> PhaseName {
+        match self {
+            Self::Rest => PhaseName::Rest,
+            Self::Ready => PhaseName::Ready,
+            Self::Thinking => PhaseName::Thinking,
+            Self::Acting => PhaseName::Acting,
+            Self::Compacting { .. } => PhaseName::Compacting,
+            Self::Rewinding { .. } => PhaseName::Rewinding,
+        }
+    }
+}
+
+/// How far a call has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Nobody has said that it may run.
+    Asked,
+    /// It may run.
+    Allowed,
+    /// A process runs it.
+    Started(Owner),
+    /// It ended; whether it did what it should.
+    Finished {
+        /// It did.
+        ok: bool,
+    },
+}
+
+/// A call of the answer in work, or a check of the harness.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Our name for it.
+    pub id: CallId,
+    /// As the model wrote it.
+    pub part: Arc<CallPart>,
+    /// Reader or writer.
+    pub class: Class,
+    /// After a crash.
+    pub recovery: Recovery,
+    /// Whether the session itself answers it; `None` for a tool that the head does not have.
+    pub role: Option<Role>,
+    /// How far it has come.
+    pub stage: Stage,
+    /// The arguments, where the person changed them.
+    pub edited: Option<Arc<str>>,
+    /// A check made by the harness.
+    pub harness: bool,
+}
+
+impl Call {
+    /// Whether it has ended.
+    #[must_use]
+    pub fn finished(&self) -> bool {
+        matches!(self.stage, Stage::Finished { .. })
+    }
+    /// Whether it may change the workspace.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        match self.class {
+            Class::Read => false,
+            Class::Edit | Class::Command => true,
+        }
+    }
+    /// The arguments it runs with.
+    #[must_use]
+    pub fn args(&self) -> &Arc<str> {
+        self.edited.as_ref().unwrap_or(&self.part.args)
+    }
+    /// What an approval binds.
+    #[must_use]
+    pub fn hash(&self) -> Hash {
+        hash_call(&self.part.tool, self.args())
+    }
+}
+
+/// The hash of a tool with its arguments.
+pub(crate) fn hash_call(tool: &str, args: &str) -> Hash {
+    Hash::of_parts(&[tool.as_bytes(), args.as_bytes()])
+}
+
+/// A question that stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Its name.
+    pub id: QuestionId,
+    /// Its subject.
+    pub about: About,
+    /// What is shown.
+    pub text: Arc<str>,
+    /// Answers to choose from.
+    pub choices: Arc<[String]>,
+    /// Of all that is shown.
+    pub hash: Hash,
+}
+
+/// Who drives the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seat {
+    /// The process.
+    pub owner: Owner,
+    /// How well it confines commands.
+    pub level: Level,
+}
+
+/// What was used so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Tokens in and out.
+    pub tokens: u64,
+    /// Millionths of a US dollar, where the price is known.
+    pub micros: u64,
+    /// Milliseconds of model and tool time.
+    pub ms: u64,
+}
+
+/// The way back from the last rewind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undo {
+    /// What counted as said before it.
+    pub spans: Vec<Span>,
+    /// The files before it.
+    pub tree: Option<Tree>,
+    /// What it took back.
+    pub scope: Scope,
+}
+
+/// A fact that this release cannot read and must not write after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// Where.
+    pub seq: Seq,
+    /// Its name.
+    pub kind: String,
+    /// Why it could not be read.
+    pub why: String,
+    /// The release that wrote the session last.
+    pub app: Arc<str>,
+}
+
+/// A session, folded. The fields are facts' doing only; see [`apply`](crate::apply()).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct State {
+    /// Facts so far.
+    pub seq: Seq,
+    /// The last fact that a person caused: what a door compares with.
+    pub version: Seq,
+    /// Set when a later release wrote something that must be understood.
+    pub read_only: Option<Arc<Unknown>>,
+    /// The folder; `None` before the first fact.
+    pub workspace: Option<Arc<str>>,
+    /// The release that wrote last.
+    pub app: Arc<str>,
+    /// Given, or the first line of the first prompt.
+    pub title: Option<Arc<str>>,
+    /// Settings.
+    pub config: Arc<Config>,
+    /// The head in use.
+    pub head: Option<Arc<Head>>,
+    /// Rules that the person granted.
+    pub grants: Arc<Vec<Rule>>,
+    /// What the person said of what the folder brings.
+    pub trust: Option<(Hash, bool)>,
+    /// Who drives.
+    pub seat: Option<Seat>,
+    /// Where the loop stands.
+    pub phase: Phase,
+    /// An interrupt was asked for and work has not stopped yet.
+    pub stopping: bool,
+    /// The last turn that began.
+    pub turn: Turn,
+    /// Turns until the limit.
+    pub steps_left: u32,
+    /// Prompts that no turn has told the model yet.
+    pub unseen: u32,
+    /// Calls of the last answer, and checks after it, in order.
+    pub calls: Vec<Call>,
+    /// Questions that stand, oldest first.
+    pub questions: Vec<Question>,
+    /// Questions so far.
+    pub asked: u32,
+    /// When the next try at a turn is due.
+    pub wake: Option<At>,
+    /// Used so far.
+    pub spent: Spent,
+    /// Held back for the request under way.
+    pub reserved: Reserved,
+    /// How often the budget was extended.
+    pub extended: u64,
+    /// The day's budget was waived until the session rests.
+    pub day_waived: bool,
+    /// Estimated tokens of the next request, without head.
+    pub context: u64,
+    /// Ends of the last turns: where talk can be compacted.
+    pub bounds: Vec<Seq>,
+    /// The strongest compaction since the last answer; a failed one counts as the strongest.
+    pub compacted: Option<Strength>,
+    /// The last request did not fit.
+    pub overflowed: bool,
+    /// A prompt came since the last turn: files must be kept before work on it.
+    pub fresh: bool,
+    /// The fact since which the files must be kept.
+    pub dirty: Option<Seq>,
+    /// The files as last kept.
+    pub tree: Option<Tree>,
+    /// Visible ranges before `since`.
+    pub spans: Arc<Vec<Span>>,
+    /// Everything from here on is visible.
+    pub since: Seq,
+    /// The way back from the last rewind.
+    pub undo: Option<Arc<Undo>>,
+    /// Tries at verification since the last prompt.
+    pub tried: u32,
+    /// What the last of them said.
+    pub proof: Proof,
+    /// How work last ended.
+    pub last: Option<Arc<Why>>,
+}
+
+impl State {
+    /// The call of that name, if it is of the answer in work.
+    #[must_use]
+    pub fn call(&self, id: CallId) -> Option<&Call> {
+        self.calls.iter().find(|c| c.id == id)
+    }
+    /// The question of that name, if it stands.
+    #[must_use]
+    pub fn question(&self, id: QuestionId) -> Option<&Question> {
+        self.questions.iter().find(|q| q.id == id)
+    }
+    /// Whether a call has not ended.
+    #[must_use]
+    pub fn calls_open(&self) -> bool {
+        self.calls.iter().any(|c| !c.finished())
+    }
+    /// Whether the next turn is due, held or not.
+    #[must_use]
+    pub fn due(&self) -> bool {
+        match self.phase {
+            Phase::Ready => true,
+            Phase::Acting => !self.calls_open(),
+            Phase::Rest | Phase::Thinking | Phase::Compacting { .. } | Phase::Rewinding { .. } => false,
+        }
+    }
+    /// Whether the head in use is of the model in use.
+    #[must_use]
+    pub fn head_fits(&self) -> bool {
+        self.head.as_ref().is_some_and(|h| h.model == self.config.model)
+    }
+    /// Whether there is anything left to do, to stop or to answer.
+    #[must_use]
+    pub fn busy(&self) -> bool {
+        self.phase != Phase::Rest || self.dirty.is_some() || !self.questions.is_empty()
+    }
+    /// Everything that counts as said.
+    #[must_use]
+    pub fn visible(&self) -> Vec<Span> {
+        let mut spans = self.spans.as_ref().clone();
+        if self.since <= self.seq {
+            spans.push(Span { from: self.since, to: self.seq });
+        }
+        spans
+    }
+    /// What a turn started now would hold back.
+    #[must_use]
+    pub fn reserve(&self) -> Reserved {
+        let head = self.head.as_ref().map_or(0, |h| h.bytes / 4);
+        let input = head + self.context;
+        let micros = self.config.price.map_or(0, |p| {
+            (input.saturating_mul(p.input) + self.config.max_output.saturating_mul(p.output)).div_ceil(1_000_000)
+        });
+        Reserved { tokens: input + self.config.max_output, micros }
+    }
+}

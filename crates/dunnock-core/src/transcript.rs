@@ -1,0 +1,371 @@
+//! What the model is shown: the visible messages since the last compaction, each rendered once.
+//!
+//! Messages are collected until a turn begins and then sealed as one [`Segment`]: the answer before, its results in the
+//! order of its calls, notices, then prompts. Segments are a shared list that only grows, so handing a request to a
+//! model costs nothing, however long the talk is.
+//!
+//! Invariant: between two compactions and without a rewind, each request begins with the bytes of the one before.
+
+use crate::apply::within;
+use dunnock_proto::{
+    Answered, CallId, Called, Compacted, Event, Finished, Hash, Message, Outcome, Part, Seq, Shortened, Span, Turn,
+    VerifyArgs,
+};
+use std::sync::Arc;
+
+/// The messages that one turn added.
+#[derive(Debug)]
+pub struct Segment {
+    before: Option<Arc<Segment>>,
+    /// The last fact told of; 0 for what a fork brought along.
+    upto: Seq,
+    /// What was added.
+    messages: Arc<[Message]>,
+    /// The hash of everything up to here.
+    chain: Hash,
+    /// The bytes of everything up to here.
+    bytes: u64,
+}
+
+impl Segment {
+    fn seal(before: Option<Arc<Self>>, upto: Seq, messages: Arc<[Message]>) -> Arc<Self> {
+        let (mut chain, mut bytes) = before.as_ref().map_or((Hash::ZERO, 0), |b| (b.chain, b.bytes));
+        for message in messages.iter() {
+            let rendered = message.bytes();
+            chain = Hash::of_parts(&[&chain.0, &rendered]);
+            bytes += rendered.len() as u64;
+        }
+        Arc::new(Self { before, upto, messages, chain, bytes })
+    }
+}
+
+impl Drop for Segment {
+    /// Without recursion: a long talk is a long list.
+    fn drop(&mut self) {
+        let mut next = self.before.take();
+        while let Some(segment) = next {
+            next = Arc::into_inner(segment).and_then(|mut s| s.before.take());
+        }
+    }
+}
+
+/// What goes to the model for one turn: a head and everything said.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The turn.
+    pub turn: Turn,
+    /// The blob with system text and tools.
+    pub head: Hash,
+    tail: Option<Arc<Segment>>,
+}
+
+impl Request {
+    /// Every message, oldest first.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        segments(self.tail.as_ref()).iter().flat_map(|s| s.messages.iter().cloned()).collect()
+    }
+    /// What was added since the request before.
+    #[must_use]
+    pub fn added(&self) -> &[Message] {
+        self.tail.as_ref().map_or(&[], |s| &s.messages)
+    }
+    /// The hash of head and messages: equal hashes mean equal bytes.
+    #[must_use]
+    pub fn hash(&self) -> Hash {
+        Hash::of_parts(&[&self.head.0, &self.tail.as_ref().map_or(Hash::ZERO, |s| s.chain).0])
+    }
+    /// The messages, rendered one after the other.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        self.messages().iter().flat_map(Message::bytes).collect()
+    }
+    /// How many bytes that is.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.tail.as_ref().map_or(0, |s| s.bytes)
+    }
+    /// Whether nothing was said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What became of folding a fact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Fold {
+    /// It is told.
+    Done,
+    /// The past changed: fold the log again, from the start.
+    Again,
+}
+
+#[derive(Debug, Clone)]
+struct OpenCall {
+    id: CallId,
+    provider: Arc<str>,
+    tool: Arc<str>,
+    edited: Option<Arc<str>>,
+    result: Option<(Arc<str>, bool)>,
+}
+
+/// The fold of a log that requests are made of.
+#[derive(Debug, Clone, Default)]
+pub struct Transcript {
+    base: Option<Box<Transcript>>,
+    tail: Option<Arc<Segment>>,
+    answer: Option<Message>,
+    calls: Vec<OpenCall>,
+    checks: Vec<(CallId, Arc<str>)>,
+    notices: Vec<Message>,
+    prompts: Vec<Message>,
+    turn: Option<(Turn, Hash)>,
+}
+
+impl Transcript {
+    /// A transcript whose past is another session's: the start of a fork.
+    #[must_use]
+    pub fn on(mut base: Self) -> Self {
+        let mut tail = None;
+        for segment in segments(base.tail.as_ref()) {
+            tail = Some(Segment::seal(tail, 0, segment.messages.clone()));
+        }
+        base.tail = tail;
+        base.base = None;
+        Self { base: Some(Box::new(base.clone())), ..base }
+    }
+
+    /// Folds a whole log. What a rewind took back is passed over.
+    pub fn fold<'a>(base: Option<Self>, log: impl Iterator<Item = (Seq, &'a Event)> + Clone) -> Self {
+        let mut spans: Option<(Seq, &[Span])> = None;
+        for (seq, event) in log.clone() {
+            if let Event::Rewound(e) = event {
+                spans = Some((seq, &e.spans));
+            }
+        }
+        let mut transcript = base.map_or_else(Self::default, Self::on);
+        for (seq, event) in log {
+            let visible = spans.is_none_or(|(at, spans)| seq > at || within(spans, seq));
+            if visible && !matches!(event, Event::Rewound(_)) {
+                let _ = transcript.apply(seq, event);
+            }
+        }
+        transcript
+    }
+
+    /// The past that a fork brought along.
+    #[must_use]
+    pub fn base(&self) -> Option<Self> {
+        self.base.as_deref().cloned()
+    }
+
+    /// Folds one fact in.
+    pub fn apply(&mut self, seq: Seq, event: &Event) -> Fold {
+        match event {
+            Event::Prompted(e) => self.prompts.push(Message::User { text: e.text.clone(), images: e.images.clone() }),
+            Event::Continued(_) => self.prompts.push(notice("Go on.")),
+            Event::Noticed(e) => self.notices.push(Message::Notice { text: e.text.clone() }),
+            Event::Answered(e) => self.answered(seq, e),
+            Event::TurnFailed(e) if !e.partial.is_empty() => {
+                self.flush(seq);
+                let parts = Arc::new([Part::Text { text: e.partial.clone() }]);
+                self.answer = Some(Message::Assistant { model: "".into(), wire: "".into(), parts, cut: true });
+            }
+            Event::Allowed(e) => {
+                if let Some(call) = self.calls.iter_mut().find(|c| c.id == e.call) {
+                    call.edited.clone_from(&e.args);
+                }
+            }
+            Event::Called(e) => self.called(e),
+            Event::Finished(e) => self.finished(e),
+            Event::TurnStarted(e) => {
+                self.flush(e.upto);
+                self.turn = Some((e.turn, e.head));
+            }
+            Event::Compacted(e) => self.compact(e),
+            Event::Rewound(_) => return Fold::Again,
+            Event::Created(_)
+            | Event::Forked(_)
+            | Event::Configured(_)
+            | Event::Headed(_)
+            | Event::TurnFailed(_)
+            | Event::Woken(_)
+            | Event::Asked(_)
+            | Event::Replied(_)
+            | Event::Granted(_)
+            | Event::Revoked(_)
+            | Event::Started(_)
+            | Event::Planned(_)
+            | Event::InterruptAsked(_)
+            | Event::Ended(_)
+            | Event::Taken(_)
+            | Event::Checkpointed(_)
+            | Event::RewindAsked(_)
+            | Event::RewindFailed(_)
+            | Event::CompactStarted(_)
+            | Event::CompactFailed(_)
+            | Event::Titled(_) => {}
+        }
+        Fold::Done
+    }
+
+    /// The request of the turn that began last.
+    #[must_use]
+    pub fn request(&self) -> Option<Request> {
+        let (turn, head) = self.turn?;
+        Some(Request { turn, head, tail: self.tail.clone() })
+    }
+
+    /// The bytes of all that has been told.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.tail.as_ref().map_or(0, |s| s.bytes)
+    }
+
+    /// Whether nothing has been told.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Old results that are longer than `limit`, up to the turn that ended at `upto`, in a shorter form.
+    #[must_use]
+    pub fn shorten(&self, upto: Seq, limit: usize) -> Vec<Shortened> {
+        let old = segments(self.tail.as_ref()).into_iter().filter(|s| s.upto <= upto);
+        let messages: Vec<Message> = old.flat_map(|s| s.messages.to_vec()).collect();
+        let long = messages.into_iter().filter_map(|m| match m {
+            Message::Result { call, text, .. } if text.len() > limit => Some((call, text)),
+            Message::Result { .. } | Message::User { .. } | Message::Assistant { .. } | Message::Notice { .. } => None,
+        });
+        long.map(|(call, text)| Shortened { call, shown: ends(&text, limit).into() }).collect()
+    }
+
+    /// What this would be after `compacted`, in bytes: compaction must shrink.
+    #[must_use]
+    pub fn len_after(&self, compacted: &Compacted) -> u64 {
+        let mut trial = self.clone();
+        trial.compact(compacted);
+        trial.len()
+    }
+
+    fn answered(&mut self, seq: Seq, e: &Answered) {
+        self.flush(seq);
+        let parts: Arc<[Part]> = e.parts.iter().map(without_shape).collect();
+        self.answer = Some(Message::Assistant {
+            model: e.model.as_str().into(),
+            wire: e.wire.as_str().into(),
+            parts: parts.clone(),
+            cut: false,
+        });
+        let calls = parts.iter().filter_map(|part| match part {
+            Part::Call(call) => Some(call.clone()),
+            Part::Reasoning { .. } | Part::Text { .. } => None,
+        });
+        let open = |(call, index): (Arc<dunnock_proto::CallPart>, u16)| OpenCall {
+            id: CallId { turn: e.turn, index },
+            provider: call.id.as_str().into(),
+            tool: call.tool.as_str().into(),
+            edited: None,
+            result: None,
+        };
+        self.calls = calls.zip(0..).map(open).collect();
+    }
+
+    fn called(&mut self, e: &Called) {
+        let command = VerifyArgs::parse(&e.args).map_or_else(|_| e.args.to_string(), |a| a.command);
+        self.checks.push((e.call, command.into()));
+    }
+
+    fn finished(&mut self, e: &Finished) {
+        let ok = e.outcome == Outcome::Done;
+        if let Some(call) = self.calls.iter_mut().find(|c| c.id == e.call) {
+            let text = match &call.edited {
+                Some(args) => format!("(the person changed the arguments to {args})\n{}", e.shown).into(),
+                None => e.shown.clone(),
+            };
+            call.result = Some((text, ok));
+        } else if let Some(at) = self.checks.iter().position(|(id, _)| *id == e.call) {
+            let (_, command) = self.checks.remove(at);
+            let verdict = if ok { "passed" } else { "did not pass" };
+            self.notices.push(notice(&format!("The check `{command}` {verdict}.\n{}", e.shown)));
+        }
+    }
+
+    /// Seals what was collected: the answer, its results in order, notices, prompts.
+    fn flush(&mut self, upto: Seq) {
+        let mut messages: Vec<Message> = self.answer.take().into_iter().collect();
+        for call in std::mem::take(&mut self.calls) {
+            let (text, ok) = call.result.unwrap_or_else(|| ("taken back by the person".into(), false));
+            messages.push(Message::Result { call: call.id, id: call.provider, tool: call.tool, text, ok });
+        }
+        messages.append(&mut self.notices);
+        messages.append(&mut self.prompts);
+        self.checks.clear();
+        if !messages.is_empty() {
+            self.tail = Some(Segment::seal(self.tail.take(), upto, messages.into()));
+        }
+    }
+
+    fn compact(&mut self, e: &Compacted) {
+        let all = segments(self.tail.as_ref());
+        let mut tail = e
+            .summary
+            .as_ref()
+            .map(|summary| Segment::seal(None, e.upto, Arc::new([Message::Notice { text: summary.clone() }])));
+        for segment in all {
+            if segment.upto > e.upto {
+                tail = Some(Segment::seal(tail, segment.upto, segment.messages.clone()));
+            } else if e.summary.is_none() {
+                let messages = segment.messages.iter().map(|m| shortened(m, &e.shortened)).collect();
+                tail = Some(Segment::seal(tail, segment.upto, messages));
+            }
+        }
+        self.tail = tail;
+    }
+}
+
+fn notice(text: &str) -> Message {
+    Message::Notice { text: text.into() }
+}
+
+/// The parsed form of a command is for policy and doors, not for the model.
+fn without_shape(part: &Part) -> Part {
+    match part {
+        Part::Call(call) if call.shape.is_some() => {
+            Part::Call(Arc::new(dunnock_proto::CallPart { shape: None, ..call.as_ref().clone() }))
+        }
+        Part::Call(_) | Part::Reasoning { .. } | Part::Text { .. } => part.clone(),
+    }
+}
+
+fn shortened(message: &Message, by: &[Shortened]) -> Message {
+    match message {
+        Message::Result { call, id, tool, text, ok } => {
+            let text = by.iter().find(|s| s.call == *call).map_or(text, |s| &s.shown).clone();
+            Message::Result { call: *call, id: id.clone(), tool: tool.clone(), text, ok: *ok }
+        }
+        Message::User { .. } | Message::Assistant { .. } | Message::Notice { .. } => message.clone(),
+    }
+}
+
+/// The beginning and the end of a long text, with a line that says what is gone.
+fn ends(text: &str, limit: usize) -> String {
+    let half = limit / 2;
+    let head = text.floor_char_boundary(half);
+    let tail = text.ceil_char_boundary(text.len() - half);
+    let gone = tail - head;
+    format!("{}\n[{gone} bytes of old output left out]\n{}", &text[..head], &text[tail..])
+}
+
+fn segments(tail: Option<&Arc<Segment>>) -> Vec<Arc<Segment>> {
+    let mut all = Vec::new();
+    let mut next = tail;
+    while let Some(segment) = next {
+        all.push(segment.clone());
+        next = segment.before.as_ref();
+    }
+    all.reverse();
+    all
+}

@@ -1,0 +1,307 @@
+//! Random inputs: sensible ones, late ones, forged ones.
+
+use crate::rng::Rng;
+use dunnock_core::{Effect, Phase, Stage, State, Take, Work};
+use dunnock_proto::*;
+use std::sync::Arc;
+
+pub const KINDS: [&str; 21] = [
+    "prompt",
+    "run",
+    "reply",
+    "interrupt",
+    "rewind",
+    "compact",
+    "configure",
+    "title",
+    "revoke",
+    "take",
+    "headed",
+    "answer",
+    "failed",
+    "output",
+    "checkpointed",
+    "rewound",
+    "rewind_failed",
+    "compacted",
+    "compact_failed",
+    "woken",
+    "noticed",
+];
+
+/// An input before it has an id or an owner.
+#[derive(Debug, Clone)]
+pub enum Raw {
+    Command(Command),
+    Work(Work),
+    Take(Take),
+}
+
+pub fn tools() -> Vec<Tool> {
+    let tool = |name: &str, class, recovery, role| Tool { name: name.into(), class, recovery, role };
+    vec![
+        tool("shell", Class::Command, Recovery::Unknown, Role::Work),
+        tool("view", Class::Read, Recovery::Repeat, Role::Work),
+        tool("edit", Class::Edit, Recovery::Restore, Role::Work),
+        tool("fetch", Class::Read, Recovery::Unknown, Role::Work),
+        tool("child", Class::Command, Recovery::Rejoin, Role::Work),
+        tool("ask_person", Class::Read, Recovery::Repeat, Role::AskPerson),
+        tool("update_plan", Class::Read, Recovery::Repeat, Role::Plan),
+        tool("final_output", Class::Read, Recovery::Repeat, Role::Final),
+    ]
+}
+
+pub fn head(model: &str, salt: u64) -> Head {
+    Head {
+        hash: Hash::of(format!("{model} {salt}").as_bytes()),
+        model: model.into(),
+        wire: "chat".into(),
+        dialect: "native".into(),
+        profile: "default".into(),
+        version: "0".into(),
+        tools: tools(),
+        bytes: 400,
+        why: "test".into(),
+        first_changed: None,
+    }
+}
+
+pub fn config(r: &mut Rng) -> Config {
+    let some = |r: &mut Rng, percent, low, span| r.chance(percent).then(|| low + r.below(span));
+    Config {
+        model: "m/1".into(),
+        mode: *r.pick(&[Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::Auto, Mode::All]).unwrap(),
+        attended: r.chance(60),
+        max_steps: 1 + r.below(6) as u32,
+        verify: ["cargo test", "cargo fmt"].iter().take(r.below(3) as usize).map(|s| (*s).to_owned()).collect(),
+        verify_tries: 1 + r.below(3) as u32,
+        budget: Budget {
+            tokens: some(r, 15, 500, 20_000),
+            micros: some(r, 10, 500, 20_000),
+            ms: some(r, 10, 50, 5_000),
+        },
+        price: r.chance(50).then_some(Price { input: 1_000_000, cached: 100_000, output: 5_000_000 }),
+        window: some(r, 35, 400, 1_500),
+        max_output: 50 + r.below(100),
+        compact_at: 60 + r.below(40) as u8,
+        compact_keep: 1 + r.below(4) as u8,
+        checkpoints: r.chance(60),
+        deny: if r.chance(20) { vec![rule(r)] } else { Vec::new() },
+    }
+}
+
+fn rule(r: &mut Rng) -> Rule {
+    let words = ["rm", "ls", "make"].map(str::to_owned);
+    let tool = *r.pick(&["shell", "edit", "child"]).unwrap();
+    let words = if r.chance(80) { vec![r.pick(&words).unwrap().clone()] } else { Vec::new() };
+    Rule { tool: tool.into(), words }
+}
+
+fn text(r: &mut Rng, most: u64) -> Arc<str> {
+    let n = r.below(most) + 1;
+    (0..n).map(|_| (b'a' + r.below(26) as u8) as char).collect::<String>().into()
+}
+
+fn usage(r: &mut Rng) -> Usage {
+    Usage { input: r.below(3) * 60, cached: r.below(2) * 20, output: r.below(40), reasoning: 0 }
+}
+
+fn attempts(r: &mut Rng) -> Vec<Attempt> {
+    (0..1 + r.below(2)).map(|_| Attempt { at: At(1), ms: r.below(20), error: None, usage: Usage::default() }).collect()
+}
+
+fn call_part(r: &mut Rng) -> Part {
+    let tool = *r
+        .pick(&["shell", "shell", "view", "view", "edit", "fetch", "child", "ask_person", "update_plan", "nonesuch"])
+        .unwrap();
+    let args: Arc<str> = match tool {
+        "ask_person" if r.chance(90) => r#"{"question":"which?","choices":["a","b"]}"#.into(),
+        "update_plan" if r.chance(90) => r#"{"steps":[{"text":"one","state":"done"}]}"#.into(),
+        _ => format!("{{\"x\":\"{}\"}}", text(r, 8)).into(),
+    };
+    let words = [["rm", "x"], ["ls", "-l"], ["make", "all"]];
+    let shape = r.chance(80).then(|| Shape {
+        commands: (0..r.below(3)).map(|_| r.pick(&words).unwrap().map(str::to_owned).to_vec()).collect(),
+        opaque: r.chance(20),
+    });
+    // Providers of local models repeat their ids: so do we.
+    Part::Call(Arc::new(CallPart { id: "call_0".into(), tool: tool.into(), args, recovered: false, shape }))
+}
+
+pub fn answered(r: &mut Rng, turn: Turn) -> Answered {
+    let mut parts = Vec::new();
+    if r.chance(30) {
+        parts.push(Part::Reasoning { text: text(r, 20), opaque: r.chance(50).then(|| text(r, 10)) });
+    }
+    if r.chance(60) {
+        parts.push(Part::Text { text: text(r, 40) });
+    }
+    if r.chance(75) {
+        (0..1 + r.below(4)).for_each(|_| parts.push(call_part(r)));
+        if r.chance(25) {
+            let args = "{}".into();
+            let part = CallPart { id: "f".into(), tool: "final_output".into(), args, recovered: false, shape: None };
+            parts.push(Part::Call(Arc::new(part)));
+        }
+    }
+    let (attempts, usage) = (attempts(r), usage(r));
+    let (model, wire) = ("m/1".into(), "chat".into());
+    Answered { turn, attempts, model, wire, parts, stop: Stop::End, usage, request: Hash::ZERO, raw: None }
+}
+
+pub fn failed(r: &mut Rng, turn: Turn, cut: bool) -> TurnFailed {
+    let other = [Failure::Cut, Failure::Overflow, Failure::Rejected, Failure::Transport];
+    let failure = if cut { Failure::Cut } else { *r.pick(&other).unwrap() };
+    let retry_at = (failure == Failure::Transport && r.chance(60)).then(|| At(1000 + r.below(1000) as i64));
+    let partial = if r.chance(40) { text(r, 20) } else { "".into() };
+    let (attempts, usage) = (attempts(r), usage(r));
+    TurnFailed { turn, attempts, failure, error: "no".into(), partial, usage, retry_at }
+}
+
+pub fn finished(r: &mut Rng, call: CallId, cut: bool) -> Finished {
+    let outcome = match r.below(10) {
+        _ if cut && r.chance(70) => Outcome::Cut,
+        0..=6 => Outcome::Done,
+        7 | 8 => Outcome::Failed,
+        _ => Outcome::NotRun,
+    };
+    let shown = text(r, 300);
+    Finished { call, outcome, shown, full: None, tree: None, exit: Some(0), ms: r.below(30), level: Some(Level::A) }
+}
+
+pub fn compacted(r: &mut Rng, s: &State, upto: Seq, strength: Strength, before: u64) -> Compacted {
+    let summary = (strength == Strength::Summarise).then(|| text(r, 10));
+    let head = head(&s.config.model, s.seq);
+    let after = if r.chance(85) { before / 3 } else { before };
+    Compacted { upto, shortened: Vec::new(), summary, head, before, after }
+}
+
+/// What an effect under way reports, if it reports now.
+pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> Work {
+    match effect {
+        Effect::MakeHead { model } => Work::Headed(head(model, s.seq)),
+        Effect::AskModel { turn } if cut && r.chance(80) => Work::Failed(failed(r, *turn, true)),
+        Effect::AskModel { turn } if r.chance(15) => Work::Failed(failed(r, *turn, false)),
+        Effect::AskModel { turn } => Work::Answer(answered(r, *turn)),
+        Effect::Run { call } | Effect::Join { call } => Work::Output(finished(r, *call, cut)),
+        Effect::Checkpoint { mark } => {
+            let tree = r.chance(90).then(|| Tree(format!("t{}", s.seq)));
+            Work::Checkpointed(Checkpointed { tree, mark: *mark, note: None })
+        }
+        Effect::Restore { tree, .. } if r.chance(80) => {
+            let spans = match &s.phase {
+                Phase::Rewinding { spans, .. } => spans.as_ref().clone(),
+                _ => s.visible(), // late: a forged report came first
+            };
+            Work::Rewound(Rewound { spans, tree: Some(tree.clone()), undo: s.tree.clone(), note: None })
+        }
+        Effect::Restore { .. } => Work::RewindFailed(RewindFailed { error: "no".into() }),
+        Effect::Compact { .. } if cut || r.chance(20) => Work::CompactFailed(CompactFailed { error: "no".into() }),
+        Effect::Compact { upto, strength } => Work::Compacted(compacted(r, s, *upto, *strength, 1000)),
+        Effect::Wake { at } => Work::Woken(*at),
+        Effect::AskPerson { .. } => panic!("a person's answer is a command"),
+    }
+}
+
+pub fn reply(r: &mut Rng, s: &State) -> Command {
+    let Some(q) = r.pick(&s.questions) else {
+        let question = QuestionId(r.below(8) as u32);
+        return Command::Reply { question, hash: Hash::ZERO, answer: Answer::Yes, note: None };
+    };
+    let hash = if r.chance(90) { q.hash } else { Hash::ZERO };
+    let answer = match (r.below(12), &q.about) {
+        (0..=4, About::Person { .. }) => Answer::Text { text: text(r, 10) },
+        (0..=5, _) => Answer::Yes,
+        (6 | 7, _) => Answer::No,
+        (8, _) => Answer::Edit { args: text(r, 10) },
+        (9, _) => Answer::Text { text: text(r, 10) },
+        (10, About::Approval { call }) if r.chance(80) => {
+            let part = &s.call(*call).expect("an approval is about a call in work").part;
+            let words = part.shape.iter().flat_map(|s| s.commands.first()).flatten().take(1).cloned().collect();
+            Answer::Always { rule: Rule { tool: part.tool.clone(), words } }
+        }
+        _ => Answer::Always { rule: rule(r) },
+    };
+    let note = r.chance(30).then(|| "because".to_owned());
+    Command::Reply { question: q.id, hash, answer, note }
+}
+
+fn patch(r: &mut Rng) -> ConfigPatch {
+    let mut set = ConfigPatch::default();
+    match r.below(8) {
+        0 => set.mode = r.pick(&[Mode::Ask, Mode::Edits, Mode::Auto, Mode::All]).copied(),
+        1 => set.model = Some(["m/1", "m/2", ""][r.below(3) as usize].into()),
+        2 => set.max_steps = Some(r.below(8) as u32),
+        3 => set.checkpoints = Some(r.chance(50)),
+        4 => set.attended = Some(r.chance(60)),
+        5 => set.window = Some(r.chance(50).then(|| 300 + r.below(2000))),
+        6 => set.budget = Some(Budget { tokens: r.chance(50).then(|| 1000 + r.below(50_000)), ..Budget::default() }),
+        _ => set.verify_tries = Some(r.below(3) as u32),
+    }
+    set
+}
+
+/// Any input of a kind, fitting or not.
+pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
+    *serial += 1;
+    let turn = if r.chance(70) { s.turn } else { Turn(r.below(u64::from(s.turn.0) + 2) as u32) };
+    let open: Vec<CallId> = s.calls.iter().filter(|c| matches!(c.stage, Stage::Started(_))).map(|c| c.id).collect();
+    let any_call = CallId { turn, index: r.below(4) as u16 };
+    let call = if r.chance(50) { r.pick(&open).copied().unwrap_or(any_call) } else { any_call };
+    let spans = || s.visible();
+    let upto = match s.phase {
+        Phase::Compacting { upto, .. } if r.chance(60) => upto,
+        _ => r.below(s.seq + 1),
+    };
+    let strength = if r.chance(50) { Strength::Shorten } else { Strength::Summarise };
+    match kind {
+        "prompt" if r.chance(4) => Raw::Command(Command::Prompt { text: "  ".into(), images: Vec::new() }),
+        "prompt" => Raw::Command(Command::Prompt { text: format!("prompt {serial}").into(), images: Vec::new() }),
+        "run" => Raw::Command(Command::Run),
+        "reply" => Raw::Command(reply(r, s)),
+        "interrupt" => Raw::Command(Command::Interrupt),
+        "rewind" => {
+            let to = if r.chance(25) { RewindTo::Undo } else { RewindTo::Fact(r.below(s.seq + 2)) };
+            let scope = *r.pick(&[Scope::Talk, Scope::Files, Scope::Both]).unwrap();
+            Raw::Command(Command::Rewind { to, scope, force: r.chance(20) })
+        }
+        "compact" => Raw::Command(Command::Compact),
+        "configure" => Raw::Command(Command::Configure { set: patch(r) }),
+        "title" => Raw::Command(Command::Title { title: if r.chance(90) { "t".into() } else { " ".into() } }),
+        "revoke" => {
+            let rule = s.grants.first().filter(|_| r.chance(70)).cloned().unwrap_or_else(|| rule(r));
+            Raw::Command(Command::Revoke { rule })
+        }
+        "take" => Raw::Take(take(r, *serial)),
+        "headed" => Raw::Work(Work::Headed(head(if r.chance(70) { &s.config.model } else { "m/3" }, s.seq))),
+        "answer" => Raw::Work(Work::Answer(answered(r, turn))),
+        "failed" => Raw::Work(Work::Failed(failed(r, turn, false))),
+        "output" => Raw::Work(Work::Output(finished(r, call, false))),
+        "checkpointed" => {
+            let mark = s.dirty.filter(|_| r.chance(60)).unwrap_or_else(|| r.below(s.seq + 1));
+            Raw::Work(Work::Checkpointed(Checkpointed { tree: None, mark, note: None }))
+        }
+        "rewound" => {
+            let spans = match &s.phase {
+                Phase::Rewinding { spans, .. } => spans.as_ref().clone(),
+                _ => spans(),
+            };
+            Raw::Work(Work::Rewound(Rewound { spans, tree: None, undo: None, note: None }))
+        }
+        "rewind_failed" => Raw::Work(Work::RewindFailed(RewindFailed { error: "x".into() })),
+        "compacted" => Raw::Work(Work::Compacted(compacted(r, s, upto, strength, 900))),
+        "compact_failed" => Raw::Work(Work::CompactFailed(CompactFailed { error: "x".into() })),
+        "woken" => Raw::Work(Work::Woken(s.wake.filter(|_| r.chance(70)).unwrap_or(At(7)))),
+        _ => Raw::Work(Work::Noticed(Noticed { text: text(r, 20) })),
+    }
+}
+
+pub fn take(r: &mut Rng, serial: u64) -> Take {
+    Take {
+        owner: Owner(u128::from(serial) << 8 | 1),
+        level: *r.pick(&[Level::A, Level::B, Level::C, Level::D]).unwrap(),
+        platform: "test".into(),
+        app: "0".into(),
+        untrusted: r.chance(20).then(|| Hash::of(&[r.below(3) as u8])),
+    }
+}

@@ -1,0 +1,304 @@
+//! The properties, each checked by code that does not use the code it checks: oracles over the log.
+
+use crate::world::{World, fold, refold};
+use dunnock_core::{Phase, Stage, State, apply, wanted};
+use dunnock_proto::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Checked after every step, on the driver's state.
+pub fn now(w: &World) {
+    let Some(p) = &w.driver else { return };
+    let s = &p.state;
+    let want = wanted(s, p.me);
+    assert_eq!(s.busy(), !want.is_empty() || s.stopping, "busy if and only if something is wanted or stopping: {s:?}");
+    assert!(wanted(s, Owner(424_242)).is_empty(), "only the owner wants anything");
+    for call in &s.calls {
+        if let Stage::Started(owner) = call.stage {
+            assert_eq!(owner, p.me, "a call of a dead process still counts as started");
+        }
+    }
+    assert!(s.bounds.len() <= 4 && s.calls.len() < 40 && s.questions.len() < 40, "the state grows");
+    if s.stopping {
+        assert!(
+            !matches!(s.phase, Phase::Rest | Phase::Ready | Phase::Rewinding { .. }),
+            "stopping with nothing to stop"
+        );
+    }
+}
+
+/// Replay equals live, at a crash and now and then.
+pub fn replay(w: &World) {
+    let Some(p) = &w.driver else { return };
+    let log = &w.store.log[..p.state.seq as usize];
+    assert_eq!(fold(log), p.state, "replay differs from live");
+    let again = refold(log);
+    assert_eq!(again.len(), p.transcript.len());
+    assert_eq!(again.request().map(|r| r.hash()), p.transcript.request().map(|r| r.hash()));
+}
+
+/// Checked once for each world, over its whole log.
+pub fn history(w: &World) {
+    let log = &w.store.log;
+    let mut s = State::default();
+    let mut open: BTreeMap<CallId, bool> = BTreeMap::new(); // call -> writer
+    let mut done: BTreeSet<CallId> = BTreeSet::new();
+    let mut allowed: BTreeSet<CallId> = BTreeSet::new();
+    let mut approvals: BTreeMap<QuestionId, CallId> = BTreeMap::new();
+    let mut replied: BTreeMap<QuestionId, Answer> = BTreeMap::new();
+    let mut granted: BTreeSet<Rule> = BTreeSet::new();
+    let mut turn = if let Some(Event::Forked(e)) = log.first() { e.turn.0 } else { 0 };
+    let mut question = 0;
+    let mut told = 0;
+    for (seq, event) in (1..).zip(log) {
+        match event {
+            Event::Answered(e) => {
+                assert!(open.is_empty(), "an answer while calls of the one before are open");
+                assert_eq!(e.turn.0, turn, "an answer to another turn was taken");
+                let calls = e.parts.iter().filter_map(|p| match p {
+                    Part::Call(c) => Some(c),
+                    Part::Text { .. } | Part::Reasoning { .. } => None,
+                });
+                open = calls
+                    .zip(0..)
+                    .map(|(c, index)| {
+                        let reader =
+                            matches!(c.tool.as_str(), "view" | "fetch" | "ask_person" | "update_plan" | "final_output");
+                        (CallId { turn: e.turn, index }, !reader)
+                    })
+                    .collect();
+            }
+            Event::Called(e) => {
+                open.insert(e.call, true);
+            }
+            Event::Asked(e) => {
+                assert!(e.question.0 > question, "a question's id came again");
+                question = e.question.0;
+                if let About::Approval { call } = e.about {
+                    approvals.insert(e.question, call);
+                }
+            }
+            Event::Replied(e) => {
+                assert!(replied.insert(e.question, e.answer.clone()).is_none(), "two answers to one question");
+            }
+            Event::Granted(e) => drop(granted.insert(e.rule.clone())),
+            Event::Revoked(e) => drop(granted.remove(&e.rule)),
+            Event::Allowed(e) => {
+                assert!(open.contains_key(&e.call), "a call that is not open was allowed");
+                assert!(allowed.insert(e.call), "allowed twice");
+                may_run(&s, e, &approvals, &replied, &granted);
+            }
+            Event::Started(e) => {
+                assert!(allowed.contains(&e.call), "begun unasked: {}", e.call);
+                let writer = open[&e.call];
+                for (other, writes) in open.range(..e.call) {
+                    assert!(!(writer || *writes), "{} began before {other} had ended", e.call);
+                }
+                assert!(!(writer && s.dirty.is_some()), "a writer began before the files were kept");
+                assert!(!s.stopping, "a call began while stopping");
+            }
+            Event::Finished(e) => {
+                assert!(open.remove(&e.call).is_some(), "{} ended twice or never was", e.call);
+                assert!(done.insert(e.call), "{} ended in two turns", e.call);
+            }
+            Event::TurnStarted(e) => {
+                assert!(open.is_empty(), "a request while calls are open: {open:?}");
+                assert_eq!(e.turn.0, turn + 1, "turns are counted on");
+                turn += 1;
+                assert_eq!(e.upto, seq - 1, "a turn tells everything before it");
+                assert!(s.questions.is_empty(), "a request while a question stands");
+                told = e.upto;
+                let budget = s.config.budget.tokens.map(|b| b * (1 + s.extended));
+                assert!(budget.is_none_or(|b| s.spent.tokens + e.reserved.tokens <= b), "over the budget");
+            }
+            Event::Ended(e) => {
+                assert!(open.is_empty(), "an end while calls are open: {:?} {open:?}", e.why);
+                if e.why == Why::Done {
+                    assert!(s.config.verify.is_empty() || e.proof == Proof::Proven, "done without its proof");
+                    assert_eq!(s.unseen, 0, "an end swallowed a prompt");
+                }
+            }
+            Event::Compacted(e) => assert!(e.after < e.before, "compaction made it longer"),
+            Event::CompactStarted(_) => assert!(open.is_empty(), "compaction while calls are open"),
+            Event::RewindAsked(_) => assert_eq!(s.phase, Phase::Rest, "a rewind while busy"),
+            Event::Rewound(e) => {
+                let mut last = 0;
+                for span in &e.spans {
+                    assert!(last < span.from && span.from <= span.to && span.to < seq, "spans are out of order");
+                    last = span.to;
+                }
+            }
+            Event::Created(_)
+            | Event::Forked(_)
+            | Event::Configured(_)
+            | Event::Headed(_)
+            | Event::Prompted(_)
+            | Event::Continued(_)
+            | Event::TurnFailed(_)
+            | Event::Woken(_)
+            | Event::Planned(_)
+            | Event::InterruptAsked(_)
+            | Event::Taken(_)
+            | Event::Checkpointed(_)
+            | Event::RewindFailed(_)
+            | Event::CompactFailed(_)
+            | Event::Titled(_)
+            | Event::Noticed(_) => {}
+        }
+        let version = s.version;
+        apply(&mut s, event);
+        let person = matches!(
+            event.kind(),
+            "created"
+                | "forked"
+                | "configured"
+                | "prompted"
+                | "continued"
+                | "replied"
+                | "revoked"
+                | "interrupt_asked"
+                | "rewind_asked"
+                | "titled"
+        ) || matches!(event, Event::CompactStarted(e) if e.asked);
+        assert_eq!(s.version, if person { seq } else { version }, "version after {}", event.kind());
+    }
+    prompts_told_once(w, told);
+    requests(w);
+    for (call, times) in &w.begun {
+        let again = times.iter().skip(1);
+        for (recovery, _) in again {
+            assert!(matches!(recovery, Recovery::Repeat | Recovery::Rejoin), "{call} ran twice: {times:?}");
+        }
+        let owners: BTreeSet<Owner> = times.iter().map(|(_, o)| *o).collect();
+        assert_eq!(owners.len(), times.len(), "{call} was begun twice by one process");
+    }
+}
+
+/// On whose word a call runs, found out again from the log.
+fn may_run(
+    s: &State,
+    e: &Allowed,
+    approvals: &BTreeMap<QuestionId, CallId>,
+    replied: &BTreeMap<QuestionId, Answer>,
+    granted: &BTreeSet<Rule>,
+) {
+    let call = s.call(e.call).expect("allowed calls are in work");
+    let level = s.seat.map_or(Level::D, |seat| seat.level);
+    let words = call.part.shape.as_ref().map(|shape| (shape.opaque, &shape.commands));
+    let denied = s.config.deny.iter().filter(|r| r.tool == call.part.tool).any(|r| match words {
+        _ if r.words.is_empty() => true,
+        Some((opaque, commands)) => opaque || commands.iter().any(|c| c[..r.words.len()] == r.words[..]),
+        None => true,
+    });
+    let args = e.args.as_ref().unwrap_or(&call.part.args);
+    assert_eq!(e.hash, Hash::of_parts(&[call.part.tool.as_bytes(), args.as_bytes()]), "what runs is what was allowed");
+    match &e.by {
+        By::Person(q) => {
+            assert_eq!(approvals.get(q), Some(&e.call), "the person was asked about another call");
+            match &replied[q] {
+                Answer::Yes => assert_eq!(e.args, None),
+                Answer::Edit { args } => assert_eq!(e.args.as_ref(), Some(args)),
+                Answer::Always { rule } => assert!(granted.contains(rule)),
+                other @ (Answer::No | Answer::Text { .. }) => panic!("ran on {other:?}"),
+            }
+        }
+        By::Grant(rule) => {
+            assert!(!denied && granted.contains(rule) && rule.tool == call.part.tool);
+            if !rule.words.is_empty() {
+                let (opaque, commands) = words.expect("a rule with words matches parsed commands only");
+                assert!(!opaque && !commands.is_empty());
+                assert!(commands.iter().all(|c| c[..rule.words.len()] == rule.words[..]), "{rule:?} {commands:?}");
+            }
+            assert!(matches!(s.config.mode, Mode::Ask | Mode::Edits | Mode::Auto));
+        }
+        By::Policy(_) => {
+            assert!(!denied, "a denied call ran: {call:?}");
+            let fine = match (call.class, s.config.mode) {
+                (Class::Read, _) | (_, Mode::All) | (Class::Edit, Mode::Edits | Mode::Auto) => true,
+                (Class::Command, Mode::Auto) => level < Level::D,
+                (Class::Edit | Class::Command, Mode::Read | Mode::Ask | Mode::Edits) => false,
+            };
+            assert!(fine, "policy let {:?} run in mode {:?} at {level:?}", call.class, s.config.mode);
+        }
+        By::Harness => assert!(call.harness),
+    }
+}
+
+/// Each prompt is told in exactly one turn, the first that began after it.
+fn prompts_told_once(w: &World, told: Seq) {
+    let mut waiting: BTreeSet<Seq> = BTreeSet::new();
+    for (seq, event) in (1..).zip(&w.store.log) {
+        match event {
+            Event::Prompted(_) => drop(waiting.insert(seq)),
+            Event::TurnStarted(e) => waiting.retain(|p| *p > e.upto),
+            _ => {}
+        }
+    }
+    assert!(waiting.iter().all(|p| *p > told), "a prompt was never told");
+    let last = fold(&w.store.log);
+    assert_eq!(last.unseen as usize, waiting.len(), "prompts that wait");
+    if last.phase == Phase::Rest && last.unseen > 0 {
+        let held = w.store.log.iter().rev().find_map(|e| match e {
+            Event::Ended(e) => Some(e.hold),
+            _ => None,
+        });
+        assert_eq!(held, Some(true), "a session rests on a prompt that nobody held back");
+    }
+}
+
+/// Every request is rebuilt from the log and compared; each extends the one before, unless the past was changed.
+fn requests(w: &World) {
+    let mut sent: BTreeMap<Turn, (Hash, &Vec<u8>)> = BTreeMap::new();
+    for (turn, hash, bytes) in &w.sent {
+        let first = sent.entry(*turn).or_insert((*hash, bytes));
+        assert_eq!((first.0, first.1), (*hash, bytes), "a turn was asked with two requests");
+    }
+    let mut before: Option<Vec<u8>> = None;
+    for (seq, event) in (1usize..).zip(&w.store.log) {
+        match event {
+            Event::TurnStarted(e) => {
+                let request = refold(&w.store.log[..seq]).request().expect("a turn has a request");
+                let bytes = request.bytes();
+                assert_eq!(request.len(), bytes.len() as u64);
+                if let Some((hash, sent)) = sent.get(&e.turn) {
+                    assert_eq!(*hash, request.hash());
+                    assert_eq!(**sent, bytes, "the request of turn {} cannot be rebuilt", e.turn);
+                }
+                if let Some(before) = &before {
+                    assert!(bytes.starts_with(before), "turn {} does not extend the request before it", e.turn);
+                }
+                well_formed(&request.messages());
+                before = Some(bytes);
+            }
+            Event::Compacted(_) | Event::Rewound(_) => before = None,
+            _ => {}
+        }
+    }
+}
+
+/// Results follow their answer, in its order, each once; never a prompt between a call and its result.
+fn well_formed(messages: &[Message]) {
+    let mut due: Vec<CallId> = Vec::new();
+    let mut last_answer = None;
+    for message in messages {
+        match message {
+            Message::Assistant { parts, .. } => {
+                assert!(due.is_empty(), "an answer before the results of the one before");
+                let calls = parts.iter().filter(|p| matches!(p, Part::Call(_))).count();
+                last_answer = Some(calls);
+                due = Vec::with_capacity(calls);
+            }
+            Message::Result { call, .. } => {
+                let calls = last_answer.expect("a result follows an answer");
+                assert_eq!(usize::from(call.index), due.len(), "results are in the order of the calls");
+                due.push(*call);
+                if due.len() == calls {
+                    due.clear();
+                    last_answer = None;
+                }
+            }
+            Message::User { .. } | Message::Notice { .. } => {
+                assert!(due.is_empty() && last_answer.is_none_or(|n| n == 0), "a prompt between a call and its result");
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Names of things: sessions, processes, turns, calls, questions, content.
+//!
+//! Invariant: an id that the core makes ([`CallId`], [`QuestionId`], [`Turn`], [`Seq`]) never repeats within a session,
+//! a rewind included. Ids that need randomness are minted outside and come in as text.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::{fmt, str::FromStr};
+
+/// The place of a fact in its session's log; the first fact is 1, and 0 means "before everything".
+pub type Seq = u64;
+
+/// A moment, in milliseconds since 1970 (UTC). It orders nothing: [`Seq`] does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct At(pub i64);
+
+/// Why a text is not an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadId(&'static str);
+
+impl fmt::Display for BadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+macro_rules! text_form {
+    ($name:ident) => {
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;
+                text.parse().map_err(D::Error::custom)
+            }
+        }
+    };
+}
+
+/// Names a session: 8 to 40 characters of `a-z0-9`, so that it is safe as a file name and easy to type a prefix of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(String);
+
+impl SessionId {
+    /// Twenty characters out of sixteen random bytes.
+    #[must_use]
+    pub fn from_random(bytes: [u8; 16]) -> Self {
+        const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+        let mut n = u128::from_le_bytes(bytes);
+        let mut text = String::with_capacity(20);
+        for _ in 0..20 {
+            text.push(LETTERS[(n & 31) as usize] as char);
+            n >>= 5;
+        }
+        Self(text)
+    }
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+impl FromStr for SessionId {
+    type Err = BadId;
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let fits = (8..=40).contains(&text.len());
+        let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+        if fits && plain {
+            Ok(Self(text.into()))
+        } else {
+            Err(BadId("a session id is 8 to 40 characters of a-z and 0-9"))
+        }
+    }
+}
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+text_form!(SessionId);
+
+/// Names one command, minted by its sender, so that sending it again does nothing new.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InputId(String);
+
+impl InputId {
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+impl FromStr for InputId {
+    type Err = BadId;
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let fits = (1..=64).contains(&text.len());
+        if fits && text.bytes().all(|b| b.is_ascii_graphic()) {
+            Ok(Self(text.into()))
+        } else {
+            Err(BadId("a command id is 1 to 64 visible ASCII characters"))
+        }
+    }
+}
+impl fmt::Display for InputId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+text_form!(InputId);
+
+/// One process at one takeover: fresh for each, so that work begun by a dead one is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner(pub u128);
+
+impl FromStr for Owner {
+    type Err = BadId;
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        u128::from_str_radix(text, 16).map(Self).map_err(|_| BadId("an owner is a hexadecimal number"))
+    }
+}
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+text_form!(Owner);
+
+/// One model request, counted from 1 through the whole session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Turn(pub u32);
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One call of an answer, made by us: the provider's own id is data, since local models repeat theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId {
+    /// The turn whose answer asked for it.
+    pub turn: Turn,
+    /// Its place in that answer.
+    pub index: u16,
+}
+impl FromStr for CallId {
+    type Err = BadId;
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let bad = BadId("a call is written TURN.INDEX, for instance 3.0");
+        let (turn, index) = text.split_once('.').ok_or(bad)?;
+        Ok(Self { turn: Turn(turn.parse().map_err(|_| bad)?), index: index.parse().map_err(|_| bad)? })
+    }
+}
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.turn, self.index)
+    }
+}
+text_form!(CallId);
+
+/// One question to the person, counted from 1 through the whole session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct QuestionId(pub u32);
+
+impl fmt::Display for QuestionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "q{}", self.0)
+    }
+}
+
+/// BLAKE3 of some bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hash(pub [u8; 32]);
+
+impl Hash {
+    /// What the chain of a log starts from.
+    pub const ZERO: Self = Self([0; 32]);
+    /// The hash of `bytes`.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+    /// The hash of several pieces, each with its length, so that moving a boundary changes it.
+    #[must_use]
+    pub fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        Self(*hasher.finalize().as_bytes())
+    }
+}
+impl FromStr for Hash {
+    type Err = BadId;
+    fn from_str(text: &str) -> Result<Self, BadId> {
+        let bad = BadId("a hash is 64 hexadecimal digits");
+        let digits = text.as_bytes();
+        if digits.len() != 64 {
+            return Err(bad);
+        }
+        let value = |d: u8| (d as char).to_digit(16).map(|v| v as u8);
+        let mut out = [0; 32];
+        for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = value(pair[0]).zip(value(pair[1])).map(|(h, l)| h << 4 | l).ok_or(bad)?;
+        }
+        Ok(Self(out))
+    }
+}
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = HEX[usize::from(byte >> 4)];
+            pair[1] = HEX[usize::from(byte & 15)];
+        }
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+    }
+}
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.8}", self.to_string())
+    }
+}
+text_form!(Hash);
+
+/// Names the state of a workspace's files, as the checkpoint store knows it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Tree(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_survive_their_text_form() {
+        let call = CallId { turn: Turn(12), index: 3 };
+        assert_eq!(call.to_string().parse(), Ok(call));
+        let hash = Hash::of(b"x");
+        assert_eq!(hash.to_string().parse(), Ok(hash));
+        assert_eq!(serde_json::to_string(&call).unwrap(), "\"12.3\"");
+        let owner = Owner(0xabc);
+        assert_eq!(owner.to_string().parse(), Ok(owner));
+        let id = SessionId::from_random([7; 16]);
+        assert_eq!(id.as_str().len(), 20);
+        assert_eq!(id.as_str().parse(), Ok(id));
+    }
+
+    #[test]
+    fn what_is_not_an_id_is_refused() {
+        for text in ["", "short", "UPPERCASE1", "has space 1", "../../etc/passwd"] {
+            assert!(text.parse::<SessionId>().is_err(), "{text}");
+        }
+        assert!("3".parse::<CallId>().is_err());
+        assert!("zz".parse::<Hash>().is_err());
+        assert!("g".repeat(64).parse::<Hash>().is_err());
+        assert!("".parse::<InputId>().is_err());
+        assert!("a b".parse::<InputId>().is_err());
+    }
+
+    #[test]
+    fn moving_a_boundary_changes_the_hash() {
+        assert_ne!(Hash::of_parts(&[b"ab", b"c"]), Hash::of_parts(&[b"a", b"bc"]));
+    }
+}

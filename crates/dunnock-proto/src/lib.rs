@@ -1,0 +1,23 @@
+//! The words that Dunnock writes to disk and sends over links: ids, facts, commands and frames.
+//!
+//! Everything here is data. A session is a sequence of [`Record`]s, each the stored form of one [`Event`]; doors send
+//! [`Order`]s and receive [`Frame`]s.
+//!
+//! Invariant: no I/O, no clock, no randomness. Invariant: what is serialised here is a promise to every later release;
+//! fields and variants are added, never renamed, and a new field that may be absent says what its absence meant.
+
+mod command;
+mod event;
+mod ids;
+mod link;
+mod message;
+mod record;
+mod settings;
+
+pub use command::{Command, Order, Refused, RewindTo, Scope};
+pub use event::*;
+pub use ids::{At, CallId, Hash, InputId, Owner, QuestionId, Seq, SessionId, Tree, Turn};
+pub use link::{Delta, Frame, Greeting, Hello, LINK_VERSION, Partial, Up};
+pub use message::{AskPersonArgs, Message, PlanArgs, VerifyArgs};
+pub use record::{Body, Cause, Decoded, Envelope, Need, Record, seal, verify_chain};
+pub use settings::{Budget, Class, Config, ConfigPatch, Head, Level, Mode, Price, Recovery, Role, Rule, Shape, Tool};

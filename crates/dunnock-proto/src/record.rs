@@ -1,0 +1,256 @@
+//! The stored form of a fact, and the chain that shows a changed one.
+//!
+//! Invariant: the chain covers each body by its hash, so a body can be erased later and the chain still checks.
+//! Invariant: stored bytes are never rewritten; an older form is lifted while decoding.
+
+use crate::{At, Event, Hash, InputId, Seq};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use std::{fmt, str::FromStr, sync::Arc};
+
+/// What a reader must do with a fact that it does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// Stop writing: the meaning of what follows may depend on it.
+    Must,
+    /// Skip it and keep it.
+    May,
+}
+
+/// What made a fact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// A command of a person, by its id.
+    Input(InputId),
+    /// Work that reported.
+    Report,
+    /// The driver itself: creation, takeover, beginning a call.
+    Driver,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(id) => write!(f, "input {id}"),
+            Self::Report => f.write_str("report"),
+            Self::Driver => f.write_str("driver"),
+        }
+    }
+}
+impl FromStr for Cause {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "report" => Ok(Self::Report),
+            "driver" => Ok(Self::Driver),
+            _ => match text.strip_prefix("input ").map(str::parse) {
+                Some(Ok(id)) => Ok(Self::Input(id)),
+                _ => Err(format!("no such cause: {text}")),
+            },
+        }
+    }
+}
+impl Serialize for Cause {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+impl<'de> Deserialize<'de> for Cause {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        <std::borrow::Cow<'de, str>>::deserialize(d)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The JSON of one fact, byte for byte as stored, or the hash of what was erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// The text.
+    Text(Arc<str>),
+    /// It was erased; this was its hash.
+    Erased(Hash),
+}
+
+impl Body {
+    /// The hash that the chain uses.
+    #[must_use]
+    pub fn hash(&self) -> Hash {
+        match self {
+            Self::Text(text) => Hash::of(text.as_bytes()),
+            Self::Erased(hash) => *hash,
+        }
+    }
+}
+impl Serialize for Body {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => {
+                let raw: &serde_json::value::RawValue =
+                    serde_json::from_str(text).map_err(serde::ser::Error::custom)?;
+                raw.serialize(s)
+            }
+            Self::Erased(hash) => hash.serialize(s),
+        }
+    }
+}
+impl<'de> Deserialize<'de> for Body {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let raw = <Box<serde_json::value::RawValue>>::deserialize(d)?;
+        match raw.get().starts_with('"') {
+            true => serde_json::from_str(raw.get()).map(Self::Erased).map_err(D::Error::custom),
+            false => Ok(Self::Text(Arc::from(raw.get()))),
+        }
+    }
+}
+
+/// What is stored around a body.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// Its place, from 1.
+    pub seq: Seq,
+    /// When it was recorded; orders nothing.
+    pub at: At,
+    /// What made it.
+    pub cause: Cause,
+    /// Its name.
+    pub kind: String,
+    /// The version of its form.
+    pub v: u16,
+    /// What a reader must do that does not know it.
+    pub need: Need,
+    /// The chain up to the fact before.
+    pub prev: Hash,
+}
+
+/// A stored fact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Around it.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// It.
+    pub body: Body,
+}
+
+/// A body, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decoded {
+    /// A fact of this release.
+    Known(Event),
+    /// Of a later one, or erased; why it could not be read.
+    Unknown(String),
+}
+
+impl Record {
+    /// Reads the body.
+    #[must_use]
+    pub fn decode(&self) -> Decoded {
+        match &self.body {
+            Body::Text(text) => Event::decode(&self.envelope.kind, self.envelope.v, text),
+            Body::Erased(_) => Decoded::Unknown("erased".into()),
+        }
+    }
+    /// The chain up to and including this fact.
+    #[must_use]
+    pub fn chain(&self) -> Hash {
+        let e = &self.envelope;
+        let need = match e.need {
+            Need::Must => [1],
+            Need::May => [0],
+        };
+        let cause = e.cause.to_string();
+        Hash::of_parts(&[
+            &e.prev.0,
+            &e.seq.to_le_bytes(),
+            &e.at.0.to_le_bytes(),
+            cause.as_bytes(),
+            e.kind.as_bytes(),
+            &e.v.to_le_bytes(),
+            &need,
+            &self.body.hash().0,
+        ])
+    }
+}
+
+/// Makes the stored form of `event` as the fact after `seq`, whose chain is `prev`.
+#[must_use]
+pub fn seal(seq: Seq, prev: Hash, at: At, cause: Cause, event: &Event) -> Record {
+    let kind = event.kind().to_owned();
+    let envelope = Envelope { seq: seq + 1, at, cause, kind, v: event.v(), need: event.need(), prev };
+    Record { envelope, body: Body::Text(event.body().into()) }
+}
+
+/// Checks that `record` follows on a log of `seq` facts with the chain `head`; returns the chain after it.
+///
+/// # Errors
+/// The sequence number at which the log stops being what was written.
+pub fn verify_chain(seq: Seq, head: Hash, record: &Record) -> Result<Hash, Seq> {
+    let e = &record.envelope;
+    if e.seq == seq + 1 && e.prev == head { Ok(record.chain()) } else { Err(seq + 1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Noticed, Titled};
+
+    fn record(seq: Seq, prev: Hash, text: &str) -> Record {
+        seal(seq, prev, At(5), Cause::Report, &Event::from(Noticed { text: text.into() }))
+    }
+
+    #[test]
+    fn a_record_survives_its_json_form() {
+        let record = record(0, Hash::ZERO, "smart “quotes”, \u{0} and \n");
+        let text = serde_json::to_string(&record).unwrap();
+        let back: Record = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, record);
+        assert_eq!(back.chain(), record.chain());
+    }
+
+    #[test]
+    fn an_erased_body_keeps_the_chain() {
+        let whole = record(0, Hash::ZERO, "secret");
+        let erased = Record { body: Body::Erased(whole.body.hash()), ..whole.clone() };
+        assert_eq!(erased.chain(), whole.chain());
+        let back: Record = serde_json::from_str(&serde_json::to_string(&erased).unwrap()).unwrap();
+        assert_eq!(back, erased);
+        assert!(matches!(back.decode(), Decoded::Unknown(_)));
+    }
+
+    #[test]
+    fn each_part_of_a_record_is_in_the_chain() {
+        let base = record(3, Hash::ZERO, "x");
+        let edits: [fn(&mut Record); 8] = [
+            |r| r.envelope.seq += 1,
+            |r| r.envelope.at.0 += 1,
+            |r| r.envelope.cause = Cause::Driver,
+            |r| r.envelope.kind.push('x'),
+            |r| r.envelope.v += 1,
+            |r| r.envelope.need = Need::May,
+            |r| r.envelope.prev = Hash::of(b"other"),
+            |r| r.body = Body::Text("{}".into()),
+        ];
+        for (n, edit) in edits.iter().enumerate() {
+            let mut changed = base.clone();
+            edit(&mut changed);
+            assert_ne!(changed.chain(), base.chain(), "edit {n} left no trace");
+        }
+    }
+
+    #[test]
+    fn a_later_release_is_recognised() {
+        let known = Event::from(Titled { title: "t".into() });
+        assert_eq!(Event::decode("titled", 1, &known.body()), Decoded::Known(known.clone()));
+        assert!(matches!(Event::decode("titled", 2, &known.body()), Decoded::Unknown(_)));
+        assert!(matches!(Event::decode("dreamt", 1, "{}"), Decoded::Unknown(_)));
+        let variant = r#"{"call":"1.0","outcome":{"evaporated":{}},"shown":""}"#;
+        assert!(matches!(Event::decode("finished", 1, variant), Decoded::Unknown(_)));
+    }
+
+    #[test]
+    fn causes_survive_their_text_form() {
+        for cause in [Cause::Report, Cause::Driver, Cause::Input("abc".parse().unwrap())] {
+            assert_eq!(cause.to_string().parse(), Ok(cause));
+        }
+        assert!("input ".parse::<Cause>().is_err());
+    }
+}

@@ -1,0 +1,232 @@
+//! What a session is told once and keeps: limits, approval mode, model, the tools of a head.
+//!
+//! Invariant: these are recorded as facts, so a new default of a later release never changes an old session.
+
+use crate::Hash;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Who is asked, and for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Look, change nothing.
+    Read,
+    /// Whatever changes something asks.
+    Ask,
+    /// Edits in the workspace do not ask, commands do.
+    Edits,
+    /// What the box contains runs; what would leave it asks.
+    Auto,
+    /// Nothing asks; what is denied stays denied.
+    All,
+}
+
+/// How well a command is confined, A best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Level {
+    /// All namespaces, Landlock and seccomp.
+    A,
+    /// No mount namespace.
+    B,
+    /// Landlock and seccomp only.
+    C,
+    /// Not at all.
+    D,
+}
+
+/// What a call may do to the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// Only looks: a reader.
+    Read,
+    /// Changes files of the workspace through our own code: a writer.
+    Edit,
+    /// Runs a program: a writer.
+    Command,
+}
+
+/// What becomes of a call that was started by a process that is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Recovery {
+    /// It may run again by itself.
+    Repeat,
+    /// It goes on elsewhere (a child session) and is joined again.
+    Rejoin,
+    /// Nobody knows whether it happened: told, never run again unasked.
+    Unknown,
+    /// Reserved: back to the checkpoint and again. Treated as [`Recovery::Unknown`] until then.
+    Restore,
+}
+
+/// What a tool means to the session itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Work in the workspace, run by the driver.
+    Work,
+    /// Asks the person; the answer is the result.
+    AskPerson,
+    /// Sets the list of steps that doors show.
+    Plan,
+    /// Says that the task is finished.
+    Final,
+}
+
+/// What the core must know of a tool; recorded with the head, so that old calls keep their meaning.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// As the model calls it.
+    pub name: String,
+    /// Reader or writer, edit or command.
+    pub class: Class,
+    /// After a crash.
+    pub recovery: Recovery,
+    /// Whether the session itself answers it.
+    pub role: Role,
+}
+
+/// System text, tools and instructions as rendered: a blob, named here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The blob with the exact bytes.
+    pub hash: Hash,
+    /// `provider/model`.
+    pub model: String,
+    /// How the model is reached.
+    pub wire: String,
+    /// How calls are written.
+    pub dialect: String,
+    /// Which subset of tools and prompts.
+    pub profile: String,
+    /// The release that rendered it.
+    pub version: String,
+    /// Every tool it offers.
+    pub tools: Vec<Tool>,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Why there is a new one.
+    pub why: String,
+    /// The first byte that differs from the head before, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_changed: Option<u64>,
+}
+
+/// The parsed form of a shell command, attached by the driver for policy and display.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// The words of each simple command.
+    pub commands: Vec<Vec<String>>,
+    /// Something in it was not understood (expansion, substitution, redirection): rules never match.
+    pub opaque: bool,
+}
+
+/// A shape of call, by parsed words: granted or denied.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Rule {
+    /// The tool it speaks of.
+    pub tool: String,
+    /// The first words of every simple command; empty matches any call of the tool.
+    pub words: Vec<String>,
+}
+
+/// Bounds on what a session may use; each absent one is no bound.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// Tokens in and out.
+    pub tokens: Option<u64>,
+    /// Millionths of a US dollar.
+    pub micros: Option<u64>,
+    /// Milliseconds of model and tool time.
+    pub ms: Option<u64>,
+}
+
+/// What a model costs, in millionths of a US dollar per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Price {
+    /// For tokens sent.
+    pub input: u64,
+    /// For tokens sent that the server had cached.
+    pub cached: u64,
+    /// For tokens received.
+    pub output: u64,
+}
+
+/// A key that is there counts, also when its value is `null`: otherwise "set to nothing" would read back as "not set".
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(d).map(Some)
+}
+
+macro_rules! config {
+    ($($(#[doc = $doc:literal])* $field:ident: $type:ty = $default:expr;)*) => {
+        /// The settings of a session, whole. Its defaults serve tests and doors; a log always holds the values.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct Config { $($(#[doc = $doc])* pub $field: $type,)* }
+
+        /// Some settings to change.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct ConfigPatch {
+            $($(#[doc = $doc])* #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
+        }
+
+        impl Default for Config {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+        impl Config {
+            /// These settings with `patch` laid over them.
+            #[must_use]
+            pub fn with(&self, patch: &ConfigPatch) -> Self {
+                Self { $($field: patch.$field.clone().unwrap_or_else(|| self.$field.clone()),)* }
+            }
+        }
+    };
+}
+
+config! {
+    /// `provider/model` in use.
+    model: String = String::new();
+    /// Who is asked, and for what.
+    mode: Mode = Mode::Auto;
+    /// Somebody can answer: limits and budgets become questions instead of ends.
+    attended: bool = false;
+    /// Model requests for one prompt.
+    max_steps: u32 = 200;
+    /// Commands that must pass before the work counts as done.
+    verify: Vec<String> = Vec::new();
+    /// How often verification may fail.
+    verify_tries: u32 = 3;
+    /// Bounds on use.
+    budget: Budget = Budget::default();
+    /// What the model costs, if known.
+    price: Option<Price> = None;
+    /// Tokens that the model holds, if known.
+    window: Option<u64> = None;
+    /// Tokens to reserve for an answer.
+    max_output: u64 = 8_000;
+    /// Percent of the window at which talk is compacted.
+    compact_at: u8 = 80;
+    /// How many of the last turns compaction leaves alone.
+    compact_keep: u8 = 4;
+    /// Whether the workspace's state is kept after each change.
+    checkpoints: bool = false;
+    /// Never, whatever else allows it.
+    deny: Vec<Rule> = Vec::new();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_set_to_nothing_is_not_a_setting_left_alone() {
+        let patch = ConfigPatch { price: Some(None), mode: Some(Mode::Ask), ..ConfigPatch::default() };
+        let text = serde_json::to_string(&patch).unwrap();
+        assert_eq!(text, r#"{"mode":"ask","price":null}"#);
+        assert_eq!(serde_json::from_str::<ConfigPatch>(&text).unwrap(), patch);
+    }
+}
