@@ -10,6 +10,7 @@
 
 mod apply;
 mod effect;
+pub mod failpoint;
 pub mod policy;
 pub mod ports;
 mod reply;

@@ -1,0 +1,77 @@
+//! Bytes that facts name: small ones in the database, large ones in files of their own.
+//!
+//! Invariant: a large blob's file is complete and synced before the fact that names it. A file that no fact names is
+//! rubbish of a crash and may be collected.
+
+use crate::open::{Sqlite, classify, failed};
+use dunnock_core::failpoint;
+use dunnock_core::ports::{Blob, LogError};
+use dunnock_proto::Hash;
+use sqlx::Row;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Up to this many bytes a blob lives in the transaction of its fact.
+pub(crate) const SMALL: usize = 1 << 20;
+
+impl Sqlite {
+    fn blob_path(&self, hash: Hash) -> PathBuf {
+        let name = hash.to_string();
+        self.dir.join("blobs").join(&name[..2]).join(name)
+    }
+
+    /// Writes, syncs, renames, syncs the folder; only then may a fact name it.
+    pub(crate) fn keep_large(&self, blob: &Blob) -> Result<(), LogError> {
+        let path = self.blob_path(blob.hash);
+        if blob.bytes.len() <= SMALL || path.exists() {
+            return Ok(());
+        }
+        failpoint::hit("store.file.before", "");
+        let done = (|| {
+            let folder = path.parent().ok_or_else(|| std::io::Error::other("a blob has a folder"))?;
+            fs_err::create_dir_all(folder)?;
+            let part = path.with_extension("part");
+            let mut options = fs_err::OpenOptions::new();
+            options.create(true).write(true).truncate(true);
+            #[cfg(unix)]
+            {
+                use fs_err::os::unix::fs::OpenOptionsExt as _;
+                options.mode(0o600);
+            }
+            let mut file = options.open(&part)?;
+            file.write_all(&blob.bytes)?;
+            file.sync_all()?;
+            failpoint::hit("store.file.written", "");
+            fs_err::rename(&part, &path)?;
+            #[cfg(unix)]
+            fs_err::File::open(folder)?.sync_all()?;
+            Ok::<(), std::io::Error>(())
+        })();
+        failpoint::hit("store.file.after", "");
+        done.map_err(|e| match e.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => LogError::Full(e.to_string()),
+            _ => failed(e),
+        })
+    }
+
+    pub(crate) async fn read_blob(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, LogError> {
+        let mut slot = self.reader().await?;
+        let Some(conn) = slot.as_mut() else { return Ok(None) };
+        let sql = "SELECT codec, bytes FROM blobs WHERE hash = ?1";
+        let row = sqlx::query(sql).bind(hash.0.to_vec()).fetch_optional(conn).await.map_err(classify)?;
+        let Some(row) = row else { return Ok(None) };
+        let codec: i64 = row.try_get(0).map_err(classify)?;
+        if codec != 0 {
+            return Err(failed("a later release wrote this blob; use that release"));
+        }
+        let bytes: Arc<[u8]> = match row.try_get::<Option<Vec<u8>>, _>(1).map_err(classify)? {
+            Some(bytes) => bytes.into(),
+            None => fs_err::read(self.blob_path(hash)).map_err(failed)?.into(),
+        };
+        if Hash::of(&bytes) != hash {
+            return Err(LogError::Damaged(format!("blob {hash} is not what was written")));
+        }
+        Ok(Some(bytes))
+    }
+}

@@ -1,0 +1,160 @@
+//! A store that forgets: for the stateless door, and the model that the contract tests compare with.
+
+use crate::search::text_of;
+use dunnock_core::ports::{Appended, Batch, Found, Ledger, Listed, Log, LogError, Wait};
+use dunnock_proto::{At, Hash, InputId, Record, Seq, SessionId};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Logs in memory.
+#[derive(Default)]
+pub struct Memory(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    sessions: BTreeMap<SessionId, Session>,
+    blobs: HashMap<Hash, Arc<[u8]>>,
+    ledger: BTreeMap<i64, Ledger>,
+    made: u64,
+}
+
+struct Session {
+    made: u64,
+    created: At,
+    records: Vec<Record>,
+    inputs: HashMap<InputId, Seq>,
+    listing: dunnock_core::ports::Listing,
+}
+
+impl Memory {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn append(&mut self, batch: Batch) -> Appended {
+        let Some(first) = batch.records.first() else { return Appended::Done };
+        let created = first.envelope.at;
+        let known = self.sessions.get(&batch.session);
+        for (id, _) in &batch.inputs {
+            if let Some(seq) = known.and_then(|s| s.inputs.get(id)) {
+                return Appended::Repeated(id.clone(), *seq);
+            }
+        }
+        let seen = known.map_or(0, |s| s.records.len() as Seq);
+        if seen != batch.after {
+            return Appended::Conflict;
+        }
+        if let Some(charge) = batch.charge {
+            let row = self.ledger.entry(charge.day).or_default();
+            if row.version != charge.version {
+                return Appended::Conflict;
+            }
+            row.micros = (row.micros + charge.micros).max(0);
+            row.version += 1;
+        }
+        self.blobs.extend(batch.blobs.into_iter().map(|b| (b.hash, b.bytes)));
+        self.made += 1;
+        let made = self.made;
+        let session = self.sessions.entry(batch.session).or_insert_with(|| Session {
+            made,
+            created,
+            records: Vec::new(),
+            inputs: HashMap::new(),
+            listing: batch.listing.clone(),
+        });
+        session.records.extend(batch.records);
+        session.inputs.extend(batch.inputs);
+        session.listing = batch.listing;
+        Appended::Done
+    }
+}
+
+impl Log for Memory {
+    fn append(&self, batch: Batch) -> Wait<'_, Result<Appended, LogError>> {
+        Box::pin(async move { Ok(self.inner().append(batch)) })
+    }
+
+    fn read<'a>(
+        &'a self,
+        session: &'a SessionId,
+        after: Seq,
+        each: &'a mut (dyn FnMut(Record) -> bool + Send),
+    ) -> Wait<'a, Result<(), LogError>> {
+        Box::pin(async move {
+            let records: Vec<Record> = match self.inner().sessions.get(session) {
+                Some(s) => s.records.iter().skip(usize::try_from(after).unwrap_or(usize::MAX)).cloned().collect(),
+                None => Vec::new(),
+            };
+            for record in records {
+                if !each(record) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn answered<'a>(&'a self, session: &'a SessionId, input: &'a InputId) -> Wait<'a, Result<Option<Seq>, LogError>> {
+        Box::pin(async move { Ok(self.inner().sessions.get(session).and_then(|s| s.inputs.get(input)).copied()) })
+    }
+
+    fn blob(&self, hash: Hash) -> Wait<'_, Result<Option<Arc<[u8]>>, LogError>> {
+        Box::pin(async move { Ok(self.inner().blobs.get(&hash).cloned()) })
+    }
+
+    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> Wait<'a, Result<Vec<Listed>, LogError>> {
+        Box::pin(async move {
+            let inner = self.inner();
+            let mut rows: Vec<_> = inner.sessions.iter().collect();
+            rows.retain(|(_, s)| workspace.is_none_or(|w| s.listing.workspace == w));
+            rows.sort_by_key(|(_, s)| std::cmp::Reverse((s.created, s.made)));
+            let row = |(id, s): (&SessionId, &Session)| Listed {
+                id: id.clone(),
+                title: s.listing.title.clone(),
+                workspace: s.listing.workspace.clone(),
+                status: s.listing.status.to_string(),
+                created: s.created,
+                updated: s.records.last().map_or(s.created, |r| r.envelope.at),
+                version: s.listing.version,
+                seq: s.records.len() as Seq,
+            };
+            Ok(rows.into_iter().take(limit as usize).map(row).collect())
+        })
+    }
+
+    fn find<'a>(&'a self, prefix: &'a str) -> Wait<'a, Result<Vec<SessionId>, LogError>> {
+        Box::pin(async move {
+            let inner = self.inner();
+            Ok(inner.sessions.keys().filter(|id| id.as_str().starts_with(prefix)).take(2).cloned().collect())
+        })
+    }
+
+    fn index(&self) -> Wait<'_, Result<u64, LogError>> {
+        Box::pin(async move { Ok(0) })
+    }
+
+    fn search<'a>(&'a self, words: &'a str, limit: u32) -> Wait<'a, Result<Vec<Found>, LogError>> {
+        Box::pin(async move {
+            let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+            let inner = self.inner();
+            let all = inner.sessions.iter().flat_map(|(id, s)| s.records.iter().map(move |r| (id, r)));
+            let found = all.filter_map(|(id, record)| {
+                let text = text_of(record)?;
+                let lower = text.to_lowercase();
+                let hit = !words.is_empty() && words.iter().all(|w| lower.contains(w.as_str()));
+                hit.then(|| Found { session: id.clone(), seq: record.envelope.seq, excerpt: text })
+            });
+            Ok(found.take(limit as usize).collect())
+        })
+    }
+
+    fn ledger(&self, day: i64) -> Wait<'_, Result<Ledger, LogError>> {
+        Box::pin(async move { Ok(self.inner().ledger.get(&day).copied().unwrap_or_default()) })
+    }
+
+    fn reopen(&self) -> Wait<'_, Result<(), LogError>> {
+        Box::pin(async move { Ok(()) })
+    }
+}

@@ -1,0 +1,249 @@
+//! Opening the database: its pragmas, its lock, its migrations, and what happens when it is damaged.
+//!
+//! Invariant: every connection is made by [`connect`], so that all have the same pragmas. Invariant: a database of a later
+//! release is left alone.
+
+use crate::salvage::{self, Salvaged};
+use crate::schema;
+use dunnock_core::failpoint;
+use dunnock_core::ports::LogError;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection, SqliteConnection};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::{Mutex, MutexGuard};
+
+/// The name of the database in its folder.
+pub(crate) const NAME: &str = "dunnock.db";
+/// Its presence says that damage was met while working: the next start salvages.
+pub(crate) const DAMAGED: &str = "damaged";
+/// When the write-ahead log has grown to this, it is folded back, off the append path.
+const WAL_BYTES: u64 = 4 << 20;
+
+/// A store in one SQLite database.
+pub struct Sqlite {
+    pub(crate) dir: PathBuf,
+    pub(crate) write: Mutex<Option<SqliteConnection>>,
+    pub(crate) read: Mutex<Option<SqliteConnection>>,
+    gate: Arc<File>,
+    folding: Arc<AtomicBool>,
+}
+
+/// A store, and what had to be done to get it.
+pub struct Opened {
+    /// The store.
+    pub store: Sqlite,
+    /// Set if the database was damaged and rebuilt.
+    pub salvaged: Option<Salvaged>,
+}
+
+impl Sqlite {
+    /// Opens the database in `dir`, making or migrating it as needed. A damaged one is set aside, and what can be read of
+    /// it is kept.
+    ///
+    /// # Errors
+    /// When the folder cannot be used, or a later release wrote the database.
+    pub async fn open(dir: &Path) -> Result<Opened, LogError> {
+        private_folder(dir)?;
+        let gate = File::options().create(true).append(true).open(dir.join("write.lock")).map_err(failed)?;
+        let gate = Arc::new(gate);
+        let _held = hold(&gate).await?;
+        failpoint::hit("lock.after", "store");
+        let mut salvaged = None;
+        let marked = dir.join(DAMAGED).exists();
+        let first = if marked { Err(LogError::Damaged("met while working".into())) } else { Self::try_open(dir).await };
+        let (write, read) = match first {
+            Ok(pair) => pair,
+            Err(LogError::Damaged(why)) => {
+                salvaged = Some(salvage::rebuild(dir, &why).await?);
+                Self::try_open(dir).await?
+            }
+            Err(other) => return Err(other),
+        };
+        drop(_held);
+        let (write, read) = (Mutex::new(Some(write)), Mutex::new(Some(read)));
+        let store = Self { dir: dir.into(), write, read, gate, folding: Arc::default() };
+        Ok(Opened { store, salvaged })
+    }
+
+    async fn try_open(dir: &Path) -> Result<(SqliteConnection, SqliteConnection), LogError> {
+        let path = dir.join(NAME);
+        private_file(&path)?;
+        let mut write = connect(&path).await?;
+        schema::migrator().run_direct(None, &mut write, false).await.map_err(migration)?;
+        // Every column of every table, once: what cannot even be asked for is found here, not in the middle of work.
+        for probe in schema::PROBES {
+            sqlx::query(*probe).fetch_optional(&mut write).await.map_err(|e| match classify(e) {
+                LogError::Failed(why) => LogError::Damaged(why),
+                other => other,
+            })?;
+        }
+        Ok((write, connect(&path).await?))
+    }
+
+    /// Takes the writer: first this process's, then the machine's. SQLite's own way of waiting starves writers.
+    pub(crate) async fn writer(&self) -> Result<Writer<'_>, LogError> {
+        let mut slot = self.write.lock().await;
+        if slot.is_none() {
+            *slot = Some(connect(&self.dir.join(NAME)).await?);
+        }
+        let held = hold(&self.gate).await?;
+        Ok(Writer { slot, _held: held })
+    }
+
+    pub(crate) async fn reader(&self) -> Result<MutexGuard<'_, Option<SqliteConnection>>, LogError> {
+        let mut slot = self.read.lock().await;
+        if slot.is_none() {
+            *slot = Some(connect(&self.dir.join(NAME)).await?);
+        }
+        Ok(slot)
+    }
+
+    /// Folds the write-ahead log back when it has grown, on a connection of its own.
+    pub(crate) fn fold_back(&self) {
+        let path = self.dir.join(NAME);
+        let grown = std::fs::metadata(path.with_extension("db-wal")).is_ok_and(|m| m.len() > WAL_BYTES);
+        if !grown || self.folding.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let folding = self.folding.clone();
+        tokio::spawn(async move {
+            if let Ok(mut conn) = connect(&path).await {
+                let _ = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut conn).await;
+                let _ = conn.close().await;
+            }
+            folding.store(false, Ordering::Release);
+        });
+    }
+
+    /// Closes both connections, and so folds the write-ahead log back if no other process uses the database.
+    pub async fn close(&self) {
+        for slot in [&self.read, &self.write] {
+            if let Some(conn) = slot.lock().await.take() {
+                let _ = conn.close().await;
+            }
+        }
+    }
+
+    /// Leaves a note that the next start must salvage.
+    pub(crate) fn mark_damage(&self, error: LogError) -> LogError {
+        if matches!(error, LogError::Damaged(_)) {
+            let _ = std::fs::write(self.dir.join(DAMAGED), b"");
+        }
+        error
+    }
+}
+
+/// The right to write, for as long as it lives.
+pub(crate) struct Writer<'a> {
+    slot: MutexGuard<'a, Option<SqliteConnection>>,
+    _held: Held,
+}
+
+impl Writer<'_> {
+    pub(crate) fn conn(&mut self) -> Result<&mut SqliteConnection, LogError> {
+        self.slot.as_mut().ok_or_else(|| LogError::Failed("the connection is closed".into()))
+    }
+    /// Gives the connection up: after a failed sync it must not be used again.
+    pub(crate) fn abandon(&mut self) {
+        *self.slot = None;
+    }
+}
+
+struct Held(Arc<File>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+async fn hold(gate: &Arc<File>) -> Result<Held, LogError> {
+    match gate.try_lock() {
+        Ok(()) => {}
+        Err(std::fs::TryLockError::WouldBlock) => {
+            let waiting = gate.clone();
+            let locked = tokio::task::spawn_blocking(move || waiting.lock()).await;
+            locked.map_err(failed)?.map_err(failed)?;
+        }
+        Err(std::fs::TryLockError::Error(e)) => return Err(failed(e)),
+    }
+    Ok(Held(gate.clone()))
+}
+
+/// The one place where connections are made.
+pub(crate) async fn connect(path: &Path) -> Result<SqliteConnection, LogError> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(Duration::from_secs(10))
+        .foreign_keys(true)
+        .pragma("wal_autocheckpoint", "0")
+        .pragma("fullfsync", "1")
+        .pragma("mmap_size", "0")
+        .disable_statement_logging();
+    options.connect().await.map_err(classify)
+}
+
+pub(crate) fn failed(error: impl std::fmt::Display) -> LogError {
+    LogError::Failed(error.to_string())
+}
+
+/// What an error of SQLite means for the log. A failed commit is judged where the commit is.
+pub(crate) fn classify(error: sqlx::Error) -> LogError {
+    let code = match &error {
+        sqlx::Error::Database(e) => e.code().and_then(|c| c.parse::<u32>().ok()).unwrap_or(0) & 0xff,
+        _ => 0,
+    };
+    match code {
+        13 => LogError::Full(error.to_string()),
+        11 | 26 => LogError::Damaged(error.to_string()),
+        _ if matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_)) => {
+            LogError::Damaged(error.to_string())
+        }
+        _ => LogError::Failed(error.to_string()),
+    }
+}
+
+fn migration(error: sqlx::migrate::MigrateError) -> LogError {
+    use sqlx::migrate::MigrateError as E;
+    match error {
+        E::VersionMissing(v) | E::VersionTooNew(v, _) => {
+            failed(format!("a later release wrote this database (format {v}); use that release, or another --data-dir"))
+        }
+        E::VersionMismatch(_) | E::Dirty(_) => LogError::Damaged(error.to_string()),
+        E::Execute(e) | E::ExecuteMigration(e, _) => match classify(e) {
+            // SQLite's plain "error": our own statements do not fit the schema that stands there.
+            LogError::Failed(why) if why.contains("(code: 1)") => LogError::Damaged(why),
+            other => other,
+        },
+        other => failed(other),
+    }
+}
+
+fn private_folder(dir: &Path) -> Result<(), LogError> {
+    fs_err::create_dir_all(dir).map_err(failed)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs_err::set_permissions(dir, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// SQLite gives its own files the mode of the database, so making that one private is enough.
+fn private_file(path: &Path) -> Result<(), LogError> {
+    let mut options = File::options();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path).map(drop).map_err(failed)
+}

@@ -1,0 +1,175 @@
+//! Reading facts and lists.
+
+use crate::open::{Sqlite, classify, failed};
+use crate::schema::key;
+use dunnock_core::ports::{Appended, Batch, Found, Ledger, Listed, Log, LogError, Wait};
+use dunnock_proto::{At, Body, Envelope, Hash, InputId, Need, Record, Seq, SessionId};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, SqliteConnection};
+use std::sync::Arc;
+
+/// Facts fetched at once: long logs are read in bounded memory.
+const PAGE: i64 = 256;
+
+impl Log for Sqlite {
+    fn append(&self, batch: Batch) -> Wait<'_, Result<Appended, LogError>> {
+        Box::pin(self.write_batch(batch))
+    }
+
+    fn read<'a>(
+        &'a self,
+        session: &'a SessionId,
+        after: Seq,
+        each: &'a mut (dyn FnMut(Record) -> bool + Send),
+    ) -> Wait<'a, Result<(), LogError>> {
+        Box::pin(async move {
+            let mut slot = self.reader().await?;
+            let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
+            let Some((no, seq)) = number(conn, session).await.map_err(|e| self.mark_damage(e))? else { return Ok(()) };
+            let end = read_facts(conn, no, after, seq, each).await;
+            end.map_err(|e| self.mark_damage(e))
+        })
+    }
+
+    fn answered<'a>(&'a self, session: &'a SessionId, input: &'a InputId) -> Wait<'a, Result<Option<Seq>, LogError>> {
+        Box::pin(async move {
+            let mut slot = self.reader().await?;
+            let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
+            let sql =
+                "SELECT inputs.seq FROM inputs JOIN sessions USING (no) WHERE sessions.id = ?1 AND inputs.id = ?2";
+            let row = sqlx::query(sql).bind(session.as_str()).bind(input.as_str()).fetch_optional(conn).await;
+            row.map_err(classify)?.map(|r| r.try_get::<i64, _>(0).map(i64::cast_unsigned).map_err(classify)).transpose()
+        })
+    }
+
+    fn blob(&self, hash: Hash) -> Wait<'_, Result<Option<Arc<[u8]>>, LogError>> {
+        Box::pin(self.read_blob(hash))
+    }
+
+    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> Wait<'a, Result<Vec<Listed>, LogError>> {
+        Box::pin(async move {
+            let mut slot = self.reader().await?;
+            let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
+            let sql = "SELECT id, title, workspace, status, created, updated, version, seq FROM sessions
+                       WHERE ?1 IS NULL OR workspace = ?1 ORDER BY created DESC, no DESC LIMIT ?2";
+            let rows = sqlx::query(sql).bind(workspace).bind(i64::from(limit)).fetch_all(conn).await;
+            rows.map_err(classify)?.iter().map(listed).collect::<Result<_, _>>().map_err(|e| self.mark_damage(e))
+        })
+    }
+
+    fn find<'a>(&'a self, prefix: &'a str) -> Wait<'a, Result<Vec<SessionId>, LogError>> {
+        Box::pin(async move {
+            let mut slot = self.reader().await?;
+            let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
+            let sql = "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id LIMIT 2";
+            let rows = sqlx::query(sql).bind(prefix).fetch_all(conn).await.map_err(classify)?;
+            rows.iter().map(|r| r.try_get::<&str, _>(0).map_err(classify)?.parse().map_err(damaged)).collect()
+        })
+    }
+
+    fn index(&self) -> Wait<'_, Result<u64, LogError>> {
+        Box::pin(self.bring_index_up_to_date())
+    }
+
+    fn search<'a>(&'a self, words: &'a str, limit: u32) -> Wait<'a, Result<Vec<Found>, LogError>> {
+        Box::pin(self.find_words(words, limit))
+    }
+
+    fn ledger(&self, day: i64) -> Wait<'_, Result<Ledger, LogError>> {
+        Box::pin(async move {
+            let mut slot = self.reader().await?;
+            let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
+            let row = sqlx::query("SELECT micros, version FROM ledger WHERE day = ?1").bind(day).fetch_optional(conn);
+            let Some(row) = row.await.map_err(classify)? else { return Ok(Ledger::default()) };
+            let version: i64 = row.try_get(1).map_err(classify)?;
+            Ok(Ledger { micros: row.try_get(0).map_err(classify)?, version: version.cast_unsigned() })
+        })
+    }
+
+    fn reopen(&self) -> Wait<'_, Result<(), LogError>> {
+        Box::pin(async move {
+            *self.write.lock().await = None;
+            *self.read.lock().await = None;
+            self.writer().await.map(drop)?;
+            self.reader().await.map(drop)
+        })
+    }
+}
+
+/// The number of a session and how many facts it has.
+pub(crate) async fn number(conn: &mut SqliteConnection, id: &SessionId) -> Result<Option<(i64, Seq)>, LogError> {
+    let row = sqlx::query("SELECT no, seq FROM sessions WHERE id = ?1").bind(id.as_str()).fetch_optional(conn).await;
+    let Some(row) = row.map_err(classify)? else { return Ok(None) };
+    let seq: i64 = row.try_get(1).map_err(classify)?;
+    Ok(Some((row.try_get(0).map_err(classify)?, seq.cast_unsigned())))
+}
+
+/// Hands over the facts after `after`, up to the `last` that the session says it has.
+pub(crate) async fn read_facts(
+    conn: &mut SqliteConnection,
+    no: i64,
+    after: Seq,
+    last: Seq,
+    each: &mut (dyn FnMut(Record) -> bool + Send),
+) -> Result<(), LogError> {
+    let mut at = after;
+    while at < last {
+        let sql = "SELECT key, at, cause, kind, v, must, prev, body, erased FROM facts
+                   WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3";
+        let query = sqlx::query(sql).bind(key(no, at)).bind(key(no, last)).bind(PAGE);
+        let rows = query.fetch_all(&mut *conn).await.map_err(classify)?;
+        if rows.is_empty() {
+            return Err(LogError::Damaged(format!("{} of {last} facts are missing", last - at)));
+        }
+        for row in &rows {
+            let record = record(row, no)?;
+            at = record.envelope.seq;
+            if !each(record) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn record(row: &SqliteRow, no: i64) -> Result<Record, LogError> {
+    let key: i64 = row.try_get(0).map_err(classify)?;
+    let body = match row.try_get::<Option<&str>, _>(7).map_err(classify)? {
+        Some(text) => Body::Text(text.into()),
+        None => Body::Erased(hash(row, 8)?),
+    };
+    let envelope = Envelope {
+        seq: (key - (no << 32)).cast_unsigned(),
+        at: At(row.try_get(1).map_err(classify)?),
+        cause: row.try_get::<&str, _>(2).map_err(classify)?.parse().map_err(damaged)?,
+        kind: row.try_get(3).map_err(classify)?,
+        v: row.try_get::<u16, _>(4).map_err(classify)?,
+        need: if row.try_get(5).map_err(classify)? { Need::Must } else { Need::May },
+        prev: hash(row, 6)?,
+    };
+    Ok(Record { envelope, body })
+}
+
+fn hash(row: &SqliteRow, column: usize) -> Result<Hash, LogError> {
+    let bytes: &[u8] = row.try_get(column).map_err(classify)?;
+    bytes.try_into().map(Hash).map_err(damaged)
+}
+
+fn listed(row: &SqliteRow) -> Result<Listed, LogError> {
+    let number = |n: usize| row.try_get::<i64, _>(n).map_err(classify);
+    let text = |n: usize| row.try_get::<String, _>(n).map_err(classify);
+    Ok(Listed {
+        id: text(0)?.parse().map_err(damaged)?,
+        title: text(1)?,
+        workspace: text(2)?,
+        status: text(3)?,
+        created: At(number(4)?),
+        updated: At(number(5)?),
+        version: number(6)?.cast_unsigned(),
+        seq: number(7)?.cast_unsigned(),
+    })
+}
+
+pub(crate) fn damaged(error: impl std::fmt::Display) -> LogError {
+    LogError::Damaged(error.to_string())
+}

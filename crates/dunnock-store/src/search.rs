@@ -1,0 +1,90 @@
+//! Full-text search: a projection with a cursor of its own, filled at rest and never inside an append.
+
+use crate::open::{Sqlite, classify, failed};
+use crate::read::{damaged, read_facts};
+use crate::schema::key;
+use dunnock_core::ports::{Found, LogError};
+use dunnock_proto::{Decoded, Event, Part, Record};
+use sqlx::Row;
+
+/// Facts indexed in one transaction, so that writers wait only briefly.
+const SHARE: u64 = 500;
+
+impl Sqlite {
+    pub(crate) async fn bring_index_up_to_date(&self) -> Result<u64, LogError> {
+        let mut done = 0;
+        loop {
+            let mut writer = self.writer().await?;
+            let conn = writer.conn()?;
+            let sql =
+                "SELECT sessions.no, coalesce(indexed.seq, 0), sessions.seq FROM sessions LEFT JOIN indexed USING (no)
+                       WHERE coalesce(indexed.seq, 0) < sessions.seq LIMIT 1";
+            let Some(row) = sqlx::query(sql).fetch_optional(&mut *conn).await.map_err(classify)? else {
+                return Ok(done);
+            };
+            let no: i64 = row.try_get(0).map_err(classify)?;
+            let from = row.try_get::<i64, _>(1).map_err(classify)?.cast_unsigned();
+            let to = row.try_get::<i64, _>(2).map_err(classify)?.cast_unsigned().min(from + SHARE);
+            let mut words = Vec::new();
+            read_facts(conn, no, from, to, &mut |record| {
+                words.extend(text_of(&record).map(|text| (record.envelope.seq, text)));
+                true
+            })
+            .await?;
+            sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(classify)?;
+            let filled = async {
+                for (seq, text) in words {
+                    let sql = "INSERT INTO words (rowid, text) VALUES (?1, ?2)";
+                    sqlx::query(sql).bind(key(no, seq)).bind(text).execute(&mut *conn).await?;
+                }
+                let sql = "INSERT INTO indexed (no, seq) VALUES (?1, ?2) ON CONFLICT (no) DO UPDATE SET seq = ?2";
+                sqlx::query(sql).bind(no).bind(to.cast_signed()).execute(&mut *conn).await?;
+                sqlx::query("COMMIT").execute(&mut *conn).await
+            }
+            .await;
+            if let Err(error) = filled {
+                writer.abandon();
+                return Err(classify(error));
+            }
+            done += to - from;
+        }
+    }
+
+    pub(crate) async fn find_words(&self, words: &str, limit: u32) -> Result<Vec<Found>, LogError> {
+        // Each word becomes a quoted string: what the person types is never read as query syntax.
+        let quoted: Vec<String> = words.split_whitespace().map(|w| format!("\"{}\"", w.replace('"', "\"\""))).collect();
+        if quoted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut slot = self.reader().await?;
+        let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
+        let sql = "SELECT sessions.id, words.rowid, snippet(words, 0, '', '', ' ... ', 12) FROM words
+                   JOIN sessions ON sessions.no = words.rowid >> 32 WHERE words MATCH ?1 ORDER BY rank LIMIT ?2";
+        let rows = sqlx::query(sql).bind(quoted.join(" ")).bind(i64::from(limit)).fetch_all(conn).await;
+        let found = |row: &sqlx::sqlite::SqliteRow| {
+            let key: i64 = row.try_get(1).map_err(classify)?;
+            let session = row.try_get::<&str, _>(0).map_err(classify)?.parse().map_err(damaged)?;
+            Ok(Found { session, seq: (key & 0xffff_ffff).cast_unsigned(), excerpt: row.try_get(2).map_err(classify)? })
+        };
+        rows.map_err(classify)?.iter().map(found).collect()
+    }
+}
+
+/// What of a fact people search for.
+pub(crate) fn text_of(record: &Record) -> Option<String> {
+    let Decoded::Known(event) = record.decode() else { return None };
+    match event {
+        Event::Prompted(e) => Some(e.text.to_string()),
+        Event::Titled(e) => Some(e.title),
+        Event::Finished(e) => Some(e.shown.to_string()),
+        Event::Answered(e) => {
+            let parts = e.parts.iter().map(|part| match part {
+                Part::Text { text } => text.as_ref(),
+                Part::Call(call) => call.args.as_ref(),
+                Part::Reasoning { .. } => "",
+            });
+            Some(parts.collect::<Vec<_>>().join("\n"))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,5 @@
+//! Tests of the store, in one binary.
+
+mod contract;
+mod damage;
+mod speed;

@@ -1,0 +1,52 @@
+//! Durable appends beside a bare loop with the same pragmas, in one run.
+
+use crate::contract::{Writer, said, session};
+use dunnock_core::ports::{Appended, Log};
+use dunnock_store::Sqlite;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use std::time::Instant;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn appends_keep_up_with_a_bare_loop() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let bare_path = dir.path().join("bare.db");
+    let options = SqliteConnectOptions::new()
+        .filename(&bare_path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("wal_autocheckpoint", "0");
+    let mut bare = sqlx::ConnectOptions::connect(&options).await.unwrap();
+    sqlx::query("CREATE TABLE t (key INTEGER PRIMARY KEY, body TEXT NOT NULL)").execute(&mut bare).await.unwrap();
+    let store = Sqlite::open(&dir.path().join("store")).await.unwrap().store;
+    let body = "x".repeat(500);
+    let mut w = Writer::new(session(1));
+    store.append(w.batch(&[said("start")], &[])).await.unwrap();
+    let mut ratios = Vec::new();
+    let mut rates = (0.0, 0.0);
+    for round in 0..5 {
+        let n = 300;
+        let began = Instant::now();
+        for k in 0..n {
+            sqlx::query("BEGIN IMMEDIATE").execute(&mut bare).await.unwrap();
+            let sql = "INSERT INTO t (key, body) VALUES (?, ?), (?, ?)";
+            let key = (round * n + k) * 2;
+            let query = sqlx::query(sql).bind(key).bind(&body).bind(key + 1).bind(&body);
+            query.execute(&mut bare).await.unwrap();
+            sqlx::query("COMMIT").execute(&mut bare).await.unwrap();
+        }
+        let bare_time = began.elapsed();
+        let began = Instant::now();
+        for _ in 0..n {
+            let batch = w.batch(&[said(&body), said(&body)], &[]);
+            assert_eq!(store.append(batch).await, Ok(Appended::Done));
+        }
+        let ours = began.elapsed();
+        ratios.push(bare_time.as_secs_f64() / ours.as_secs_f64());
+        rates = (n as f64 / ours.as_secs_f64(), n as f64 / bare_time.as_secs_f64());
+    }
+    ratios.sort_by(f64::total_cmp);
+    let median = ratios[ratios.len() / 2];
+    println!("appends: {:.0}/s, a bare loop {:.0}/s, ratio {median:.2} (median of 5)", rates.0, rates.1);
+    assert!(median >= 0.7, "appends are too slow: {median:.2} of a bare loop");
+}
