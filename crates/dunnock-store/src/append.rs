@@ -28,62 +28,30 @@ impl Sqlite {
     }
 }
 
+/// Each statement is a trip to SQLite's thread, so the usual append makes two: one that takes the session's row, and one
+/// that writes the facts and commits.
 async fn transact(writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, LogError> {
     let conn = writer.conn()?;
-    sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(classify)?;
-    let written = write(conn, batch).await;
-    match written {
-        Ok(Appended::Done) => {}
-        end => {
-            if sqlx::query("ROLLBACK").execute(&mut *conn).await.is_err() {
-                writer.abandon();
-            }
-            return end;
-        }
+    let end = write(conn, batch).await;
+    if end == Ok(Appended::Done) {
+        failpoint::hit("store.commit.after", "");
+        return end;
     }
-    failpoint::hit("store.commit.before", "");
-    match sqlx::query("COMMIT").execute(&mut *conn).await {
-        Ok(_) => {
-            failpoint::hit("store.commit.after", "");
-            Ok(Appended::Done)
-        }
-        Err(error) => {
-            let rolled_back = sqlx::query("ROLLBACK").execute(&mut *conn).await.is_ok();
-            match classify(error) {
-                // The frames before the commit's own could not be written: nothing was committed.
-                full @ LogError::Full(_) if rolled_back => Err(full),
-                other => Err(LogError::Unsure(other.to_string())),
-            }
-        }
+    // Without a transaction any more, or with a sync that failed, it is not known what the disk holds.
+    let undone = sqlx::query("ROLLBACK").execute(&mut *conn).await.is_ok();
+    match end {
+        Err(LogError::Unsure(_)) => end,
+        Err(error) if !undone => Err(LogError::Unsure(error.to_string())),
+        end => end,
     }
 }
 
 async fn write(conn: &mut SqliteConnection, batch: &Batch) -> Result<Appended, LogError> {
-    let Some(last) = batch.records.last() else { return Ok(Appended::Done) };
-    let (seq, at) = (last.envelope.seq as i64, last.envelope.at.0);
-    let listing = &batch.listing;
-    let sql = if batch.after == 0 {
-        "INSERT INTO sessions (id, title, workspace, status, version, seq, chain, created, updated)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8) ON CONFLICT (id) DO NOTHING RETURNING no"
-    } else {
-        "UPDATE sessions SET title = ?2, workspace = ?3, status = ?4, version = ?5, seq = ?6, chain = ?7, updated = ?8
-         WHERE id = ?1 AND seq = ?9 RETURNING no"
+    let Some((last, more)) = batch.records.chunks(ROWS).collect::<Vec<_>>().split_last().map(|(l, m)| (*l, m.to_vec()))
+    else {
+        return Ok(Appended::Done);
     };
-    let mut query = sqlx::query(sql)
-        .bind(batch.session.as_str())
-        .bind(&listing.title)
-        .bind(&listing.workspace)
-        .bind(listing.status.to_string())
-        .bind(listing.version as i64)
-        .bind(seq)
-        .bind(last.chain().0.to_vec())
-        .bind(at);
-    if batch.after > 0 {
-        query = query.bind(batch.after as i64);
-    }
-    let row = query.fetch_optional(&mut *conn).await.map_err(classify)?;
-    let Some(row) = row else { return repeated_or_conflict(conn, batch).await };
-    let no: i64 = row.try_get(0).map_err(classify)?;
+    let Some(no) = take_row(conn, batch).await? else { return repeated_or_conflict(conn, batch).await };
     for (id, seq) in &batch.inputs {
         let sql = "INSERT INTO inputs (no, id, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
         let done = sqlx::query(sql).bind(no).bind(id.as_str()).bind(*seq as i64).execute(&mut *conn).await;
@@ -91,42 +59,80 @@ async fn write(conn: &mut SqliteConnection, batch: &Batch) -> Result<Appended, L
             return repeated_or_conflict(conn, batch).await;
         }
     }
-    failpoint::hit("store.facts.before", "");
-    for records in batch.records.chunks(ROWS) {
-        insert(conn, no, records).await?;
-    }
-    failpoint::hit("store.facts.after", "");
     for blob in &batch.blobs {
         keep_small(conn, no, blob).await?;
     }
-    match batch.charge {
-        Some(charge) => charge_day(conn, charge).await,
-        None => Ok(Appended::Done),
+    if let Some(charge) = batch.charge
+        && charge_day(conn, charge).await? == Appended::Conflict
+    {
+        return Ok(Appended::Conflict);
+    }
+    failpoint::hit("store.facts.before", "");
+    for records in more {
+        insert(conn, no, records, "").await.map_err(classify)?;
+    }
+    failpoint::hit("store.commit.before", "");
+    match insert(conn, no, last, "; COMMIT").await {
+        Ok(()) => Ok(Appended::Done),
+        // The frames before the commit's own could not be written, or were never reached: nothing was committed.
+        Err(error) => match classify(error) {
+            LogError::Failed(why) => Err(LogError::Unsure(why)),
+            known @ (LogError::Full(_) | LogError::Damaged(_) | LogError::Unsure(_)) => Err(known),
+        },
     }
 }
 
-async fn insert(conn: &mut SqliteConnection, no: i64, records: &[Record]) -> Result<(), LogError> {
+/// Begins the transaction and moves the session's row on, if it stands where the writer saw it.
+async fn take_row(conn: &mut SqliteConnection, batch: &Batch) -> Result<Option<i64>, LogError> {
+    let Some(last) = batch.records.last() else { return Ok(None) };
+    let listing = &batch.listing;
+    let sql = if batch.after == 0 {
+        "BEGIN IMMEDIATE;
+         INSERT INTO sessions (id, title, workspace, status, version, seq, chain, created, updated)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8) ON CONFLICT (id) DO NOTHING RETURNING no"
+    } else {
+        "BEGIN IMMEDIATE;
+         UPDATE sessions SET title = ?2, workspace = ?3, status = ?4, version = ?5, seq = ?6, chain = ?7, updated = ?8
+         WHERE id = ?1 AND seq = ?9 RETURNING no"
+    };
+    let row = sqlx::query(sql)
+        .bind(batch.session.as_str())
+        .bind(&listing.title)
+        .bind(&listing.workspace)
+        .bind(listing.status.to_string())
+        .bind(listing.version as i64)
+        .bind(last.envelope.seq as i64)
+        .bind(last.chain().0.to_vec())
+        .bind(last.envelope.at.0)
+        .bind(batch.after as i64)
+        .fetch_optional(conn)
+        .await
+        .map_err(classify)?;
+    row.map(|row| row.try_get(0).map_err(classify)).transpose()
+}
+
+async fn insert(conn: &mut SqliteConnection, no: i64, records: &[Record], then: &str) -> Result<(), sqlx::Error> {
     let values = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?)"; records.len()].join(", ");
-    let sql = format!("INSERT INTO facts (key, at, cause, kind, v, must, prev, body, erased) VALUES {values}");
+    let sql = format!("INSERT INTO facts (key, at, cause, kind, v, must, prev, body, erased) VALUES {values}{then}");
     let mut query = sqlx::query(AssertSqlSafe(sql));
     for record in records {
         let e = &record.envelope;
         let (body, erased) = match &record.body {
-            Body::Text(text) => (Some(text.to_string()), None),
+            Body::Text(text) => (Some(text.as_ref()), None),
             Body::Erased(hash) => (None, Some(hash.0.to_vec())),
         };
         query = query
             .bind(key(no, e.seq))
             .bind(e.at.0)
             .bind(e.cause.to_string())
-            .bind(e.kind.clone())
+            .bind(&e.kind)
             .bind(i64::from(e.v))
             .bind(e.need == Need::Must)
             .bind(e.prev.0.to_vec())
             .bind(body)
             .bind(erased);
     }
-    query.execute(&mut *conn).await.map(drop).map_err(classify)
+    query.execute(&mut *conn).await.map(drop)
 }
 
 /// A command that was answered before gives its first answer; anything else is somebody else's write.
