@@ -53,6 +53,8 @@ pub struct Report {
 pub enum Work {
     /// A head was rendered.
     Headed(Head),
+    /// It could not be: why, and what to do.
+    HeadFailed(String),
     /// The model answered.
     Answer(Answered),
     /// It did not.
@@ -202,6 +204,9 @@ impl Draft<'_> {
             Work::Headed(head) if !self.s.head_fits() && head.model == self.s.config.model => {
                 self.record(Headed { head });
             }
+            Work::HeadFailed(error) if self.s.due() && !self.s.head_fits() && self.s.questions.is_empty() => {
+                self.end_held(Why::Failed { error });
+            }
             Work::Answer(answer) if thinking && answer.turn == self.s.turn => {
                 self.record(answer);
                 if self.s.stopping { self.drop_unbegun() } else { self.judge_calls() }
@@ -234,6 +239,7 @@ impl Draft<'_> {
             Work::Noticed(noticed) => self.record(noticed),
             // Late and repeated reports are normal after an interrupt or a takeover.
             Work::Headed(_)
+            | Work::HeadFailed(_)
             | Work::Answer(_)
             | Work::Failed(_)
             | Work::Output(_)

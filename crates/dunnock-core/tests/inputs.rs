@@ -5,7 +5,8 @@ use dunnock_core::{Effect, Phase, Stage, State, Take, Work};
 use dunnock_proto::*;
 use std::sync::Arc;
 
-pub const KINDS: [&str; 21] = [
+pub const KINDS: [&str; 22] = [
+    "head_failed",
     "prompt",
     "run",
     "reply",
@@ -179,6 +180,7 @@ pub fn compacted(r: &mut Rng, s: &State, upto: Seq, strength: Strength, before: 
 /// What an effect under way reports, if it reports now.
 pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> Work {
     match effect {
+        Effect::MakeHead { .. } if r.chance(10) => Work::HeadFailed("no model".into()),
         Effect::MakeHead { model } => Work::Headed(head(model, s.seq)),
         Effect::AskModel { turn } if cut && r.chance(80) => Work::Failed(failed(r, *turn, true)),
         Effect::AskModel { turn } if r.chance(15) => Work::Failed(failed(r, *turn, false)),
@@ -274,6 +276,7 @@ pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
         }
         "take" => Raw::Take(take(r, *serial)),
         "headed" => Raw::Work(Work::Headed(head(if r.chance(70) { &s.config.model } else { "m/3" }, s.seq))),
+        "head_failed" => Raw::Work(Work::HeadFailed("no model".into())),
         "answer" => Raw::Work(Work::Answer(answered(r, turn))),
         "failed" => Raw::Work(Work::Failed(failed(r, turn, false))),
         "output" => Raw::Work(Work::Output(finished(r, call, false))),

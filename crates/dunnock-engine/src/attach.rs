@@ -1,0 +1,185 @@
+//! Doors in other processes: a Unix socket of the owner's, one JSON object a line.
+//!
+//! Invariant: only the same user is let in, and both sides must speak the same version.
+
+use crate::door::Refusal;
+use crate::driver::Handle;
+use dunnock_proto::{Frame, Greeting, Hello, LINK_VERSION, Order, Seq, SessionId, Up};
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
+
+/// How long a greeting may take before the owner counts as not answering.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// A command longer than this is not one.
+const LONGEST: usize = 64 << 20;
+
+/// Lets other doors in until the driver is gone.
+pub(crate) fn listen(handle: &Handle, socket: &Path) {
+    let Ok(listener) = UnixListener::bind(socket) else { return };
+    let handle = handle.clone();
+    tokio::spawn(async move {
+        let mut summary = handle.summary();
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) if same_user(&stream) => drop(tokio::spawn(serve(handle.clone(), stream))),
+                    Ok(_) => {}
+                    Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+                },
+                () = gone(&mut summary) => return,
+            }
+        }
+    });
+}
+
+async fn gone(summary: &mut tokio::sync::watch::Receiver<crate::driver::Summary>) {
+    let _ = summary.wait_for(|s| s.gone.is_some()).await;
+}
+
+fn same_user(stream: &UnixStream) -> bool {
+    // Both ends of a connection to ourselves would have the same id: ask the socket folder's owner instead.
+    use std::os::unix::fs::MetadataExt as _;
+    let mine = std::fs::metadata("/proc/self").map(|m| m.uid());
+    match (stream.peer_cred(), mine) {
+        (Ok(peer), Ok(uid)) => peer.uid() == uid,
+        (Ok(_), Err(_)) => true, // no /proc: the socket's folder is private to this user
+        (Err(_), _) => false,
+    }
+}
+
+async fn serve(handle: Handle, stream: UnixStream) -> Option<()> {
+    let (read, mut write) = stream.into_split();
+    let mut lines = BufReader::new(read).lines();
+    let first = tokio::time::timeout(Duration::from_secs(5), lines.next_line()).await.ok()?.ok()??;
+    let hello: Hello = serde_json::from_str(&first).ok()?;
+    let (link, app) = (LINK_VERSION, handle.world.app.clone());
+    if hello.link != link {
+        return send(&mut write, &Greeting::Mismatch { link, app }).await;
+    }
+    if hello.session != handle.session {
+        return send(&mut write, &Greeting::WrongSession).await;
+    }
+    let seq = handle.summary().borrow().seq;
+    send(&mut write, &Greeting::Welcome { link, app, owner: handle.me, seq }).await?;
+    let (answers, mut answered) = mpsc::channel::<Frame>(64);
+    let reader = tokio::spawn(take_orders(handle.clone(), lines, answers));
+    let mut frames = handle.frames(hello.from);
+    loop {
+        let frame = tokio::select! {
+            answer = answered.recv() => match answer {
+                Some(answer) => answer,
+                None => break,
+            },
+            frame = frames.next() => match frame {
+                Ok(Some(frame)) => frame,
+                Ok(None) | Err(_) => break,
+            },
+        };
+        if send(&mut write, &frame).await.is_none() {
+            break;
+        }
+    }
+    reader.abort();
+    Some(())
+}
+
+async fn take_orders(handle: Handle, mut lines: Lines<BufReader<OwnedReadHalf>>, answers: mpsc::Sender<Frame>) {
+    while let Ok(Some(line)) = lines.next_line().await {
+        if line.len() > LONGEST {
+            return;
+        }
+        let Ok(Up::Order(order)) = serde_json::from_str::<Up>(&line) else { return };
+        let id = order.id.clone();
+        let frame = match handle.order(order).await {
+            Some(Ok(seq)) => Frame::Accepted { id, seq },
+            Some(Err((why, version, questions))) => Frame::Refused { id, why, version, questions },
+            None => return,
+        };
+        if answers.send(frame).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn send<T: Serialize>(write: &mut OwnedWriteHalf, value: &T) -> Option<()> {
+    let mut line = serde_json::to_vec(value).ok()?;
+    line.push(b'\n');
+    write.write_all(&line).await.ok()
+}
+
+/// A door on a session that another process drives.
+pub(crate) struct Attached {
+    lines: Lines<BufReader<OwnedReadHalf>>,
+    write: OwnedWriteHalf,
+    early: VecDeque<Frame>,
+}
+
+/// Why attaching did not succeed.
+pub(crate) enum NotAttached {
+    /// Nobody listens there: the owner may just have died.
+    Nobody,
+    /// The owner is there and does not answer: stopped, or stuck.
+    Silent,
+    /// The owner speaks another version.
+    Mismatch(String),
+}
+
+impl Attached {
+    pub(crate) async fn connect(socket: &Path, app: &str, session: &SessionId, from: Seq) -> Result<Self, NotAttached> {
+        let stream = match tokio::time::timeout(PATIENCE, UnixStream::connect(socket)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(_)) => return Err(NotAttached::Nobody),
+            Err(_) => return Err(NotAttached::Silent),
+        };
+        let (read, mut write) = stream.into_split();
+        let mut lines = BufReader::new(read).lines();
+        let hello = Hello { link: LINK_VERSION, app: app.into(), session: session.clone(), from };
+        if send(&mut write, &hello).await.is_none() {
+            return Err(NotAttached::Nobody);
+        }
+        let line = match tokio::time::timeout(PATIENCE, lines.next_line()).await {
+            Ok(Ok(Some(line))) => line,
+            Ok(_) => return Err(NotAttached::Nobody),
+            Err(_) => return Err(NotAttached::Silent),
+        };
+        match serde_json::from_str(&line) {
+            Ok(Greeting::Welcome { .. }) => Ok(Self { lines, write, early: VecDeque::new() }),
+            Ok(Greeting::Mismatch { link, app }) => Err(NotAttached::Mismatch(format!("dunnock {app}, link {link}"))),
+            Ok(Greeting::WrongSession) => Err(NotAttached::Nobody),
+            Err(_) => Err(NotAttached::Mismatch("an unknown version".into())),
+        }
+    }
+
+    /// The next frame, or `None` when the owner is gone.
+    pub(crate) async fn next(&mut self) -> Option<Frame> {
+        match self.early.pop_front() {
+            Some(frame) => Some(frame),
+            None => self.read().await,
+        }
+    }
+
+    async fn read(&mut self) -> Option<Frame> {
+        let line = self.lines.next_line().await.ok()??;
+        serde_json::from_str(&line).ok()
+    }
+
+    /// Sends a command and waits for its answer; frames that come before it are kept. `None` when the owner is gone.
+    pub(crate) async fn order(&mut self, order: &Order) -> Option<Result<Seq, Refusal>> {
+        send(&mut self.write, &Up::Order(order.clone())).await?;
+        loop {
+            match self.read().await? {
+                Frame::Accepted { id, seq } if id == order.id => return Some(Ok(seq)),
+                Frame::Refused { id, why, version, questions } if id == order.id => {
+                    return Some(Err(Refusal { why, version, questions }));
+                }
+                frame => self.early.push_back(frame),
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! From stored records to state and transcript.
+//!
+//! Invariant: every record is checked against the chain as it is read; a log that was changed is not folded further.
+
+use dunnock_core::ports::{Log, LogError};
+use dunnock_core::{Fold, State, Transcript, apply};
+use dunnock_proto::{Decoded, Event, Hash, Need, Record, Seq, SessionId, verify_chain};
+
+/// A session, folded.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// What decides.
+    pub state: State,
+    /// What the model is shown.
+    pub transcript: Transcript,
+    /// The chain up to the last fact.
+    pub chain: Hash,
+}
+
+impl Loaded {
+    /// Before the first fact.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { state: State::default(), transcript: Transcript::default(), chain: Hash::ZERO }
+    }
+
+    /// Folds one stored fact in.
+    ///
+    /// # Errors
+    /// When it does not follow on what was folded before.
+    pub(crate) fn take_in(&mut self, record: &Record) -> Result<Taken, LogError> {
+        let seq = self.state.seq;
+        self.chain = verify_chain(seq, self.chain, record)
+            .map_err(|at| LogError::Damaged(format!("fact {at} is not what was written after the one before it")))?;
+        match record.decode() {
+            Decoded::Known(event) => {
+                apply(&mut self.state, &event);
+                let again = self.transcript.apply(self.state.seq, &event) == Fold::Again;
+                Ok(Taken { event: Some(event), again })
+            }
+            Decoded::Unknown(why) => {
+                let must = record.envelope.need == Need::Must;
+                self.state.skip(&record.envelope.kind, &why, must);
+                Ok(Taken { event: None, again: false })
+            }
+        }
+    }
+}
+
+/// What folding a stored fact came to.
+pub(crate) struct Taken {
+    /// The fact, if this release knows it.
+    pub(crate) event: Option<Event>,
+    /// The transcript must be folded again from the start.
+    pub(crate) again: bool,
+}
+
+/// Folds a whole session.
+///
+/// # Errors
+/// When it cannot be read, or is not what was written.
+pub async fn load(log: &dyn Log, session: &SessionId) -> Result<Loaded, LogError> {
+    load_upto(log, session, Seq::MAX).await
+}
+
+/// Folds a session up to a fact.
+async fn load_upto(log: &dyn Log, session: &SessionId, upto: Seq) -> Result<Loaded, LogError> {
+    let mut loaded = Loaded::empty();
+    let mut again = false;
+    let mut from = None;
+    let mut bad = None;
+    log.read(session, 0, &mut |record| {
+        if record.envelope.seq > upto {
+            return false;
+        }
+        match loaded.take_in(&record) {
+            Ok(taken) => {
+                again |= taken.again;
+                if let Some(Event::Forked(forked)) = taken.event {
+                    from = Some((forked.from, forked.at));
+                }
+                true
+            }
+            Err(error) => {
+                bad = Some(error);
+                false
+            }
+        }
+    })
+    .await?;
+    if let Some(error) = bad {
+        return Err(error);
+    }
+    if from.is_some() || again {
+        let base = match from {
+            Some((parent, at)) => Some(Box::pin(load_upto(log, &parent, at)).await?.transcript),
+            None => None,
+        };
+        loaded.transcript = refold(log, session, base, loaded.state.seq).await?;
+    }
+    Ok(loaded)
+}
+
+/// Folds the transcript again, from the start: after a rewind, or for a fork.
+pub(crate) async fn refold(
+    log: &dyn Log,
+    session: &SessionId,
+    base: Option<Transcript>,
+    upto: Seq,
+) -> Result<Transcript, LogError> {
+    let mut events: Vec<(Seq, Event)> = Vec::new();
+    log.read(session, 0, &mut |record| {
+        if record.envelope.seq > upto {
+            return false;
+        }
+        if let Decoded::Known(event) = record.decode() {
+            events.push((record.envelope.seq, event));
+        }
+        true
+    })
+    .await?;
+    Ok(Transcript::fold(base, events.iter().map(|(seq, event)| (*seq, event))))
+}
+
+/// Checks a session's chain without folding it; returns its facts and its head.
+///
+/// # Errors
+/// When a fact is missing or is not what was written.
+pub async fn check_chain(log: &dyn Log, session: &SessionId) -> Result<(Seq, Hash), LogError> {
+    let (mut seq, mut chain) = (0, Hash::ZERO);
+    let mut bad = None;
+    log.read(session, 0, &mut |record| match verify_chain(seq, chain, &record) {
+        Ok(next) => {
+            (seq, chain) = (seq + 1, next);
+            true
+        }
+        Err(at) => {
+            bad = Some(at);
+            false
+        }
+    })
+    .await?;
+    match bad {
+        None => Ok((seq, chain)),
+        Some(at) => Err(LogError::Damaged(format!("fact {} or {at} of {session} was changed", at.saturating_sub(1)))),
+    }
+}

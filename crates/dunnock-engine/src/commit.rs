@@ -1,0 +1,257 @@
+//! From inputs to durable facts: decide on a copy, append, and only then believe and publish.
+//!
+//! An append has more than two ends. *Done*: believe. *Conflict*: somebody else wrote; read it and decide again.
+//! *Unsure*: it may have been written; believe nothing, reopen, read, and find out by the chain. *Full*: keep everything
+//! in memory, start nothing, say so, try again.
+
+use crate::driver::{Answer, Driver, Mail, Pending, Stopped};
+use dunnock_core::ports::{Appended, Batch, Blob, Charge, Ledger, Listing, LogError};
+use dunnock_core::{Input, Now, State, apply, begin, failpoint, step};
+use dunnock_proto::{Cause, Command, Decoded, Event, InputId, Record, Refused, RewindTo, Seq, Tree, seal};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Milliseconds of a day.
+const DAY: i64 = 86_400_000;
+
+/// A decision on several inputs: what would become true, and what each sender will be told.
+struct Decided {
+    next: State,
+    records: Vec<Record>,
+    inputs: Vec<(InputId, Seq)>,
+    /// For each input, its answer; `None` where the store must be asked whether it was answered before.
+    answers: Vec<Result<Seq, Refused>>,
+    charge: Option<Charge>,
+}
+
+impl Driver {
+    /// Makes the inputs' facts durable, believes them and answers their senders.
+    pub(crate) async fn commit(&mut self, mut inputs: Vec<Pending>) -> Result<(), Stopped> {
+        let mut blobs: Vec<Blob> = inputs.iter_mut().flat_map(|p| std::mem::take(&mut p.blobs)).collect();
+        blobs.dedup_by_key(|b| b.hash);
+        let mut delay = Duration::from_millis(50);
+        loop {
+            let decided = self.decide(&inputs).await?;
+            if decided.records.is_empty() {
+                return self.answer(inputs, decided).await;
+            }
+            let batch = Batch {
+                session: self.session.clone(),
+                after: self.loaded.state.seq,
+                records: decided.records.clone(),
+                inputs: decided.inputs.clone(),
+                blobs: blobs.clone(),
+                listing: listing(&decided.next),
+                charge: decided.charge,
+            };
+            let what = decided.records[0].envelope.kind.clone();
+            failpoint::hit("append.before", &what);
+            let end = self.world.log.append(batch).await;
+            match end {
+                Ok(Appended::Done) => {
+                    failpoint::hit("append.after", &what);
+                    return self.believe(inputs, decided).await;
+                }
+                Ok(Appended::Conflict) => self.catch_up().await?,
+                Ok(Appended::Repeated(id, seq)) => {
+                    self.catch_up().await?;
+                    answer_repeated(&mut inputs, &id, seq);
+                }
+                Err(LogError::Unsure(why)) => {
+                    self.say(&format!("the last write may have failed ({why}); finding out"));
+                    if self.find_out(&decided).await? {
+                        return self.believe(inputs, decided).await;
+                    }
+                }
+                Err(full @ LogError::Full(_)) => {
+                    self.say(&full.to_string());
+                    self.wait_for_room(delay).await?;
+                    delay = (delay * 2).min(Duration::from_secs(2));
+                }
+                Err(error @ (LogError::Failed(_) | LogError::Damaged(_))) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Steps every input on a copy of the state, then begins what may begin.
+    async fn decide(&self, inputs: &[Pending]) -> Result<Decided, Stopped> {
+        let (ledger, today) = self.ledger().await?;
+        let before = &self.loaded.state;
+        let mut next = before.clone();
+        let mut facts: Vec<(Event, Cause)> = Vec::new();
+        let mut made = Vec::new();
+        let mut answers = Vec::new();
+        for pending in inputs {
+            let tree_at = self.tree_at(&pending.input).await?;
+            let day_left =
+                self.world.day_budget.map(|budget| budget.saturating_sub(ledger.micros.max(0).cast_unsigned()));
+            let events = match step(&next, &Now { day_left, tree_at }, pending.input.clone()) {
+                Ok(events) => events,
+                Err(refused) => {
+                    answers.push(Err(refused));
+                    continue;
+                }
+            };
+            self.stop_early(&events);
+            let cause = match &pending.input {
+                Input::Order(order) => Cause::Input(order.id.clone()),
+                Input::Report(_) => Cause::Report,
+                Input::Take(_) => Cause::Driver,
+            };
+            events.iter().for_each(|e| apply(&mut next, e));
+            facts.extend(events.into_iter().map(|e| (e, cause.clone())));
+            if let Input::Order(order) = &pending.input {
+                made.push((order.id.clone(), next.seq));
+            }
+            answers.push(Ok(next.seq));
+        }
+        for event in begin(&next, self.me) {
+            apply(&mut next, &event);
+            facts.push((event, Cause::Driver));
+        }
+        let (mut seq, mut chain) = (before.seq, self.loaded.chain);
+        let at = self.world.clock.now();
+        let mut records = Vec::with_capacity(facts.len());
+        for (event, cause) in facts {
+            let record = seal(seq, chain, at, cause, &event);
+            (seq, chain) = (record.envelope.seq, record.chain());
+            records.push(record);
+        }
+        let held = |s: &State| (s.spent.micros + s.reserved.micros).cast_signed();
+        let moved = held(&next) - held(before);
+        let charge = (self.world.day_budget.is_some() && moved != 0).then_some(Charge {
+            day: today,
+            micros: moved,
+            version: ledger.version,
+        });
+        Ok(Decided { next, records, inputs: made, answers, charge })
+    }
+
+    async fn ledger(&self) -> Result<(Ledger, i64), Stopped> {
+        let today = self.world.clock.now().0.div_euclid(DAY);
+        match self.world.day_budget {
+            Some(_) => Ok((self.world.log.ledger(today).await?, today)),
+            None => Ok((Ledger::default(), today)),
+        }
+    }
+
+    /// The files as they were kept last at or before the fact that a rewind names.
+    async fn tree_at(&self, input: &Input) -> Result<Option<Tree>, Stopped> {
+        let Input::Order(order) = input else { return Ok(None) };
+        let Command::Rewind { to: RewindTo::Fact(at), .. } = order.command else { return Ok(None) };
+        let mut tree = None;
+        let log = self.world.log.clone();
+        log.read(&self.session, 0, &mut |record| {
+            if let Decoded::Known(Event::Checkpointed(kept)) = record.decode()
+                && kept.mark <= at
+                && kept.tree.is_some()
+            {
+                tree = kept.tree;
+            }
+            true
+        })
+        .await?;
+        Ok(tree)
+    }
+
+    async fn believe(&mut self, inputs: Vec<Pending>, mut decided: Decided) -> Result<(), Stopped> {
+        let what = decided.records[0].envelope.kind.clone();
+        failpoint::hit("publish.before", &what);
+        for record in std::mem::take(&mut decided.records) {
+            self.take_in(record).await?;
+        }
+        debug_assert_eq!(self.loaded.state, decided.next, "what was decided is what was folded");
+        failpoint::hit("publish.after", &what);
+        self.answer(inputs, decided).await
+    }
+
+    /// Tells each sender. A refused command may be one that was answered before: then it gets that answer again.
+    async fn answer(&mut self, inputs: Vec<Pending>, decided: Decided) -> Result<(), Stopped> {
+        for (pending, answer) in inputs.into_iter().zip(decided.answers) {
+            let (Some(reply), Input::Order(order)) = (pending.reply, pending.input) else { continue };
+            let answer: Answer = match answer {
+                Ok(seq) => Ok(seq),
+                Err(refused) => match self.world.log.answered(&self.session, &order.id).await? {
+                    Some(seq) => Ok(seq),
+                    None => {
+                        let s = &self.loaded.state;
+                        Err((refused, s.version, s.questions.iter().map(|q| q.id).collect()))
+                    }
+                },
+            };
+            failpoint::hit("answer.before", crate::driver::name(&order.command));
+            let _ = reply.send(answer);
+        }
+        Ok(())
+    }
+
+    /// After doubt: reopens until it can be read, and says whether the facts are there. Nothing else happens meanwhile.
+    async fn find_out(&mut self, decided: &Decided) -> Result<bool, Stopped> {
+        let mut delay = Duration::from_millis(20);
+        loop {
+            let log = self.world.log.clone();
+            let mut records: Vec<Record> = Vec::new();
+            let read = async {
+                log.reopen().await?;
+                log.read(&self.session, self.loaded.state.seq, &mut |record| {
+                    records.push(record);
+                    true
+                })
+                .await
+            };
+            match read.await {
+                Ok(()) => {
+                    let mine = decided.records.iter().zip(&records).all(|(a, b)| a == b);
+                    return Ok(mine && records.len() >= decided.records.len());
+                }
+                Err(LogError::Damaged(why)) => return Err(LogError::Damaged(why).into()),
+                Err(error) => {
+                    self.say(&format!("still finding out: {error}"));
+                    self.wait_for_room(delay).await?;
+                    delay = (delay * 2).min(Duration::from_secs(2));
+                }
+            }
+        }
+    }
+
+    /// Waits a while before trying again. Mail is kept; an interrupt reaches what runs at once.
+    async fn wait_for_room(&mut self, delay: Duration) -> Result<(), Stopped> {
+        let pause = tokio::time::sleep(delay);
+        tokio::pin!(pause);
+        loop {
+            tokio::select! {
+                () = &mut pause => return Ok(()),
+                mail = self.inbox.recv() => match mail {
+                    None | Some(Mail::Close) => return Err(Stopped::Closed),
+                    Some(mail) => {
+                        if matches!(&mail, Mail::Order(order, _) if order.command == Command::Interrupt) {
+                            self.running.values().for_each(|r| r.halt.tell());
+                        }
+                        self.kept.push_back(mail);
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// The command was answered before: it gets that answer again, and the others are decided without it.
+fn answer_repeated(inputs: &mut Vec<Pending>, id: &InputId, seq: Seq) {
+    let Some(at) = inputs.iter().position(|p| matches!(&p.input, Input::Order(order) if order.id == *id)) else {
+        return;
+    };
+    let reply: Option<oneshot::Sender<Answer>> = inputs.remove(at).reply;
+    if let Some(reply) = reply {
+        let _ = reply.send(Ok(seq));
+    }
+}
+
+/// What lists show of a session in this state.
+pub(crate) fn listing(s: &State) -> Listing {
+    Listing {
+        title: s.title.as_deref().unwrap_or_default().into(),
+        workspace: s.workspace.as_deref().unwrap_or_default().into(),
+        status: s.status(),
+        version: s.version,
+    }
+}

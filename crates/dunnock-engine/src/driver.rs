@@ -1,0 +1,359 @@
+//! The loop around the core: drain the mailbox, decide, append once, publish, reconcile.
+//!
+//! Everything that must not be lost goes through `commit.rs`; everything that runs is started in `effects.rs`. This file
+//! only says in which order.
+
+use crate::catch_up::{Loaded, refold};
+use crate::hub::{Frames, Hub};
+use crate::own::Ownership;
+use crate::world::World;
+use dunnock_core::ports::{Blob, Halt, LogError};
+use dunnock_core::{Effect, Input, Report, State, Status, Take, Work, failpoint, stopping, wanted};
+use dunnock_proto::{Command, Delta, Event, Order, Owner, QuestionId, Record, Refused, Seq, SessionId};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Inputs that one append may answer.
+const DRAIN: usize = 64;
+
+/// What reaches a driver.
+pub(crate) enum Mail {
+    /// A door's command, and where its answer goes.
+    Order(Order, oneshot::Sender<Answer>),
+    /// Work that ended, with the blobs that its facts name.
+    Report(Effect, Work, Vec<Blob>),
+    /// Somebody wrote to the log without us.
+    Poke,
+    /// Leave.
+    Close,
+}
+
+/// What a door is answered: the last fact that its command made, or why not.
+pub(crate) type Answer = Result<Seq, (Refused, Seq, Vec<QuestionId>)>;
+
+/// Where a session stands, for whoever waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Facts so far.
+    pub seq: Seq,
+    /// In one word.
+    pub status: Status,
+    /// Nothing runs and nothing must: a driver may leave.
+    pub parked: bool,
+    /// Why the driver stopped, if it did.
+    pub gone: Option<String>,
+}
+
+/// A way to talk to a driver in this process.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) mail: mpsc::Sender<Mail>,
+    pub(crate) hub: Hub,
+    pub(crate) world: World,
+    pub(crate) session: SessionId,
+    pub(crate) me: Owner,
+    summary: watch::Receiver<Summary>,
+}
+
+impl Handle {
+    /// Sends a command and waits until it is durable or refused.
+    pub(crate) async fn order(&self, order: Order) -> Option<Answer> {
+        let (reply, answer) = oneshot::channel();
+        self.mail.send(Mail::Order(order, reply)).await.ok()?;
+        answer.await.ok()
+    }
+
+    /// Everything after the fact `from`.
+    #[must_use]
+    pub fn frames(&self, from: Seq) -> Frames {
+        self.hub.listen(self.world.log.clone(), self.session.clone(), from)
+    }
+
+    /// Where the session stands; changes as it does.
+    #[must_use]
+    pub fn summary(&self) -> watch::Receiver<Summary> {
+        self.summary.clone()
+    }
+
+    /// Says that somebody else wrote to the log.
+    pub async fn poke(&self) {
+        let _ = self.mail.send(Mail::Poke).await;
+    }
+
+    /// Asks the driver to leave, and waits until it has.
+    pub async fn close(mut self) {
+        let _ = self.mail.send(Mail::Close).await;
+        let _ = self.summary.wait_for(|s| s.gone.is_some()).await;
+    }
+}
+
+/// Work under way.
+pub(crate) struct Running {
+    pub(crate) halt: Halt,
+}
+
+/// The owner of a session in this process.
+pub(crate) struct Driver {
+    pub(crate) world: World,
+    pub(crate) session: SessionId,
+    pub(crate) me: Owner,
+    pub(crate) loaded: Loaded,
+    pub(crate) running: BTreeMap<Effect, Running>,
+    pub(crate) hub: Hub,
+    pub(crate) mail: mpsc::Sender<Mail>,
+    pub(crate) inbox: mpsc::Receiver<Mail>,
+    /// Mail that came while the log could not be written.
+    pub(crate) kept: VecDeque<Mail>,
+    summary: watch::Sender<Summary>,
+    _ownership: Ownership,
+}
+
+/// An input with where its answer goes and the blobs it brings.
+pub(crate) struct Pending {
+    pub(crate) input: Input,
+    pub(crate) reply: Option<oneshot::Sender<Answer>>,
+    pub(crate) blobs: Vec<Blob>,
+}
+
+/// Why a driver stops.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Stopped {
+    #[error("closed")]
+    Closed,
+    #[error("another process took the session over")]
+    Lost,
+    #[error("{0}")]
+    Log(#[from] LogError),
+}
+
+impl Driver {
+    /// Takes the session and drives it in a task of its own.
+    pub(crate) async fn start(world: World, session: SessionId, ownership: Ownership) -> Result<Handle, LogError> {
+        let loaded = crate::catch_up::load(world.log.as_ref(), &session).await?;
+        let me = world.fresh_owner();
+        let (mail, inbox) = mpsc::channel(256);
+        let hub = Hub::default();
+        hub.start_at(loaded.state.seq);
+        let (tell, summary) = watch::channel(summarise(&loaded.state, me, false));
+        let handle = Handle {
+            mail: mail.clone(),
+            hub: hub.clone(),
+            world: world.clone(),
+            session: session.clone(),
+            me,
+            summary,
+        };
+        let mut driver = Self {
+            world,
+            session,
+            me,
+            loaded,
+            running: BTreeMap::new(),
+            hub,
+            mail,
+            inbox,
+            kept: VecDeque::new(),
+            summary: tell,
+            _ownership: ownership,
+        };
+        if driver.loaded.state.read_only.is_none() {
+            driver.take_over().await.map_err(|stopped| match stopped {
+                Stopped::Log(error) => error,
+                Stopped::Closed | Stopped::Lost => LogError::Failed(stopped.to_string()),
+            })?;
+        }
+        #[cfg(unix)]
+        crate::attach::listen(&handle, driver._ownership.socket());
+        tokio::spawn(driver.run());
+        Ok(handle)
+    }
+
+    async fn take_over(&mut self) -> Result<(), Stopped> {
+        let take = Take {
+            owner: self.me,
+            level: self.world.level,
+            platform: std::env::consts::OS.into(),
+            app: self.world.app.clone(),
+            untrusted: None,
+        };
+        failpoint::hit("take.before", "");
+        self.commit(vec![Pending { input: Input::Take(take), reply: None, blobs: Vec::new() }]).await?;
+        failpoint::hit("take.after", "");
+        self.reconcile();
+        Ok(())
+    }
+
+    async fn run(mut self) {
+        let why = loop {
+            let mail = self.drain().await;
+            if let Err(stopped) = self.turn(mail).await {
+                break stopped;
+            }
+        };
+        self.stop_everything().await;
+        self.hub.close();
+        self.summary.send_modify(|s| s.gone = Some(why.to_string()));
+    }
+
+    /// Waits for mail, then takes all that has come.
+    async fn drain(&mut self) -> Vec<Mail> {
+        let mut mail: Vec<Mail> = self.kept.drain(..).collect();
+        if mail.is_empty() {
+            mail.extend(self.inbox.recv().await);
+        }
+        while mail.len() < DRAIN
+            && let Ok(more) = self.inbox.try_recv()
+        {
+            mail.push(more);
+        }
+        mail
+    }
+
+    /// One round: decide on everything that came, append once, publish, reconcile.
+    async fn turn(&mut self, mail: Vec<Mail>) -> Result<(), Stopped> {
+        let (mut inputs, mut poked, mut closed) = (Vec::new(), false, mail.is_empty());
+        for mail in mail {
+            match mail {
+                Mail::Order(order, reply) => {
+                    failpoint::hit("mail.order", name(&order.command));
+                    inputs.push(Pending { input: Input::Order(order), reply: Some(reply), blobs: Vec::new() });
+                }
+                Mail::Report(effect, work, blobs) => {
+                    failpoint::hit("mail.report", effect_name(&effect));
+                    self.running.remove(&effect);
+                    let report = Report { owner: self.me, work };
+                    inputs.push(Pending { input: Input::Report(report), reply: None, blobs });
+                }
+                Mail::Poke => poked = true,
+                Mail::Close => closed = true,
+            }
+        }
+        if poked {
+            self.catch_up().await?;
+        }
+        if !inputs.is_empty() || poked {
+            self.commit(inputs).await?;
+            self.reconcile();
+        }
+        if closed { Err(Stopped::Closed) } else { Ok(()) }
+    }
+
+    /// Reads what others wrote. Their takeover is our end.
+    pub(crate) async fn catch_up(&mut self) -> Result<(), Stopped> {
+        let mut records: Vec<Record> = Vec::new();
+        let log = self.world.log.clone();
+        log.read(&self.session, self.loaded.state.seq, &mut |record| {
+            records.push(record);
+            true
+        })
+        .await?;
+        for record in records {
+            self.take_in(record).await?;
+        }
+        match self.loaded.state.seat {
+            Some(seat) if seat.owner == self.me => Ok(()),
+            None => Ok(()),
+            Some(_) if self.loaded.state.read_only.is_some() => Ok(()),
+            Some(_) => Err(Stopped::Lost),
+        }
+    }
+
+    /// Folds and publishes a fact that is durable.
+    pub(crate) async fn take_in(&mut self, record: Record) -> Result<(), Stopped> {
+        let taken = self.loaded.take_in(&record)?;
+        if taken.again {
+            let base = self.loaded.transcript.base();
+            self.loaded.transcript =
+                refold(self.world.log.as_ref(), &self.session, base, self.loaded.state.seq).await?;
+        }
+        self.hub.fact(record, taken.event.as_ref());
+        Ok(())
+    }
+
+    /// Starts what is wanted and not running; tells what runs and is not wanted to stop.
+    fn reconcile(&mut self) {
+        let want: BTreeSet<Effect> = wanted(&self.loaded.state, self.me).into_iter().collect();
+        for (effect, running) in &self.running {
+            if !want.contains(effect) {
+                running.halt.tell();
+            }
+        }
+        for effect in stopping(&self.loaded.state, self.me) {
+            if !self.running.contains_key(&effect)
+                && let Some(cut) = effect.cut()
+            {
+                self.kept.push_back(Mail::Report(effect, cut, Vec::new()));
+            }
+        }
+        for effect in &want {
+            if !self.running.contains_key(effect) {
+                failpoint::hit("spawn.before", effect_name(effect));
+                self.spawn(effect.clone());
+                failpoint::hit("spawn.after", effect_name(effect));
+            }
+        }
+        let _ = self.summary.send_replace(summarise(&self.loaded.state, self.me, !self.running.is_empty()));
+    }
+
+    /// Work under way is told to stop as soon as an interrupt is accepted, before it is even durable.
+    pub(crate) fn stop_early(&self, events: &[Event]) {
+        if events.iter().any(|e| matches!(e, Event::InterruptAsked(_))) {
+            let interruptible = |e: &Effect| e.cut().is_some();
+            self.running.iter().filter(|(e, _)| interruptible(e)).for_each(|(_, r)| r.halt.tell());
+        }
+    }
+
+    /// Nothing may outlive its driver: everything is told to stop and awaited for a moment.
+    async fn stop_everything(&mut self) {
+        self.running.values().for_each(|r| r.halt.tell());
+        let patience = tokio::time::sleep(std::time::Duration::from_secs(5));
+        tokio::pin!(patience);
+        while self.running.keys().any(|e| !e.parked()) {
+            tokio::select! {
+                mail = self.inbox.recv() => match mail {
+                    Some(Mail::Report(effect, ..)) => drop(self.running.remove(&effect)),
+                    Some(Mail::Order(..) | Mail::Poke | Mail::Close) => {}
+                    None => return,
+                },
+                () = &mut patience => return,
+            }
+        }
+    }
+
+    pub(crate) fn say(&self, text: &str) {
+        self.hub.delta(Delta::Said { text: text.into() });
+    }
+}
+
+fn summarise(s: &State, me: Owner, running: bool) -> Summary {
+    let parked = !running && wanted(s, me).iter().all(Effect::parked) && !s.stopping;
+    Summary { seq: s.seq, status: s.status(), parked, gone: None }
+}
+
+pub(crate) fn name(command: &Command) -> &'static str {
+    match command {
+        Command::Prompt { .. } => "prompt",
+        Command::Run => "run",
+        Command::Reply { .. } => "reply",
+        Command::Interrupt => "interrupt",
+        Command::Rewind { .. } => "rewind",
+        Command::Compact => "compact",
+        Command::Configure { .. } => "configure",
+        Command::Title { .. } => "title",
+        Command::Revoke { .. } => "revoke",
+    }
+}
+
+pub(crate) fn effect_name(effect: &Effect) -> &'static str {
+    match effect {
+        Effect::MakeHead { .. } => "make_head",
+        Effect::AskModel { .. } => "ask_model",
+        Effect::Run { .. } => "run",
+        Effect::Join { .. } => "join",
+        Effect::Checkpoint { .. } => "checkpoint",
+        Effect::Restore { .. } => "restore",
+        Effect::Compact { .. } => "compact",
+        Effect::AskPerson { .. } => "ask_person",
+        Effect::Wake { .. } => "wake",
+    }
+}

@@ -1,0 +1,171 @@
+//! Starts work. Each piece runs in a task of its own, is told to stop by its [`Halt`], and reports exactly once.
+
+use crate::compact;
+use crate::driver::{Driver, Mail, Running};
+use crate::workspace;
+use crate::world::World;
+use dunnock_core::ports::{Blob, Halt, Job, Live};
+use dunnock_core::{Call, Effect, Phase, Work, failpoint};
+use dunnock_proto::{At, Checkpointed, Finished, Outcome, RewindFailed, Rewound, SessionId};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a piece of work comes to: an outcome and the blobs it names.
+type Done = (Work, Vec<Blob>);
+type Doing = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+impl Driver {
+    pub(crate) fn spawn(&mut self, effect: Effect) {
+        let halt = Halt::default();
+        let Some(doing) = self.prepare(&effect, &halt) else { return };
+        self.running.insert(effect.clone(), Running { halt });
+        let mail = self.mail.clone();
+        tokio::spawn(async move {
+            let name = crate::driver::effect_name(&effect);
+            // A panic of a tool is a failed call, not the end of the session.
+            let (work, blobs) = match tokio::spawn(doing).await {
+                Ok(done) => done,
+                Err(error) => match broken(&effect, &error.to_string()) {
+                    Some(work) => (work, Vec::new()),
+                    None => return,
+                },
+            };
+            failpoint::hit("report.before", name);
+            let _ = mail.send(Mail::Report(effect, work, blobs)).await;
+            failpoint::hit("report.after", name);
+        });
+    }
+
+    /// The work of an effect. `None` for what only waits for a person.
+    fn prepare(&self, effect: &Effect, halt: &Halt) -> Option<Doing> {
+        let s = &self.loaded.state;
+        let world = self.world.clone();
+        let workspace: Arc<str> = s.workspace.clone().unwrap_or_default();
+        let halt = halt.clone();
+        let hub = self.hub.clone();
+        let live: Live = Arc::new(move |delta| hub.delta(delta));
+        match effect {
+            Effect::MakeHead { .. } => {
+                let config = s.config.clone();
+                Some(Box::pin(async move {
+                    match world.model.head(&config, &workspace).await {
+                        Ok((head, blob)) => (Work::Headed(head), vec![blob]),
+                        Err(why) => (Work::HeadFailed(why), Vec::new()),
+                    }
+                }))
+            }
+            Effect::AskModel { .. } => {
+                let request = self.loaded.transcript.request()?;
+                Some(Box::pin(async move {
+                    match world.model.ask(request, live, halt).await {
+                        Ok((answered, blobs)) => (Work::Answer(answered), blobs),
+                        Err(failed) => (Work::Failed(failed), Vec::new()),
+                    }
+                }))
+            }
+            Effect::Run { call } | Effect::Join { call } => {
+                let call = s.call(*call)?.clone();
+                let level = self.world.level;
+                let job = Job { session: self.session.clone(), workspace, call, level };
+                Some(Box::pin(run_call(world, job, live, halt)))
+            }
+            Effect::Checkpoint { mark } => {
+                let (session, mark) = (self.session.clone(), *mark);
+                Some(Box::pin(async move { (checkpoint(&world, &session, &workspace, mark).await, Vec::new()) }))
+            }
+            Effect::Restore { tree, .. } => {
+                let Phase::Rewinding { spans, force, .. } = &s.phase else { return None };
+                let (spans, force, tree, undo) = (spans.clone(), *force, tree.clone(), s.tree.clone());
+                Some(Box::pin(async move {
+                    let Some(keeper) = &world.checkpoints else {
+                        let error = "files are not kept here, so they cannot be brought back".into();
+                        return (Work::RewindFailed(RewindFailed { error }), Vec::new());
+                    };
+                    let work = match keeper.restore(&workspace, &tree, force).await {
+                        Ok(note) => Work::Rewound(Rewound { spans: spans.to_vec(), tree: Some(tree), undo, note }),
+                        Err(error) => Work::RewindFailed(RewindFailed { error }),
+                    };
+                    (work, Vec::new())
+                }))
+            }
+            Effect::Compact { upto, strength } => {
+                let (transcript, config) = (self.loaded.transcript.clone(), s.config.clone());
+                Some(Box::pin(compact::compact(world, transcript, config, workspace, (*upto, *strength), halt)))
+            }
+            Effect::Wake { at } => Some(Box::pin(wake(world, *at, halt))),
+            Effect::AskPerson { .. } => None,
+        }
+    }
+}
+
+/// A call, behind the workspace's lock if it writes.
+async fn run_call(world: World, job: Job, live: Live, halt: Halt) -> Done {
+    let call = job.call.clone();
+    let _writing = if call.writes() {
+        let say = live.clone();
+        let waiting =
+            move || say(dunnock_proto::Delta::Said { text: "waiting for another writer in this folder".into() });
+        match workspace::lock(&world.locks, &job.workspace, &halt, waiting).await {
+            Ok(Some(writing)) => Some(writing),
+            Ok(None) => return (ended(&call, Outcome::NotRun, "not run: the person interrupted"), Vec::new()),
+            Err(error) => {
+                return (ended(&call, Outcome::NotRun, &format!("the folder cannot be locked: {error}")), Vec::new());
+            }
+        }
+    } else {
+        None
+    };
+    let (finished, blobs) = world.tools.run(job, live, halt).await;
+    (Work::Output(finished), blobs)
+}
+
+async fn checkpoint(world: &World, session: &SessionId, workspace: &str, mark: u64) -> Work {
+    Work::Checkpointed(match &world.checkpoints {
+        Some(keeper) => keeper.keep(session, workspace, mark).await,
+        None => Checkpointed { tree: None, mark, note: Some("files are not kept here".into()) },
+    })
+}
+
+async fn wake(world: World, at: At, halt: Halt) -> Done {
+    loop {
+        let left = at.0 - world.clock.now().0;
+        if left <= 0 {
+            break;
+        }
+        // Looked at again now and then: the clock may have been set, the machine may have slept.
+        let nap = Duration::from_millis(left.cast_unsigned().min(1000));
+        tokio::select! {
+            () = tokio::time::sleep(nap) => {}
+            () = halt.wait() => break,
+        }
+    }
+    (Work::Woken(at), Vec::new())
+}
+
+fn ended(call: &Call, outcome: Outcome, shown: &str) -> Work {
+    let shown = shown.into();
+    Work::Output(Finished { call: call.id, outcome, shown, full: None, tree: None, exit: None, ms: 0, level: None })
+}
+
+/// What to report of work that panicked.
+fn broken(effect: &Effect, why: &str) -> Option<Work> {
+    let why = format!("an error inside the agent: {why}");
+    match (effect, effect.cut()) {
+        (_, Some(Work::Output(finished))) => {
+            Some(Work::Output(Finished { outcome: Outcome::Failed, shown: why.into(), ..finished }))
+        }
+        (_, Some(Work::Failed(failed))) => Some(Work::Failed(dunnock_proto::TurnFailed {
+            failure: dunnock_proto::Failure::Transport,
+            error: why,
+            ..failed
+        })),
+        (Effect::MakeHead { .. }, _) => Some(Work::HeadFailed(why)),
+        (Effect::Checkpoint { mark }, _) => {
+            Some(Work::Checkpointed(Checkpointed { tree: None, mark: *mark, note: Some(why) }))
+        }
+        (Effect::Restore { .. }, _) => Some(Work::RewindFailed(RewindFailed { error: why })),
+        (Effect::Wake { at }, _) => Some(Work::Woken(*at)),
+        (_, other) => other,
+    }
+}

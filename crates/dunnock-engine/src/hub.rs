@@ -1,0 +1,208 @@
+//! Who listens, and what is under way for those who come late.
+//!
+//! Invariant: a listener never slows the driver. One whose queue is full is cut off and reads again from the log.
+
+use dunnock_core::ports::{Log, LogError};
+use dunnock_proto::{Delta, Event, Frame, Partial, Record, Seq, SessionId, Turn};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc;
+
+/// Frames that wait for one listener before it counts as too slow.
+const QUEUE: usize = 1024;
+/// How much of a call's output is kept for those who come late.
+const TAIL: usize = 16 << 10;
+
+/// The meeting point of one session's driver, its work and its listeners.
+#[derive(Clone, Default)]
+pub(crate) struct Hub(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    seq: Seq,
+    listeners: Vec<Listener>,
+    partials: Vec<Partial>,
+}
+
+struct Listener {
+    queue: mpsc::Sender<Frame>,
+    lagged: Arc<AtomicBool>,
+}
+
+impl Hub {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The facts up to `seq` are in the log: listeners that come now read those there.
+    pub(crate) fn start_at(&self, seq: Seq) {
+        self.inner().seq = seq;
+    }
+
+    /// Publishes a fact that is durable.
+    pub(crate) fn fact(&self, record: Record, event: Option<&Event>) {
+        let mut inner = self.inner();
+        inner.seq = record.envelope.seq;
+        match event {
+            Some(Event::Answered(e)) => inner.forget_turn(e.turn),
+            Some(Event::TurnFailed(e)) => inner.forget_turn(e.turn),
+            Some(Event::Finished(e)) => {
+                inner.partials.retain(|p| !matches!(p, Partial::Call { call, .. } if *call == e.call));
+            }
+            _ => {}
+        }
+        inner.send(&Frame::Fact(Arc::new(record)));
+    }
+
+    /// Publishes something live.
+    pub(crate) fn delta(&self, delta: Delta) {
+        let mut inner = self.inner();
+        inner.remember(&delta);
+        inner.send(&Frame::Delta(delta));
+    }
+
+    /// The owner leaves.
+    pub(crate) fn close(&self) {
+        let mut inner = self.inner();
+        inner.send(&Frame::Closing);
+        inner.listeners.clear();
+    }
+
+    /// Everything from `from` on, without a gap and without a repetition.
+    pub(crate) fn listen(&self, log: Arc<dyn Log>, session: SessionId, from: Seq) -> Frames {
+        let (queue, rest) = mpsc::channel(QUEUE);
+        let lagged = Arc::new(AtomicBool::new(false));
+        let mut inner = self.inner();
+        inner.listeners.push(Listener { queue, lagged: lagged.clone() });
+        let partials = inner.partials.iter().cloned().map(Frame::Partial).collect();
+        Frames { log, session, from, upto: inner.seq, ready: VecDeque::new(), partials, rest, lagged, done: false }
+    }
+}
+
+impl Inner {
+    fn send(&mut self, frame: &Frame) {
+        self.listeners.retain(|l| match l.queue.try_send(frame.clone()) {
+            Ok(()) => true,
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                l.lagged.store(true, Ordering::Release);
+                false
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => false,
+        });
+    }
+
+    fn forget_turn(&mut self, done: Turn) {
+        self.partials.retain(|p| !matches!(p, Partial::Turn { turn, .. } if *turn == done));
+    }
+
+    fn turn(&mut self, wanted: Turn, try_no: u32) -> Option<(&mut String, &mut String)> {
+        let known = self
+            .partials
+            .iter()
+            .any(|p| matches!(p, Partial::Turn { turn, attempt, .. } if *turn == wanted && *attempt == try_no));
+        if !known {
+            self.forget_turn(wanted);
+            let (text, reasoning) = (String::new(), String::new());
+            self.partials.push(Partial::Turn { turn: wanted, attempt: try_no, text, reasoning });
+        }
+        self.partials.iter_mut().find_map(|p| match p {
+            Partial::Turn { turn, text, reasoning, .. } if *turn == wanted => Some((text, reasoning)),
+            Partial::Turn { .. } | Partial::Call { .. } => None,
+        })
+    }
+
+    fn remember(&mut self, delta: &Delta) {
+        match delta {
+            Delta::Text { turn, attempt, text: more, .. } => {
+                if let Some((text, _)) = self.turn(*turn, *attempt) {
+                    text.push_str(more);
+                }
+            }
+            Delta::Reasoning { turn, attempt, text: more, .. } => {
+                if let Some((_, reasoning)) = self.turn(*turn, *attempt) {
+                    reasoning.push_str(more);
+                }
+            }
+            Delta::Output { call: wanted, text, .. } => {
+                let known = self.partials.iter_mut().find_map(|p| match p {
+                    Partial::Call { call, offset, tail } if call == wanted => Some((offset, tail)),
+                    Partial::Call { .. } | Partial::Turn { .. } => None,
+                });
+                if let Some((offset, tail)) = known {
+                    *offset += text.len() as u64;
+                    tail.push_str(text);
+                    if tail.len() > 2 * TAIL {
+                        let cut = tail.ceil_char_boundary(tail.len() - TAIL);
+                        tail.drain(..cut);
+                    }
+                } else {
+                    let (offset, tail) = (text.len() as u64, text.to_string());
+                    self.partials.push(Partial::Call { call: *wanted, offset, tail });
+                }
+            }
+            Delta::Said { .. } => {}
+        }
+    }
+}
+
+/// The frames of one listener: the log from where it stood, then partials, then everything as it happens.
+pub struct Frames {
+    log: Arc<dyn Log>,
+    session: SessionId,
+    from: Seq,
+    upto: Seq,
+    ready: VecDeque<Frame>,
+    partials: VecDeque<Frame>,
+    rest: mpsc::Receiver<Frame>,
+    lagged: Arc<AtomicBool>,
+    done: bool,
+}
+
+impl Frames {
+    /// The next frame. `None` after [`Frame::Lagged`] or [`Frame::Closing`], or when the driver is gone.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub async fn next(&mut self) -> Result<Option<Frame>, LogError> {
+        if self.from < self.upto && self.ready.is_empty() {
+            self.read_some().await?;
+        }
+        if let Some(frame) = self.ready.pop_front().or_else(|| self.partials.pop_front()) {
+            return Ok(Some(frame));
+        }
+        if self.done {
+            return Ok(None);
+        }
+        match self.rest.recv().await {
+            Some(frame) => {
+                self.done = frame == Frame::Closing;
+                Ok(Some(frame))
+            }
+            None => {
+                self.done = true;
+                Ok(self.lagged.load(Ordering::Acquire).then_some(Frame::Lagged))
+            }
+        }
+    }
+
+    /// A share of the log, so that a long one is not held in memory.
+    async fn read_some(&mut self) -> Result<(), LogError> {
+        let (log, session) = (self.log.clone(), self.session.clone());
+        let (upto, ready, from) = (self.upto, &mut self.ready, &mut self.from);
+        let start = *from;
+        log.read(&session, start, &mut |record| {
+            if record.envelope.seq > upto {
+                return false;
+            }
+            *from = record.envelope.seq;
+            ready.push_back(Frame::Fact(Arc::new(record)));
+            ready.len() < 256
+        })
+        .await?;
+        if self.from == start {
+            self.from = self.upto; // nothing there any more: go on with what is live
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! Drives sessions: append, publish, reconcile; own and attach.
+//!
+//! A [`Door`] is what a front end holds: it drives the session itself if nobody does, and otherwise attaches to the
+//! process that does. Read `driver.rs` for the loop around the core.
+//!
+//! Invariant: a fact is published only once it is durable, and nothing starts before the fact that says so is.
+//! Invariant: one owner per session, by an operating-system lock; no clock decides it.
+
+#[cfg(unix)]
+mod attach;
+mod catch_up;
+mod commit;
+mod compact;
+mod door;
+mod driver;
+mod effects;
+mod hub;
+mod own;
+mod workspace;
+mod world;
+
+pub use catch_up::{Loaded, check_chain, load};
+pub use door::{Door, DoorError, Refusal};
+pub use driver::{Handle, Summary};
+pub use hub::Frames;
+pub use own::{OwnerNote, Ownership};
+pub use world::{Clock, SystemClock, World, create, fork};

@@ -1,0 +1,88 @@
+//! Who owns a session on this machine: an operating-system lock on a file, released by the kernel at death.
+//!
+//! Invariant: no clock and no heartbeat. A stopped process still owns its session; it is named, never overruled.
+
+use dunnock_core::failpoint;
+use dunnock_proto::{LINK_VERSION, SessionId};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What an owner leaves beside its lock, so that others can reach or name it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerNote {
+    /// The process.
+    pub pid: u32,
+    /// Where it listens.
+    pub socket: PathBuf,
+    /// The protocol it speaks.
+    pub link: u32,
+    /// Its release.
+    pub app: String,
+}
+
+/// The right to drive a session, for as long as it lives.
+#[derive(Debug)]
+pub struct Ownership {
+    _lock: File,
+    note: PathBuf,
+    socket: PathBuf,
+}
+
+impl Ownership {
+    /// Takes the session if nobody has it.
+    ///
+    /// # Errors
+    /// When the folders cannot be used.
+    pub fn try_take(locks: &Path, runtime: &Path, session: &SessionId, app: &str) -> io::Result<Option<Self>> {
+        private(locks)?;
+        private(runtime)?;
+        failpoint::hit("own.lock.before", "");
+        let lock = File::options().create(true).append(true).open(locks.join(format!("{session}.lock")))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        failpoint::hit("own.lock.after", "");
+        let socket = runtime.join(format!("{}.sock", &session.as_str()[..8]));
+        let _ = std::fs::remove_file(&socket); // a dead owner's
+        let note = locks.join(format!("{session}.owner"));
+        let told = OwnerNote { pid: std::process::id(), socket: socket.clone(), link: LINK_VERSION, app: app.into() };
+        let part = locks.join(format!("{session}.owner.part"));
+        std::fs::write(&part, serde_json::to_vec(&told)?)?;
+        std::fs::rename(&part, &note)?;
+        failpoint::hit("own.note.after", "");
+        Ok(Some(Self { _lock: lock, note, socket }))
+    }
+
+    /// Where this owner listens.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Who owns the session, as far as its note says.
+    #[must_use]
+    pub fn note(locks: &Path, session: &SessionId) -> Option<OwnerNote> {
+        serde_json::from_slice(&std::fs::read(locks.join(format!("{session}.owner"))).ok()?).ok()
+    }
+}
+
+impl Drop for Ownership {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.socket);
+        let _ = std::fs::remove_file(&self.note);
+    }
+}
+
+pub(crate) fn private(folder: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! One writer per workspace, across sessions and processes.
+
+use dunnock_core::failpoint;
+use dunnock_core::ports::Halt;
+use dunnock_proto::Hash;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// How often a waiting writer looks again. Waiting is rare, and a lock of the kernel's own cannot be interrupted.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The right to change a workspace, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Writing(#[expect(dead_code, reason = "held for its lock")] File);
+
+/// Waits until nobody else writes. `waiting` is called once if that takes a while. `None` if told to stop meanwhile.
+pub(crate) async fn lock(
+    locks: &Path,
+    workspace: &str,
+    halt: &Halt,
+    waiting: impl FnOnce(),
+) -> io::Result<Option<Writing>> {
+    crate::own::private(locks)?;
+    failpoint::hit("workspace.lock.before", "");
+    let name = Hash::of(workspace.as_bytes()).to_string();
+    let file = File::options().create(true).append(true).open(locks.join(format!("{}.writer", &name[..32])))?;
+    let mut waiting = Some(waiting);
+    loop {
+        match file.try_lock() {
+            Ok(()) => {
+                failpoint::hit("workspace.lock.after", "");
+                return Ok(Some(Writing(file)));
+            }
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        if let Some(say) = waiting.take() {
+            say();
+        }
+        tokio::select! {
+            () = halt.wait() => return Ok(None),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
