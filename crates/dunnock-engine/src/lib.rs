@@ -11,6 +11,7 @@ mod attach;
 mod catch_up;
 mod commit;
 mod compact;
+mod deposit;
 mod door;
 mod driver;
 mod effects;
@@ -20,6 +21,7 @@ mod workspace;
 mod world;
 
 pub use catch_up::{Loaded, check_chain, load};
+pub use deposit::{Left, deposit};
 pub use door::{Door, DoorError, Refusal};
 pub use driver::{Handle, Summary};
 pub use hub::Frames;

@@ -1,0 +1,87 @@
+//! A command for a session that this process does not want to drive: `approve`, `answer`, a prompt for later.
+//!
+//! If somebody drives it, they are told. Otherwise the facts are stored and nothing begins: that is for whoever drives
+//! next.
+
+use crate::catch_up::load;
+use crate::commit::listing;
+use crate::door::{DoorError, Refusal};
+use crate::own::Ownership;
+use crate::world::World;
+use dunnock_core::ports::{Appended, Batch, LogError};
+use dunnock_core::{Input, Now, apply, failpoint, step};
+use dunnock_proto::{Cause, Order, Seq, SessionId, seal};
+
+/// Whether somebody drives the session that a command was left for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// Its owner took the command.
+    ToOwner(Seq),
+    /// Nobody drives; it is stored.
+    Stored(Seq),
+}
+
+/// Leaves a command for a session.
+///
+/// # Errors
+/// When the log cannot be used or the owner cannot be spoken with. A refusal is an answer.
+pub async fn deposit(world: &World, session: &SessionId, order: Order) -> Result<Result<Left, Refusal>, DoorError> {
+    loop {
+        #[cfg(unix)]
+        if let Some(answer) = to_owner(world, session, &order).await? {
+            return Ok(answer.map(Left::ToOwner));
+        }
+        if let Some(seq) = world.log.answered(session, &order.id).await? {
+            return Ok(Ok(Left::Stored(seq)));
+        }
+        let loaded = load(world.log.as_ref(), session).await?;
+        let before = &loaded.state;
+        let events = match step(before, &Now::default(), Input::Order(order.clone())) {
+            Ok(events) => events,
+            Err(why) => {
+                let questions = before.questions.iter().map(|q| q.id).collect();
+                return Ok(Err(Refusal { why, version: before.version, questions }));
+            }
+        };
+        let (mut next, mut chain, mut records) = (before.clone(), loaded.chain, Vec::new());
+        for event in &events {
+            let record = seal(next.seq, chain, world.clock.now(), Cause::Input(order.id.clone()), event);
+            chain = record.chain();
+            records.push(record);
+            apply(&mut next, event);
+        }
+        let inputs = vec![(order.id.clone(), next.seq)];
+        let (session, listing) = (session.clone(), listing(&next));
+        let batch = Batch { session, after: before.seq, records, inputs, blobs: Vec::new(), listing, charge: None };
+        failpoint::hit("deposit.before", "");
+        match world.log.append(batch).await {
+            Ok(Appended::Done) => {
+                failpoint::hit("deposit.after", "");
+                return Ok(Ok(Left::Stored(next.seq)));
+            }
+            Ok(Appended::Repeated(_, seq)) => return Ok(Ok(Left::Stored(seq))),
+            Ok(Appended::Conflict) => {}
+            // The next round asks whether it was answered.
+            Err(LogError::Unsure(_)) => world.log.reopen().await?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The owner's answer, if there is an owner.
+#[cfg(unix)]
+async fn to_owner(
+    world: &World,
+    session: &SessionId,
+    order: &Order,
+) -> Result<Option<Result<Seq, Refusal>>, DoorError> {
+    use crate::attach::{Attached, NotAttached};
+    let Some(note) = Ownership::note(&world.locks, session) else { return Ok(None) };
+    let Ok(now) = load(world.log.as_ref(), session).await else { return Ok(None) };
+    match Attached::connect(&note.socket, &world.app, session, now.state.seq).await {
+        Ok(mut owner) => Ok(owner.order(order).await),
+        Err(NotAttached::Nobody) => Ok(None),
+        Err(NotAttached::Silent) => Err(DoorError::Silent { pid: note.pid }),
+        Err(NotAttached::Mismatch(version)) => Err(DoorError::Mismatch { pid: note.pid, version }),
+    }
+}

@@ -1,0 +1,188 @@
+//! A door that tests start, kill and start again.
+//!
+//! `dunnock-testdoor drive DIR SCENARIO` makes the scenario's session in DIR if there is none, drives it until it rests,
+//! answers its questions, and prints one line for each fact it is told: `FACT seq kind chain`. `hold` stops before it
+//! answers; `follow` attaches and only prints; `answer` answers one question and goes. Whatever is printed is
+//! acknowledged.
+
+#![expect(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
+
+use dunnock_core::{State, apply};
+use dunnock_engine::{Door, World, create, deposit};
+use dunnock_proto::*;
+use dunnock_store::Sqlite;
+use dunnock_testkit::scenario::Scenario;
+use dunnock_testkit::{failpoints, worlds};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+fn main() {
+    failpoints::arm();
+    let threads = std::env::var("DUNNOCK_THREADS").ok().and_then(|n| n.parse().ok()).unwrap_or(2);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap();
+    let code = runtime.block_on(run());
+    std::process::exit(code);
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}");
+    let _ = out.flush();
+}
+
+async fn run() -> i32 {
+    let args: Vec<String> = std::env::args().collect();
+    let [_, verb, dir, name, ..] = args.as_slice() else { panic!("usage: drive|hold|follow|answer DIR SCENARIO") };
+    let dir = PathBuf::from(dir);
+    let scenario = Scenario::named(name);
+    let opened = match Sqlite::open(&dir.join("data")).await {
+        Ok(opened) => opened,
+        Err(error) => {
+            say(&format!("ERROR {error}"));
+            return 1;
+        }
+    };
+    let world = worlds::on(Arc::new(opened.store), &dir, scenario.model());
+    let session = match world.log.list(None, 1).await.expect("the list reads").first() {
+        Some(listed) => listed.id.clone(),
+        None => match create(&world, "/w", scenario.config.clone()).await {
+            Ok(session) => session,
+            Err(error) => {
+                say(&format!("ERROR {error}"));
+                return 1;
+            }
+        },
+    };
+    match verb.as_str() {
+        "drive" => drive(world, session, &scenario, true).await,
+        "hold" => drive(world, session, &scenario, false).await,
+        "follow" => follow(world, session).await,
+        "answer" => answer_once(world, session).await,
+        other => panic!("no such verb: {other}"),
+    }
+}
+
+/// Prints a frame that was received; folds it.
+fn show(frame: &Frame, s: &mut State) -> Option<Event> {
+    match frame {
+        Frame::Fact(record) => {
+            say(&format!("FACT {} {} {}", record.envelope.seq, record.envelope.kind, record.chain()));
+            let Decoded::Known(event) = record.decode() else { return None };
+            apply(s, &event);
+            Some(event)
+        }
+        Frame::Delta(Delta::Said { text }) => {
+            say(&format!("SAID {text}"));
+            None
+        }
+        _ => None,
+    }
+}
+
+fn order(id: &str, command: Command) -> Order {
+    Order { id: id.parse().unwrap(), expect: None, command }
+}
+
+/// Ids are fixed, so that a command sent again after a kill is the same command.
+async fn drive(world: World, session: SessionId, scenario: &Scenario, answer: bool) -> i32 {
+    let mut door = match Door::open(world, session, 0).await {
+        Ok(door) => door,
+        Err(error) => {
+            say(&format!("ERROR {error}"));
+            return 1;
+        }
+    };
+    let mut s = State::default();
+    for (n, text) in scenario.prompts.iter().enumerate() {
+        let prompt = Command::Prompt { text: (*text).into(), images: Vec::new() };
+        let acked = match door.order(order(&format!("prompt-{n}"), prompt)).await {
+            Ok(Ok(seq)) => seq,
+            Ok(Err(refusal)) => panic!("refused: {refusal}"),
+            Err(error) => {
+                say(&format!("ERROR {error}"));
+                return 1;
+            }
+        };
+        say(&format!("ACK prompt-{n} {acked}"));
+        while s.seq < acked || s.busy() {
+            let answerable = if s.seq < acked { Vec::new() } else { s.questions.clone() };
+            if !answer && answerable.len() == 2 {
+                if let Some(handle) = door.handle() {
+                    let _ = handle.summary().wait_for(|s| s.parked).await;
+                }
+                say("PARKED");
+                loop {
+                    let _ = door.next().await.map(|frame| show(&frame, &mut s));
+                }
+            }
+            for q in answerable.iter().filter(|_| answer) {
+                let answer = match q.about {
+                    About::Person { .. } => Answer::Text { text: "blue".into() },
+                    _ => Answer::Yes,
+                };
+                let id = format!("reply-{}", q.id);
+                let reply = Command::Reply { question: q.id, hash: q.hash, answer, note: None };
+                if let Ok(Ok(seq)) = door.order(order(&id, reply)).await {
+                    say(&format!("ACK {id} {seq}"));
+                }
+                s.questions.retain(|other| other.id != q.id);
+            }
+            match door.next().await {
+                Ok(frame) => drop(show(&frame, &mut s)),
+                Err(error) => {
+                    say(&format!("ERROR {error}"));
+                    return 1;
+                }
+            }
+        }
+    }
+    door.close().await;
+    say("END");
+    0
+}
+
+async fn follow(world: World, session: SessionId) -> i32 {
+    let mut door = match Door::open(world, session, 0).await {
+        Ok(door) => door,
+        Err(error) => {
+            say(&format!("ERROR {error}"));
+            return 1;
+        }
+    };
+    say(if door.handle().is_some() { "OWNS" } else { "ATTACHED" });
+    let mut s = State::default();
+    loop {
+        let was = door.handle().is_some();
+        match door.next().await {
+            Ok(frame) => drop(show(&frame, &mut s)),
+            Err(error) => {
+                say(&format!("ERROR {error}"));
+                return 1;
+            }
+        }
+        if !was && door.handle().is_some() {
+            say("TOOK OVER");
+        }
+    }
+}
+
+/// What `approve` does: leaves an answer and goes.
+async fn answer_once(world: World, session: SessionId) -> i32 {
+    let s = dunnock_engine::load(world.log.as_ref(), &session).await.unwrap().state;
+    let Some(q) = s.questions.first() else {
+        say("NOTHING");
+        return 2;
+    };
+    let answer = match q.about {
+        About::Person { .. } => Answer::Text { text: "blue".into() },
+        _ => Answer::Yes,
+    };
+    let reply = Command::Reply { question: q.id, hash: q.hash, answer, note: None };
+    match deposit(&world, &session, order(&format!("reply-{}", q.id), reply)).await {
+        Ok(Ok(left)) => say(&format!("LEFT {left:?}")),
+        Ok(Err(refusal)) => say(&format!("REFUSED {refusal}")),
+        Err(error) => say(&format!("ERROR {error}")),
+    }
+    0
+}

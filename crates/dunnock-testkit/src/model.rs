@@ -1,0 +1,226 @@
+//! A model that says what its script says.
+
+use dunnock_core::Request;
+use dunnock_core::ports::{Blob, Halt, Live, Model, Wait};
+use dunnock_proto::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// One answer of a script.
+#[derive(Debug, Clone, Default)]
+pub struct Say {
+    /// What it thinks.
+    pub reasoning: String,
+    /// What it says.
+    pub text: String,
+    /// What it wants done: tool and arguments.
+    pub calls: Vec<(String, String)>,
+    /// How long it takes.
+    pub ms: u64,
+    /// How it fails instead, if it does.
+    pub fail: Option<(Failure, Option<At>)>,
+    /// What it used.
+    pub usage: Usage,
+}
+
+impl Say {
+    /// Only words.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+    /// Only calls.
+    #[must_use]
+    pub fn calls(calls: &[(&str, &str)]) -> Self {
+        let calls = calls.iter().map(|(tool, args)| ((*tool).to_owned(), (*args).to_owned())).collect();
+        Self { calls, ..Self::default() }
+    }
+    /// Takes its time.
+    #[must_use]
+    pub fn after(self, ms: u64) -> Self {
+        Self { ms, ..self }
+    }
+    /// Fails.
+    #[must_use]
+    pub fn fails(failure: Failure, retry_at: Option<At>) -> Self {
+        Self { fail: Some((failure, retry_at)), ..Self::default() }
+    }
+    /// Says what it used.
+    #[must_use]
+    pub fn using(self, input: u64, output: u64) -> Self {
+        Self { usage: Usage { input, output, ..Usage::default() }, ..self }
+    }
+}
+
+/// How a script finds its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// By the answers in the request: a request sent again gets the same answer.
+    Answers,
+    /// By the number of the turn: costs the same however long the talk is.
+    Turn,
+}
+
+/// A model with a script. After its end it says "done".
+pub struct ScriptedModel {
+    script: Vec<Say>,
+    place: Place,
+    failed: AtomicUsize,
+    /// Every request, as it was asked: hash and bytes. Kept only with [`Place::Answers`].
+    pub asked: Mutex<Vec<(Turn, Hash, Vec<u8>)>>,
+}
+
+impl ScriptedModel {
+    /// A model with this script.
+    #[must_use]
+    pub fn new(script: Vec<Say>) -> Arc<Self> {
+        Arc::new(Self { script, place: Place::Answers, failed: AtomicUsize::new(0), asked: Mutex::default() })
+    }
+    /// A model that repeats one answer `turns` times, at a cost that does not grow.
+    #[must_use]
+    pub fn endless(say: Say, turns: usize) -> Arc<Self> {
+        Arc::new(Self {
+            script: vec![say; turns],
+            place: Place::Turn,
+            failed: AtomicUsize::new(0),
+            asked: Mutex::default(),
+        })
+    }
+
+    fn say(&self, request: &Request) -> Say {
+        let at = match self.place {
+            Place::Turn => request.turn.0 as usize - 1,
+            Place::Answers => {
+                let answers = |m: &Message| match m {
+                    Message::Assistant { cut, .. } => usize::from(!*cut),
+                    Message::Notice { text } => summarised(text),
+                    Message::User { .. } | Message::Result { .. } => 0,
+                };
+                let answers: usize = request.messages().iter().map(answers).sum();
+                answers + self.failed.load(Ordering::SeqCst) // a failure leaves no answer behind
+            }
+        };
+        self.script.get(at).cloned().unwrap_or_else(|| Say::text("done"))
+    }
+}
+
+fn summarised(text: &str) -> usize {
+    text.strip_prefix("summary of ").and_then(|t| t.split(' ').next()).and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// The tools of the testkit, as a head names them.
+#[must_use]
+pub fn tools() -> Vec<Tool> {
+    let tool = |name: &str, class, recovery, role| Tool { name: name.into(), class, recovery, role };
+    vec![
+        tool("append", Class::Command, Recovery::Unknown, Role::Work),
+        tool("edit", Class::Edit, Recovery::Unknown, Role::Work),
+        tool("view", Class::Read, Recovery::Repeat, Role::Work),
+        tool("fetch", Class::Read, Recovery::Unknown, Role::Work),
+        tool("ask_person", Class::Read, Recovery::Repeat, Role::AskPerson),
+        tool("update_plan", Class::Read, Recovery::Repeat, Role::Plan),
+        tool("final_output", Class::Read, Recovery::Repeat, Role::Final),
+    ]
+}
+
+impl Model for ScriptedModel {
+    fn head<'a>(&'a self, config: &'a Config, workspace: &'a str) -> Wait<'a, Result<(Head, Blob), String>> {
+        Box::pin(async move {
+            if config.model.starts_with("broken/") {
+                return Err("no such model".into());
+            }
+            let blob = Blob::new(format!("You are {} in {workspace}.", config.model).into_bytes());
+            let head = Head {
+                hash: blob.hash,
+                model: config.model.clone(),
+                wire: "script".into(),
+                dialect: "native".into(),
+                profile: "default".into(),
+                version: "test".into(),
+                tools: tools(),
+                bytes: blob.bytes.len() as u64,
+                why: "start".into(),
+                first_changed: None,
+            };
+            Ok((head, blob))
+        })
+    }
+
+    fn ask(&self, request: Request, live: Live, halt: Halt) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>> {
+        Box::pin(async move {
+            let say = self.say(&request);
+            if self.place == Place::Answers {
+                self.asked.lock().unwrap().push((request.turn, request.hash(), request.bytes()));
+            }
+            let turn = request.turn;
+            let failed = |failure, retry_at, partial: &str| TurnFailed {
+                turn,
+                attempts: Vec::new(),
+                failure,
+                error: "the script says so".into(),
+                partial: partial.into(),
+                usage: say.usage,
+                retry_at,
+            };
+            let mut said = String::new();
+            for piece in say.text.split_inclusive(' ') {
+                let offset = said.len() as u64;
+                live(Delta::Text { turn, attempt: 1, offset, text: piece.into() });
+                said.push_str(piece);
+                if say.ms > 0 && said.len() < say.text.len() {
+                    tokio::select! {
+                        () = tokio::time::sleep(Duration::from_millis(say.ms)) => {}
+                        () = halt.wait() => return Err(failed(Failure::Cut, None, &said)),
+                    }
+                }
+            }
+            if say.ms > 0 {
+                tokio::select! {
+                    () = tokio::time::sleep(Duration::from_millis(say.ms)) => {}
+                    () = halt.wait() => return Err(failed(Failure::Cut, None, &said)),
+                }
+            }
+            if let Some((failure, retry_at)) = say.fail {
+                self.failed.fetch_add(1, Ordering::SeqCst);
+                return Err(failed(failure, retry_at, &said));
+            }
+            let mut parts = Vec::new();
+            if !say.reasoning.is_empty() {
+                parts.push(Part::Reasoning { text: say.reasoning.as_str().into(), opaque: Some("sig".into()) });
+            }
+            if !say.text.is_empty() {
+                parts.push(Part::Text { text: say.text.as_str().into() });
+            }
+            for (tool, args) in &say.calls {
+                let (tool, args) = (tool.clone(), args.as_str().into());
+                parts.push(Part::Call(Arc::new(CallPart {
+                    id: "call_0".into(),
+                    tool,
+                    args,
+                    recovered: false,
+                    shape: None,
+                })));
+            }
+            let answered = Answered {
+                turn,
+                attempts: Vec::new(),
+                model: "script".into(),
+                wire: "script".into(),
+                parts,
+                stop: Stop::End,
+                usage: say.usage,
+                request: request.hash(),
+                raw: None,
+            };
+            Ok((answered, Vec::new()))
+        })
+    }
+
+    fn summarise(&self, request: Request, _halt: Halt) -> Wait<'_, Result<Arc<str>, String>> {
+        Box::pin(async move {
+            let answers = request.messages().iter().filter(|m| matches!(m, Message::Assistant { .. })).count();
+            Ok(format!("summary of {} answers", answers.saturating_sub(1)).into())
+        })
+    }
+}

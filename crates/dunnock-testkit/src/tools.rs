@@ -1,0 +1,72 @@
+//! Tools that leave a trace: every start of a call is one line in a file, so that a doubled effect cannot hide.
+
+use dunnock_core::ports::{Blob, Halt, Job, Live, Tools, Wait};
+use dunnock_proto::{Delta, Finished, Outcome};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Tools with a script in their arguments: `{"say":"x","ms":20,"kb":5,"fail":true,"panic":true}`.
+pub struct ScriptedTools {
+    traces: PathBuf,
+}
+
+#[derive(serde::Deserialize, Default)]
+#[serde(default)]
+struct Args {
+    say: String,
+    ms: u64,
+    kb: usize,
+    fail: bool,
+    panic: bool,
+    command: String,
+}
+
+impl ScriptedTools {
+    /// Writes its traces to this file.
+    #[must_use]
+    pub fn new(traces: &Path) -> Self {
+        Self { traces: traces.into() }
+    }
+
+    /// The lines so far: call, tool, process.
+    #[must_use]
+    pub fn traces(path: &Path) -> Vec<(String, String)> {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let lines = text.lines().filter_map(|l| l.split_once(' '));
+        lines.map(|(call, tool)| (call.to_owned(), tool.to_owned())).collect()
+    }
+}
+
+impl Tools for ScriptedTools {
+    fn run(&self, job: Job, live: Live, halt: Halt) -> Wait<'_, (Finished, Vec<Blob>)> {
+        Box::pin(async move {
+            let call = job.call.id;
+            let args: Args = serde_json::from_str(job.call.args()).unwrap_or_default();
+            let mut file = std::fs::File::options().create(true).append(true).open(&self.traces).unwrap();
+            file.write_all(format!("{call} {}\n", job.call.part.tool).as_bytes()).unwrap();
+            assert!(!args.panic, "the script says so");
+            let done = |outcome, shown: String, full| Finished {
+                call,
+                outcome,
+                shown: shown.into(),
+                full,
+                tree: None,
+                exit: Some(0),
+                ms: 1,
+                level: Some(job.level),
+            };
+            if args.ms > 0 {
+                live(Delta::Output { call, offset: 0, stream: "out".into(), text: "working\n".into() });
+                tokio::select! {
+                    () = tokio::time::sleep(Duration::from_millis(args.ms)) => {}
+                    () = halt.wait() => return (done(Outcome::Cut, "cut".into(), None), Vec::new()),
+                }
+            }
+            let blobs = if args.kb > 0 { vec![Blob::new(vec![b'x'; args.kb << 10])] } else { Vec::new() };
+            let full = blobs.first().map(|b: &Blob| b.hash);
+            let outcome = if args.fail || args.command == "false" { Outcome::Failed } else { Outcome::Done };
+            (done(outcome, format!("{}{}", args.say, args.command), full), blobs)
+        })
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests that need a whole engine, in one binary.
+
+mod kills;
