@@ -150,7 +150,9 @@ pub fn apply(s: &mut State, event: &Event) {
         }
         Event::Compacted(e) => s.was_compacted(e),
         Event::CompactFailed(_) => {
-            s.compacted = Some(Strength::Summarise);
+            if let Phase::Compacting { strength, .. } = s.phase {
+                s.compacted = Some(strength);
+            }
             s.after_compaction();
         }
         Event::Titled(e) => {

@@ -253,7 +253,7 @@ pub struct State {
     pub context: u64,
     /// Ends of the last turns: where talk can be compacted.
     pub bounds: Vec<Seq>,
-    /// The strongest compaction since the last answer; a failed one counts as the strongest.
+    /// The last compaction since the last answer, failed or not: the next one is stronger.
     pub compacted: Option<Strength>,
     /// The last request did not fit.
     pub overflowed: bool,

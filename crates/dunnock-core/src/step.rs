@@ -14,7 +14,7 @@ use dunnock_proto::{
     About, Allowed, Answered, AskPersonArgs, Asked, At, By, CallId, Called, Checkpointed, Command, CompactFailed,
     CompactStarted, Compacted, Configured, Continued, Ended, Event, Failure, Finished, Granted, Hash, Head, Headed,
     InterruptAsked, Level, Mode, Noticed, Order, Outcome, Owner, PlanArgs, Planned, Prompted, Proof, QuestionId,
-    Refused, Revoked, RewindFailed, Rewound, Role, Rule, Strength, Taken, Titled, Tree, TurnFailed, TurnStarted,
+    Refused, Revoked, RewindFailed, Rewound, Role, Rule, Seq, Strength, Taken, Titled, Tree, TurnFailed, TurnStarted,
     VerifyArgs, Why, Woken,
 };
 use std::sync::Arc;
@@ -401,9 +401,7 @@ impl Draft<'_> {
             let text = "the budget does not cover the next request. Go on for as much again?";
             return self.ask_or_end(About::Budget, text.into(), Why::Budget);
         }
-        if let Some(strength) = self.must_shrink()
-            && let Some(&upto) = self.s.bounds.first()
-        {
+        if let Some((strength, upto)) = self.must_shrink() {
             return self.record(CompactStarted { upto, strength, asked: false });
         }
         if let Some(head) = self.s.head.clone() {
@@ -421,21 +419,24 @@ impl Draft<'_> {
             || (!s.day_waived && self.now.day_left.is_some_and(|left| reserved.micros > left))
     }
 
-    /// How hard talk must be compacted before the next turn, if it must.
-    fn must_shrink(&self) -> Option<Strength> {
+    /// How hard and up to where talk must be compacted before the next turn, if it must. The last turns are left alone,
+    /// unless the request has already proved too long.
+    fn must_shrink(&self) -> Option<(Strength, Seq)> {
         let s = &self.s;
         let full = s
             .config
             .window
             .is_some_and(|w| s.reserve().tokens.saturating_mul(100) > w.saturating_mul(u64::from(s.config.compact_at)));
-        if !(full || s.overflowed) || s.bounds.is_empty() {
+        if !(full || s.overflowed) {
             return None;
         }
-        match s.compacted {
-            None => Some(Strength::Shorten),
-            Some(Strength::Shorten) => Some(Strength::Summarise),
-            Some(Strength::Summarise) => None,
-        }
+        let upto = if s.overflowed { s.bounds.last() } else { s.bounds.first() };
+        let strength = match s.compacted {
+            None => Strength::Shorten,
+            Some(Strength::Shorten) => Strength::Summarise,
+            Some(Strength::Summarise) => return None,
+        };
+        upto.map(|upto| (strength, *upto))
     }
 
     fn can_shrink(&self) -> bool {

@@ -1,5 +1,13 @@
 //! Tests of the core, in one binary: random worlds with their properties, and scenes written out.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test ends where it goes wrong"
+)]
+
 mod inputs;
 mod props;
 mod random;

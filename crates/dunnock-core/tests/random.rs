@@ -41,7 +41,9 @@ fn one(w: &mut World) {
             props::replay(w);
             w.crash();
         }
-        4 => drop(w.take_over()), // a second process takes the session from a living one
+        4 => {
+            let _ = w.take_over();
+        } // a second process takes the session from a living one
         5..=14 => outside(w),
         15..=64 if !lingering || roll < 30 => {
             if w.report_one().is_none() {
@@ -54,7 +56,7 @@ fn one(w: &mut World) {
                         Command::Prompt { text: format!("prompt {}", w.serial).into(), images: Vec::new() }
                     }
                 };
-                drop(w.drive(inputs::Raw::Command(command)));
+                let _ = w.drive(inputs::Raw::Command(command));
             }
         }
         _ => {
@@ -133,9 +135,11 @@ fn come_to_rest(w: &mut World) {
                     About::Approval { .. } | About::Person { .. } | About::Trust { .. } => Answer::Yes,
                 };
                 let reply = Command::Reply { question: q.id, hash: q.hash, answer, note: None };
-                drop(w.drive(inputs::Raw::Command(reply)));
+                let _ = w.drive(inputs::Raw::Command(reply));
             }
-            None => drop(w.report_one()),
+            None => {
+                let _ = w.report_one();
+            }
         }
         props::now(w);
     }

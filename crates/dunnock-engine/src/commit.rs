@@ -14,6 +14,9 @@ use tokio::sync::oneshot;
 /// Milliseconds of a day.
 const DAY: i64 = 86_400_000;
 
+/// How often a write that plainly failed is tried again before the driver gives up.
+const TRIES: u32 = 6;
+
 /// A decision on several inputs: what would become true, and what each sender will be told.
 struct Decided {
     next: State,
@@ -29,7 +32,8 @@ impl Driver {
     pub(crate) async fn commit(&mut self, mut inputs: Vec<Pending>) -> Result<(), Stopped> {
         let mut blobs: Vec<Blob> = inputs.iter_mut().flat_map(|p| std::mem::take(&mut p.blobs)).collect();
         blobs.dedup_by_key(|b| b.hash);
-        let mut delay = Duration::from_millis(50);
+        let mut delay = Duration::from_millis(10);
+        let mut tries = 0;
         loop {
             let decided = self.decide(&inputs).await?;
             if decided.records.is_empty() {
@@ -62,9 +66,17 @@ impl Driver {
                     if self.find_out(&decided).await? {
                         return self.believe(inputs, decided).await;
                     }
+                    self.wait_for_room(delay).await?;
+                    delay = (delay * 2).min(Duration::from_secs(2));
                 }
                 Err(full @ LogError::Full(_)) => {
                     self.say(&full.to_string());
+                    self.wait_for_room(delay).await?;
+                    delay = (delay * 2).min(Duration::from_secs(2));
+                }
+                Err(error @ LogError::Failed(_)) if tries < TRIES => {
+                    tries += 1;
+                    self.say(&format!("{error}; trying again"));
                     self.wait_for_room(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
                 }

@@ -191,8 +191,9 @@ impl Driver {
             }
         };
         self.stop_everything().await;
-        self.hub.close();
+        // In this order: a listener that hears of the closing must find the driver gone.
         self.summary.send_modify(|s| s.gone = Some(why.to_string()));
+        self.hub.close();
     }
 
     /// Waits for mail, then takes all that has come.

@@ -15,15 +15,20 @@ impl Sqlite {
         for blob in &batch.blobs {
             self.keep_large(blob)?;
         }
+        let size =
+            batch.records.iter().map(|r| if let Body::Text(text) = &r.body { text.len() as u64 } else { 0 }).sum();
         failpoint::hit("store.lock.before", "");
         let mut writer = self.writer().await?;
         failpoint::hit("store.lock.after", "");
         let end = transact(&mut writer, &batch).await;
-        if matches!(end, Err(LogError::Unsure(_))) {
-            writer.abandon();
+        match &end {
+            Err(LogError::Unsure(_)) => writer.abandon(),
+            // What the write-ahead log holds may fit where it belongs, and then there is room again.
+            Err(LogError::Full(_)) => writer.fold_now().await,
+            _ => {}
         }
         drop(writer);
-        self.fold_back();
+        self.fold_back(size);
         end.map_err(|e| self.mark_damage(e))
     }
 }
@@ -37,13 +42,12 @@ async fn transact(writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, Lo
         failpoint::hit("store.commit.after", "");
         return end;
     }
-    // Without a transaction any more, or with a sync that failed, it is not known what the disk holds.
-    let undone = sqlx::query("ROLLBACK").execute(&mut *conn).await.is_ok();
-    match end {
-        Err(LogError::Unsure(_)) => end,
-        Err(error) if !undone => Err(LogError::Unsure(error.to_string())),
-        end => end,
+    // A full disk and a failed write end the transaction by themselves; then there is nothing left to roll back. Only a
+    // commit that failed leaves doubt, and `write` has said so.
+    if sqlx::query("ROLLBACK").execute(&mut *conn).await.is_err() {
+        writer.abandon();
     }
+    end
 }
 
 async fn write(conn: &mut SqliteConnection, batch: &Batch) -> Result<Appended, LogError> {

@@ -12,7 +12,7 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -20,8 +20,10 @@ use tokio::sync::{Mutex, MutexGuard};
 pub(crate) const NAME: &str = "dunnock.db";
 /// Its presence says that damage was met while working: the next start salvages.
 pub(crate) const DAMAGED: &str = "damaged";
-/// When the write-ahead log has grown to this, it is folded back, off the append path.
+/// When this much was appended, the write-ahead log is folded back, off the append path.
 const WAL_BYTES: u64 = 4 << 20;
+/// What an append writes beside its facts: a few pages.
+const APPEND_BYTES: u64 = 12 << 10;
 
 /// A store in one SQLite database.
 pub struct Sqlite {
@@ -30,6 +32,8 @@ pub struct Sqlite {
     pub(crate) read: Mutex<Option<SqliteConnection>>,
     gate: Arc<File>,
     folding: Arc<AtomicBool>,
+    /// Bytes appended since the log was last folded back, roughly. Its file does not shrink, so its size says nothing.
+    unfolded: AtomicU64,
 }
 
 /// A store, and what had to be done to get it.
@@ -65,7 +69,7 @@ impl Sqlite {
         };
         drop(_held);
         let (write, read) = (Mutex::new(Some(write)), Mutex::new(Some(read)));
-        let store = Self { dir: dir.into(), write, read, gate, folding: Arc::default() };
+        let store = Self { dir: dir.into(), write, read, gate, folding: Arc::default(), unfolded: AtomicU64::new(0) };
         Ok(Opened { store, salvaged })
     }
 
@@ -103,12 +107,13 @@ impl Sqlite {
     }
 
     /// Folds the write-ahead log back when it has grown, on a connection of its own.
-    pub(crate) fn fold_back(&self) {
-        let path = self.dir.join(NAME);
-        let grown = std::fs::metadata(path.with_extension("db-wal")).is_ok_and(|m| m.len() > WAL_BYTES);
-        if !grown || self.folding.swap(true, Ordering::AcqRel) {
+    pub(crate) fn fold_back(&self, appended: u64) {
+        let unfolded = self.unfolded.fetch_add(appended + APPEND_BYTES, Ordering::AcqRel);
+        if unfolded < WAL_BYTES || self.folding.swap(true, Ordering::AcqRel) {
             return;
         }
+        self.unfolded.store(0, Ordering::Release);
+        let path = self.dir.join(NAME);
         let folding = self.folding.clone();
         tokio::spawn(async move {
             if let Ok(mut conn) = connect(&path).await {
@@ -146,6 +151,12 @@ pub(crate) struct Writer<'a> {
 impl Writer<'_> {
     pub(crate) fn conn(&mut self) -> Result<&mut SqliteConnection, LogError> {
         self.slot.as_mut().ok_or_else(|| LogError::Failed("the connection is closed".into()))
+    }
+    /// Folds the write-ahead log back at once, as far as that goes.
+    pub(crate) async fn fold_now(&mut self) {
+        if let Some(conn) = self.slot.as_mut() {
+            let _ = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(conn).await;
+        }
     }
     /// Gives the connection up: after a failed sync it must not be used again.
     pub(crate) fn abandon(&mut self) {

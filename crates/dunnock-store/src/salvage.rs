@@ -11,6 +11,9 @@ use dunnock_proto::{Decoded, Hash, Need, Record, SessionId, verify_chain};
 use sqlx::{Connection, Row};
 use std::path::{Path, PathBuf};
 
+/// Facts are read one at a time, so that a bad one hides none before it.
+const ONE: i64 = 1;
+
 /// What was saved of a damaged database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Salvaged {
@@ -48,7 +51,7 @@ pub(crate) async fn rebuild(dir: &Path, why: &str) -> Result<Salvaged, LogError>
         for (no, id, seq) in sessions(&mut old).await {
             let mut records: Vec<Record> = Vec::new();
             let mut chain = Hash::ZERO;
-            let end = read_facts(&mut old, no, 0, seq, &mut |record| match verify_chain(
+            let end = read_facts(&mut old, no, 0, seq, ONE, &mut |record| match verify_chain(
                 records.len() as u64,
                 chain,
                 &record,

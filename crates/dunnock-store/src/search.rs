@@ -1,7 +1,7 @@
 //! Full-text search: a projection with a cursor of its own, filled at rest and never inside an append.
 
 use crate::open::{Sqlite, classify, failed};
-use crate::read::{damaged, read_facts};
+use crate::read::{PAGE, damaged, read_facts};
 use crate::schema::key;
 use dunnock_core::ports::{Found, LogError};
 use dunnock_proto::{Decoded, Event, Part, Record};
@@ -26,7 +26,7 @@ impl Sqlite {
             let from = row.try_get::<i64, _>(1).map_err(classify)?.cast_unsigned();
             let to = row.try_get::<i64, _>(2).map_err(classify)?.cast_unsigned().min(from + SHARE);
             let mut words = Vec::new();
-            read_facts(conn, no, from, to, &mut |record| {
+            read_facts(conn, no, from, to, PAGE, &mut |record| {
                 words.extend(text_of(&record).map(|text| (record.envelope.seq, text)));
                 true
             })

@@ -58,7 +58,30 @@ impl Scenario {
                     Say::text("you were asked"),
                 ],
             },
-            other => panic!("there is no scenario {other}"),
+            "slow" => Self {
+                config: crate::worlds::config(),
+                prompts: vec!["do three things at once"],
+                script: vec![
+                    Say::calls(&[
+                        ("fetch", r#"{"say":"a"}"#),
+                        ("fetch", r#"{"say":"b","ms":5000}"#),
+                        ("fetch", r#"{"say":"c"}"#),
+                        ("append", r#"{"say":"d"}"#),
+                    ]),
+                    Say::text("done"),
+                ],
+            },
+            // `steps-N`: N calls, one after the other, and nothing beside them.
+            other => {
+                let steps: usize = other
+                    .strip_prefix("steps-")
+                    .and_then(|n| n.parse().ok())
+                    .unwrap_or_else(|| panic!("there is no scenario {other}"));
+                let mut script = vec![Say::calls(&[("append", r#"{"say":"one more"}"#)]); steps];
+                script.push(Say::text("that was it"));
+                let config = Config { max_steps: u32::MAX, ..crate::worlds::config() };
+                Self { config, prompts: vec!["go"], script }
+            }
         }
     }
 

@@ -1,3 +1,17 @@
 //! Tests that need a whole engine, in one binary.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test ends where it goes wrong"
+)]
+
+mod doors;
+mod doubt;
+mod golden;
 mod kills;
+mod sessions;
+mod speed;
+mod syscalls;

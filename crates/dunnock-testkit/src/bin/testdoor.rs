@@ -5,7 +5,7 @@
 //! answers; `follow` attaches and only prints; `answer` answers one question and goes. Whatever is printed is
 //! acknowledged.
 
-#![expect(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 use dunnock_core::{State, apply};
 use dunnock_engine::{Door, World, create, deposit};
@@ -44,6 +44,10 @@ async fn run() -> i32 {
         }
     };
     let world = worlds::on(Arc::new(opened.store), &dir, scenario.model());
+    if verb == "many" {
+        let seconds: u64 = args.get(4).and_then(|n| n.parse().ok()).expect("many DIR SCENARIO SECONDS");
+        return many(world, &scenario, std::time::Duration::from_secs(seconds)).await;
+    }
     let session = match world.log.list(None, 1).await.expect("the list reads").first() {
         Some(listed) => listed.id.clone(),
         None => match create(&world, "/w", scenario.config.clone()).await {
@@ -139,6 +143,30 @@ async fn drive(world: World, session: SessionId, scenario: &Scenario, answer: bo
     }
     door.close().await;
     say("END");
+    0
+}
+
+/// Makes and drives one session after the other, for a time.
+async fn many(world: World, scenario: &Scenario, time: std::time::Duration) -> i32 {
+    let began = std::time::Instant::now();
+    let mut sessions = 0;
+    while began.elapsed() < time {
+        let session = match create(&world, "/w", scenario.config.clone()).await {
+            Ok(session) => session,
+            Err(error) => {
+                say(&format!("ERROR {error}"));
+                return 1;
+            }
+        };
+        // Each session begins its script anew.
+        let world = World { model: scenario.model(), ..world.clone() };
+        let code = drive(world, session, scenario, true).await;
+        if code != 0 {
+            return code;
+        }
+        sessions += 1;
+    }
+    say(&format!("SESSIONS {sessions}"));
     0
 }
 

@@ -1,0 +1,196 @@
+//! Several processes on one session: who owns, who attaches, who takes over, and what a question survives.
+
+use crate::kills::{door, look};
+use dunnock_proto::*;
+use dunnock_testkit::tools::ScriptedTools;
+use dunnock_testkit::worlds;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+/// A test door that runs beside the test; ended with it.
+pub struct Beside {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+    pub heard: Vec<String>,
+}
+
+impl Beside {
+    pub fn start(verb: &str, dir: &Path, scenario: &str) -> Self {
+        let mut child = door(verb, dir, scenario).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines, heard: Vec::new() }
+    }
+    /// Reads until a line begins so.
+    pub fn until(&mut self, start: &str) -> String {
+        for line in self.lines.by_ref() {
+            let line = line.unwrap();
+            self.heard.push(line.clone());
+            if line.starts_with(start) {
+                return line;
+            }
+        }
+        panic!("it ended before it said {start}: {:#?}", self.heard);
+    }
+    pub fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+    pub fn facts(&self) -> Vec<String> {
+        self.heard.iter().filter(|l| l.starts_with("FACT ")).cloned().collect()
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn two_processes_on_one_session_one_owns_and_the_other_sees_every_frame_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut owner = Beside::start("hold", dir.path(), "question");
+    owner.until("PARKED");
+    let mut far = Beside::start("follow", dir.path(), "question");
+    assert_eq!(far.until("ATTACHED"), "ATTACHED");
+    let last = owner.facts().last().unwrap().clone();
+    far.until(&last);
+    assert_eq!(far.facts(), owner.facts());
+    // An answer from a third process goes through the owner, and both hear of it.
+    let output = door("answer", dir.path(), "question").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("LEFT ToOwner"), "{output:?}");
+    let seen = owner.until("FACT ");
+    far.until(&seen);
+    assert_eq!(far.facts(), owner.facts());
+}
+
+#[test]
+fn takeover_takes_less_than_100_ms_after_a_kill() {
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let dir = tempfile::tempdir().unwrap();
+        let mut owner = Beside::start("hold", dir.path(), "question");
+        owner.until("PARKED");
+        let mut far = Beside::start("follow", dir.path(), "question");
+        far.until("ATTACHED");
+        far.until(&owner.facts().last().unwrap().clone());
+        let began = Instant::now();
+        owner.kill();
+        far.until("TOOK OVER");
+        times.push(began.elapsed());
+        let taken = far.facts().last().unwrap().clone();
+        assert!(taken.contains(" taken "), "{taken}");
+    }
+    times.sort();
+    println!("takeover: median {:?}, worst {:?}", times[2], times[4]);
+    assert!(times[2] < Duration::from_millis(100), "{times:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r23_a_question_survives_a_kill_with_its_id_and_takes_one_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut first = Beside::start("hold", dir.path(), "question");
+    first.until("PARKED");
+    first.kill();
+    let before = look(dir.path()).await;
+    let asked = |facts: &[(Seq, Event)]| -> Vec<Asked> {
+        let asked = facts.iter().filter_map(|(_, e)| if let Event::Asked(a) = e { Some(a.clone()) } else { None });
+        asked.collect()
+    };
+    let mut second = Beside::start("hold", dir.path(), "question");
+    second.until("PARKED");
+    second.kill();
+    let after = look(dir.path()).await;
+    assert_eq!(asked(&before.facts), asked(&after.facts), "the same questions, with the same ids");
+    // While nobody drives, another process answers: it is stored, and nothing runs.
+    let answered = door("answer", dir.path(), "question").output().unwrap();
+    assert!(String::from_utf8_lossy(&answered.stdout).contains("LEFT Stored"), "{answered:?}");
+    assert!(ScriptedTools::traces(&worlds::traces(dir.path())).is_empty(), "an answer began a call");
+    // On resume the call runs, once.
+    let resumed = door("drive", dir.path(), "question").output().unwrap();
+    assert!(resumed.status.success());
+    let runs = ScriptedTools::traces(&worlds::traces(dir.path()));
+    assert_eq!(runs.iter().filter(|(_, tool)| tool == "append").count(), 1, "{runs:?}");
+    let came = look(dir.path()).await;
+    let replies: Vec<QuestionId> = came
+        .facts
+        .iter()
+        .filter_map(|(_, e)| if let Event::Replied(r) = e { Some(r.question) } else { None })
+        .collect();
+    assert_eq!(replies, [QuestionId(1), QuestionId(2)], "one answer each");
+}
+
+#[test]
+fn r27_a_stopped_owner_is_named_and_never_overruled() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut owner = Beside::start("hold", dir.path(), "question");
+    owner.until("PARKED");
+    owner.signal("-STOP");
+    let output = door("follow", dir.path(), "question").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains(&format!("process {} has this session open", owner.child.id())), "{said}");
+    assert!(said.contains("fg"), "it says what to do: {said}");
+    owner.signal("-CONT");
+    let mut far = Beside::start("follow", dir.path(), "question");
+    far.until("ATTACHED");
+    far.until(&owner.facts().last().unwrap().clone());
+    assert_eq!(far.facts().iter().filter(|l| l.contains(" taken ")).count(), 1, "there was only one owner");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn finished_results_are_told_as_they_were_when_a_slow_call_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    // The two quick calls have ended and are durable; the slow one still runs.
+    let mut first = Beside::start("drive", dir.path(), "slow");
+    while first.facts().iter().filter(|l| l.contains(" finished ")).count() < 2 {
+        first.until("FACT ");
+    }
+    first.kill();
+    assert!(door("drive", dir.path(), "slow").output().unwrap().status.success());
+    let came = look(dir.path()).await;
+    let ends: Vec<(u16, Outcome, String)> = came
+        .facts
+        .iter()
+        .filter_map(|(_, e)| match e {
+            Event::Finished(f) if f.call.turn == Turn(1) => {
+                Some((f.call.index, f.outcome.clone(), f.shown.to_string()))
+            }
+            _ => None,
+        })
+        .collect();
+    let of = |index| ends.iter().find(|(i, ..)| *i == index).unwrap();
+    assert_eq!((&of(0).1, of(0).2.as_str()), (&Outcome::Done, "a"));
+    assert_eq!(of(1).1, Outcome::Unknown);
+    assert_eq!((&of(2).1, of(2).2.as_str()), (&Outcome::Done, "c"));
+    assert_eq!((&of(3).1, of(3).2.as_str()), (&Outcome::Done, "d"), "what had not begun runs now");
+}
+
+#[test]
+fn r6_eight_processes_on_one_database() {
+    let seconds: u64 = std::env::var("DUNNOCK_R6").ok().and_then(|n| n.parse().ok()).unwrap_or(20);
+    let dir = tempfile::tempdir().unwrap();
+    let children: Vec<Child> = (0..8)
+        .map(|_| {
+            let mut command = door("many", dir.path(), "plain");
+            command.arg(seconds.to_string()).stdout(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    let mut sessions = 0;
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{}", said.lines().rev().take(3).collect::<Vec<_>>().join("\n"));
+        assert!(!said.contains("locked") && !said.contains("ERROR"), "a lock was shown");
+        let last = said.lines().last().unwrap_or_default().to_owned();
+        sessions += last.strip_prefix("SESSIONS ").and_then(|n| n.parse::<u32>().ok()).unwrap();
+    }
+    println!("R6: 8 processes, {seconds} s, {sessions} sessions, no lock shown");
+    assert!(sessions >= 8);
+}

@@ -1,0 +1,179 @@
+//! R3, R17, R25: a log that is full, doubtful or late, and a clock that jumps.
+
+use crate::sessions::{Run, play};
+use dunnock_core::ports::*;
+use dunnock_engine::Clock;
+use dunnock_proto::*;
+use dunnock_store::Memory;
+use dunnock_testkit::scenario::{NAMES, Scenario};
+use dunnock_testkit::worlds;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// It was written, and the writer is not told so.
+    WroteUnsure,
+    /// It was not written, and the writer is not told so.
+    LostUnsure,
+    /// There is no room, three times.
+    Full,
+    /// Somebody else wrote first: a title from another door.
+    Conflict,
+}
+
+/// A log that goes wrong at one append.
+struct Faulty {
+    inner: Memory,
+    at: u64,
+    fault: Fault,
+    appends: AtomicU64,
+    left: AtomicI64,
+}
+
+impl Log for Faulty {
+    fn append(&self, batch: Batch) -> Wait<'_, Result<Appended, LogError>> {
+        Box::pin(async move {
+            let n = self.appends.fetch_add(1, Ordering::SeqCst);
+            if n < self.at || self.left.fetch_sub(1, Ordering::SeqCst) <= 0 || batch.after == 0 {
+                return self.inner.append(batch).await;
+            }
+            match self.fault {
+                Fault::WroteUnsure => {
+                    self.inner.append(batch).await?;
+                    Err(LogError::Unsure("the disk said no".into()))
+                }
+                Fault::LostUnsure => Err(LogError::Unsure("the disk said no".into())),
+                Fault::Full => Err(LogError::Full("no space left on device".into())),
+                Fault::Conflict => {
+                    let (mut last, mut chain) = (0, Hash::ZERO);
+                    self.inner
+                        .read(&batch.session, 0, &mut |r| {
+                            (last, chain) = (r.envelope.seq, r.chain());
+                            true
+                        })
+                        .await?;
+                    let event = Event::from(Titled { title: "from outside".into() });
+                    let record = seal(last, chain, At(0), Cause::Input("other".parse().unwrap()), &event);
+                    let other = Batch {
+                        after: last,
+                        records: vec![record],
+                        inputs: vec![],
+                        blobs: vec![],
+                        charge: None,
+                        ..batch.clone()
+                    };
+                    self.inner.append(other).await?;
+                    self.inner.append(batch).await
+                }
+            }
+        })
+    }
+    fn read<'a>(
+        &'a self,
+        session: &'a SessionId,
+        after: Seq,
+        each: &'a mut (dyn FnMut(Record) -> bool + Send),
+    ) -> Wait<'a, Result<(), LogError>> {
+        self.inner.read(session, after, each)
+    }
+    fn answered<'a>(&'a self, session: &'a SessionId, input: &'a InputId) -> Wait<'a, Result<Option<Seq>, LogError>> {
+        self.inner.answered(session, input)
+    }
+    fn blob(&self, hash: Hash) -> Wait<'_, Result<Option<Arc<[u8]>>, LogError>> {
+        self.inner.blob(hash)
+    }
+    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> Wait<'a, Result<Vec<Listed>, LogError>> {
+        self.inner.list(workspace, limit)
+    }
+    fn find<'a>(&'a self, prefix: &'a str) -> Wait<'a, Result<Vec<SessionId>, LogError>> {
+        self.inner.find(prefix)
+    }
+    fn index(&self) -> Wait<'_, Result<u64, LogError>> {
+        self.inner.index()
+    }
+    fn search<'a>(&'a self, words: &'a str, limit: u32) -> Wait<'a, Result<Vec<Found>, LogError>> {
+        self.inner.search(words, limit)
+    }
+    fn ledger(&self, day: i64) -> Wait<'_, Result<Ledger, LogError>> {
+        self.inner.ledger(day)
+    }
+    fn reopen(&self) -> Wait<'_, Result<(), LogError>> {
+        self.inner.reopen()
+    }
+}
+
+/// The run, how many appends it took, and whether the fault struck.
+async fn with_fault(name: &str, fault: Fault, at: u64) -> (Run, u64, bool) {
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = Scenario::named(name);
+    let left = AtomicI64::new(if fault == Fault::Full { 3 } else { 1 });
+    let log = Arc::new(Faulty { inner: Memory::default(), at, fault, appends: AtomicU64::new(0), left });
+    let world = worlds::on(log.clone(), dir.path(), scenario.model());
+    let run = play(world, dir.path(), &scenario).await;
+    let struck = log.left.load(Ordering::SeqCst) <= 0;
+    (run, log.appends.load(Ordering::SeqCst), struck)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r25_r3_every_append_may_be_doubtful_full_or_late() {
+    let mut cases = 0;
+    for name in NAMES {
+        let (base, appends, _) = with_fault(name, Fault::LostUnsure, u64::MAX).await;
+        assert!(base.said.is_empty(), "nothing to say when nothing is wrong: {:?}", base.said);
+        for fault in [Fault::WroteUnsure, Fault::LostUnsure, Fault::Full, Fault::Conflict] {
+            for at in 1..appends {
+                let (run, _, struck) = with_fault(name, fault, at).await;
+                let what = format!("{name} {fault:?} at {at}");
+                assert_eq!(run.messages, base.messages, "{what}: the transcript differs");
+                assert_eq!(run.traces, base.traces, "{what}: effects differ");
+                match fault {
+                    _ if at == 1 || !struck => {} // nobody listens at the takeover; reports that came together left fewer appends
+                    Fault::Full => {
+                        assert!(run.said.iter().any(|s| s.contains("disk is full")), "{what}: {:?}", run.said)
+                    }
+                    Fault::WroteUnsure | Fault::LostUnsure => {
+                        assert!(run.said.iter().any(|s| s.contains("finding out")), "{what}: {:?}", run.said);
+                    }
+                    Fault::Conflict => {
+                        let titles = run.facts.iter().filter(|(_, e)| matches!(e, Event::Titled(_))).count();
+                        assert_eq!(titles, 1, "{what}: what the other wrote is kept");
+                    }
+                }
+                cases += u32::from(struck);
+            }
+        }
+    }
+    println!("R25, R3: {cases} appends went wrong, nothing lost, nothing doubled");
+    assert!(cases >= 120);
+}
+
+/// A clock that is wrong in a new way each time it is read.
+struct Jumpy(AtomicI64);
+
+impl Clock for Jumpy {
+    fn now(&self) -> At {
+        let n = self.0.fetch_add(1, Ordering::SeqCst);
+        At([0, 4_000_000_000_000, -86_400_000, 1_700_000_000_000][(n % 4).unsigned_abs() as usize] - n * 1000)
+    }
+    fn random(&self) -> [u8; 16] {
+        dunnock_engine::SystemClock.random()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r17_a_jumping_clock_changes_no_order_and_no_owner() {
+    for name in NAMES {
+        let (base, ..) = with_fault(name, Fault::Full, u64::MAX).await;
+        let dir = tempfile::tempdir().unwrap();
+        let scenario = Scenario::named(name);
+        let mut world = worlds::in_folder(dir.path(), scenario.model()).await;
+        world.clock = Arc::new(Jumpy(AtomicI64::new(0)));
+        let run = play(world, dir.path(), &scenario).await;
+        assert_eq!(run.messages, base.messages, "{name}");
+        assert_eq!(run.traces, base.traces, "{name}");
+        let seqs: Vec<Seq> = run.facts.iter().map(|(seq, _)| *seq).collect();
+        assert_eq!(seqs, (1..=seqs.len() as Seq).collect::<Vec<_>>());
+        assert_eq!(run.facts.iter().filter(|(_, e)| matches!(e, Event::Taken(_))).count(), 1);
+    }
+}

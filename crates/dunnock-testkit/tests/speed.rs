@@ -1,0 +1,184 @@
+//! Constant work: the ten-thousandth step costs what the tenth did, and long logs open quickly.
+
+use dunnock_core::ports::{Batch, Listing, Log};
+use dunnock_core::{Status, apply};
+use dunnock_engine::{Door, create, load};
+use dunnock_proto::*;
+use dunnock_store::Sqlite;
+use dunnock_testkit::model::{Say, ScriptedModel};
+use dunnock_testkit::worlds;
+use std::time::{Duration, Instant};
+
+fn tmp() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// Bytes that this process has written so far.
+fn written() -> u64 {
+    let io = std::fs::read_to_string("/proc/self/io").unwrap();
+    io.lines().find_map(|l| l.strip_prefix("wchar: ")).unwrap().parse().unwrap()
+}
+
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ten_thousandth_step_costs_what_the_tenth_did() {
+    let steps: usize = std::env::var("DUNNOCK_LONG_STEPS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000);
+    let window = 300;
+    let dir = tmp();
+    let say = Say::calls(&[("append", r#"{"say":"a line of output, as long as such lines are"}"#)]).using(100, 20);
+    let world = worlds::in_folder(dir.path(), ScriptedModel::endless(say, steps + window)).await;
+    let config = Config { max_steps: u32::MAX, ..worlds::config() };
+    let session = create(&world, "/w", config).await.unwrap();
+    let mut door = Door::open(world, session, 0).await.unwrap();
+    door.send(Command::Prompt { text: "go".into(), images: vec![] }).await.unwrap().unwrap();
+    let (mut marks, mut bytes) = (Vec::new(), Vec::new());
+    let mut s = dunnock_core::State::default();
+    while marks.len() < steps + window {
+        if let Frame::Fact(record) = door.next().await.unwrap()
+            && let Decoded::Known(event) = record.decode()
+        {
+            apply(&mut s, &event);
+            if matches!(event, Event::TurnStarted(_)) {
+                marks.push(Instant::now());
+                bytes.push(written());
+            }
+        }
+    }
+    let span = |from: usize| {
+        let mut times: Vec<Duration> = (from..from + window).map(|n| marks[n + 1] - marks[n]).collect();
+        (median(&mut times), (bytes[from + window] - bytes[from]) / window as u64)
+    };
+    let (early, late) = (span(10), span(steps - 1));
+    let (time, size) = (late.0.as_secs_f64() / early.0.as_secs_f64(), late.1 as f64 / early.1 as f64);
+    println!(
+        "step 10: {:?} and {} bytes; step {steps}: {:?} and {} bytes; ratios {time:.2} and {size:.2}",
+        early.0, early.1, late.0, late.1
+    );
+    assert!(size <= 1.2, "bytes grow: {size:.2}");
+    assert!(time <= 1.2, "time grows: {time:.2}");
+}
+
+/// A session of `n` facts whose bodies are about 500 bytes, written directly.
+async fn long_session(store: &Sqlite, id: &str, n: u64) -> SessionId {
+    let session: SessionId = id.parse().unwrap();
+    let config = Config { max_steps: u32::MAX, ..worlds::config() };
+    let mut events: Vec<Event> = vec![
+        Created { workspace: "/w".into(), app: "t".into(), config }.into(),
+        Taken { owner: Owner(1), level: Level::A, platform: "t".into(), app: "t".into() }.into(),
+    ];
+    let text = "some words of about the right length ".repeat(18);
+    let mut turn = 0;
+    while (events.len() as u64) < n {
+        turn += 1;
+        let call = CallId { turn: Turn(turn), index: 0 };
+        let upto = events.len() as Seq;
+        events.push(TurnStarted { turn: Turn(turn), upto, head: Hash::ZERO, reserved: Reserved::default() }.into());
+        let part =
+            CallPart { id: "c".into(), tool: "view".into(), args: text.as_str().into(), recovered: false, shape: None };
+        events.push(
+            Answered {
+                turn: Turn(turn),
+                attempts: vec![],
+                model: "m".into(),
+                wire: "w".into(),
+                parts: vec![Part::Text { text: text.as_str().into() }, Part::Call(std::sync::Arc::new(part))],
+                stop: Stop::Calls,
+                usage: Usage::default(),
+                request: Hash::ZERO,
+                raw: None,
+            }
+            .into(),
+        );
+        events.push(Noticed { text: text.as_str().into() }.into());
+        let (outcome, shown) = (Outcome::Done, text.as_str().into());
+        events.push(Finished { call, outcome, shown, full: None, tree: None, exit: None, ms: 1, level: None }.into());
+    }
+    events.truncate(n as usize);
+    let (mut seq, mut chain) = (0, Hash::ZERO);
+    let mut sizes: Vec<usize> = events.iter().map(|e| e.body().len()).collect();
+    sizes.sort_unstable();
+    assert!((400..800).contains(&sizes[sizes.len() / 2]), "median body {}", sizes[sizes.len() / 2]);
+    for share in events.chunks(2000) {
+        let after = seq;
+        let mut records = Vec::new();
+        for event in share {
+            let record = seal(seq, chain, At(1), Cause::Driver, event);
+            (seq, chain) = (record.envelope.seq, record.chain());
+            records.push(record);
+        }
+        let listing = Listing { title: "long".into(), workspace: "/w".into(), status: Status::Done, version: 1 };
+        let batch =
+            Batch { session: session.clone(), after, records, inputs: vec![], blobs: vec![], listing, charge: None };
+        store.append(batch).await.unwrap();
+    }
+    session
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_sessions_are_ready_quickly() {
+    let dir = tmp();
+    let store = Sqlite::open(dir.path()).await.unwrap().store;
+    let ten = long_session(&store, "tenthousand", 10_000).await;
+    let hundred = long_session(&store, "hundredthousand", 100_000).await;
+    store.close().await;
+    let store = Sqlite::open(dir.path()).await.unwrap().store;
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..5 {
+        let began = Instant::now();
+        assert_eq!(load(&store, &ten).await.unwrap().state.seq, 10_000);
+        times.push(began.elapsed());
+    }
+    let small = median(&mut times);
+    let before = resident();
+    let began = Instant::now();
+    let loaded = load(&store, &hundred).await.unwrap();
+    let large = began.elapsed();
+    let memory = resident().saturating_sub(before);
+    assert_eq!(loaded.state.seq, 100_000);
+    let ratio = large.as_secs_f64() / small.as_secs_f64();
+    println!("10,000 facts ready in {small:?}; 100,000 in {large:?} ({ratio:.1} times), {} MB", memory >> 20);
+    assert!(small < Duration::from_millis(150), "{small:?}"); // 50 ms on a quiet machine; tests share two cores
+    assert!(ratio <= 12.0, "{ratio}");
+    assert!(memory <= 60 << 20, "{} MB", memory >> 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_sessions_are_listed_quickly() {
+    let dir = tmp();
+    let store = Sqlite::open(dir.path()).await.unwrap().store;
+    // Written by SQL: ten thousand durable appends would be another test.
+    let options = sqlx_free_insert(dir.path());
+    assert!(options.status.success(), "{}", String::from_utf8_lossy(&options.stderr));
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..5 {
+        let began = Instant::now();
+        let rows = store.list(None, 20_000).await.unwrap();
+        times.push(began.elapsed());
+        assert_eq!(rows.len(), 10_000);
+        assert!(rows[0].created > rows[9_999].created, "newest first");
+    }
+    let middle = median(&mut times);
+    println!("10,000 sessions listed in {middle:?}");
+    assert!(middle < Duration::from_millis(150), "{middle:?}"); // 50 ms on a quiet machine
+}
+
+fn sqlx_free_insert(dir: &std::path::Path) -> std::process::Output {
+    let script = "
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+rows = [(f'session{n:06}', f'title {n}', '/w', 'done', n, n, 1, 1, bytes(32)) for n in range(10000)]
+db.executemany('INSERT INTO sessions (id, title, workspace, status, created, updated, version, seq, chain) VALUES (?,?,?,?,?,?,?,?,?)', rows)
+db.commit()
+";
+    std::process::Command::new("python3").args(["-c", script]).arg(dir.join("dunnock.db")).output().unwrap()
+}
