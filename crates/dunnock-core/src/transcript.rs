@@ -11,7 +11,7 @@ use dunnock_proto::{
     Answered, CallId, Called, Compacted, Event, Finished, Hash, Message, Outcome, Part, Seq, Shortened, Span, Turn,
     VerifyArgs,
 };
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The messages that one turn added.
 #[derive(Debug)]
@@ -21,21 +21,37 @@ pub struct Segment {
     upto: Seq,
     /// What was added.
     messages: Arc<[Message]>,
-    /// The hash of everything up to here.
-    chain: Hash,
-    /// The bytes of everything up to here.
-    bytes: u64,
+    /// The hash and the length of everything up to here, once somebody asks: opening a long session does not.
+    sum: OnceLock<(Hash, u64)>,
 }
 
 impl Segment {
     fn seal(before: Option<Arc<Self>>, upto: Seq, messages: Arc<[Message]>) -> Arc<Self> {
-        let (mut chain, mut bytes) = before.as_ref().map_or((Hash::ZERO, 0), |b| (b.chain, b.bytes));
-        for message in messages.iter() {
-            let rendered = message.bytes();
-            chain = Hash::of_parts(&[&chain.0, &rendered]);
-            bytes += rendered.len() as u64;
+        Arc::new(Self { before, upto, messages, sum: OnceLock::new() })
+    }
+
+    /// Sums up from the last segment that was summed up before: once for each segment, without recursion.
+    fn sum(&self) -> (Hash, u64) {
+        let mut open = vec![self];
+        while let Some(before) = open.last().and_then(|s| s.before.as_deref())
+            && before.sum.get().is_none()
+            && open.last().is_some_and(|s| s.sum.get().is_none())
+        {
+            open.push(before);
         }
-        Arc::new(Self { before, upto, messages, chain, bytes })
+        while let Some(segment) = open.pop() {
+            segment.sum.get_or_init(|| {
+                let before = segment.before.as_ref().and_then(|b| b.sum.get());
+                let (mut chain, mut bytes) = before.copied().unwrap_or((Hash::ZERO, 0));
+                for message in segment.messages.iter() {
+                    let rendered = message.bytes();
+                    chain = Hash::of_parts(&[&chain.0, &rendered]);
+                    bytes += rendered.len() as u64;
+                }
+                (chain, bytes)
+            });
+        }
+        self.sum.get().copied().unwrap_or((Hash::ZERO, 0))
     }
 }
 
@@ -73,7 +89,7 @@ impl Request {
     /// The hash of head and messages: equal hashes mean equal bytes.
     #[must_use]
     pub fn hash(&self) -> Hash {
-        Hash::of_parts(&[&self.head.0, &self.tail.as_ref().map_or(Hash::ZERO, |s| s.chain).0])
+        Hash::of_parts(&[&self.head.0, &self.tail.as_ref().map_or(Hash::ZERO, |s| s.sum().0).0])
     }
     /// The messages, rendered one after the other.
     #[must_use]
@@ -83,7 +99,7 @@ impl Request {
     /// How many bytes that is.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.tail.as_ref().map_or(0, |s| s.bytes)
+        self.tail.as_ref().map_or(0, |s| s.sum().1)
     }
     /// Whether nothing was said.
     #[must_use]
@@ -221,7 +237,7 @@ impl Transcript {
     /// The bytes of all that has been told.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.tail.as_ref().map_or(0, |s| s.bytes)
+        self.tail.as_ref().map_or(0, |s| s.sum().1)
     }
 
     /// Whether nothing has been told.

@@ -7,6 +7,7 @@ use dunnock_proto::{At, Body, Envelope, Hash, InputId, Need, Record, Seq, Sessio
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 use std::sync::Arc;
+use std::task::Poll;
 
 /// Facts fetched at once: long logs are read in bounded memory.
 pub(crate) const PAGE: i64 = 256;
@@ -117,15 +118,24 @@ pub(crate) async fn read_facts(
     each: &mut (dyn FnMut(Record) -> bool + Send),
 ) -> Result<(), LogError> {
     let mut at = after;
-    while at < last {
-        let sql = "SELECT group_concat(key || x'1f' || at || x'1f' || cause || x'1f' || kind || x'1f' || v || x'1f' ||
-                       must || x'1f' || hex(prev) || x'1f' || coalesce(hex(erased), '') || x'1f' || coalesce(body, ''), x'1e')
-                   FROM (SELECT * FROM facts WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3)";
-        let query = sqlx::query(sql).bind(key(no, at)).bind(key(no, last)).bind(page);
-        let row = query.fetch_one(&mut *conn).await.map_err(classify)?;
+    let mut page_of = if at < last { Some(fetch(conn, no, at, last, page).await?) } else { None };
+    while let Some(row) = page_of.take() {
         let Some(text) = row.try_get::<Option<&str>, _>(0).map_err(classify)? else {
             return Err(LogError::Damaged(format!("{} of {last} facts are missing", last - at)));
         };
+        // Facts have no gaps, so the next page is known: SQLite's thread fetches it while this one is read.
+        let upto = (at + page.cast_unsigned()).min(last);
+        let mut next = (upto < last).then(|| Box::pin(fetch(&mut *conn, no, upto, last, page)));
+        let mut ready = None;
+        if let Some(next) = &mut next {
+            std::future::poll_fn(|cx| {
+                if let Poll::Ready(done) = next.as_mut().poll(cx) {
+                    ready = Some(done);
+                }
+                Poll::Ready(())
+            })
+            .await;
+        }
         for line in text.split('\x1e') {
             let record = record(line, no).ok_or_else(|| damaged(format!("the fact after {at} cannot be read")))?;
             at = record.envelope.seq;
@@ -133,8 +143,23 @@ pub(crate) async fn read_facts(
                 return Ok(());
             }
         }
+        if at != upto {
+            return Err(LogError::Damaged(format!("the fact after {at} is missing")));
+        }
+        page_of = match (ready, next) {
+            (Some(row), _) => Some(row?),
+            (None, Some(next)) => Some(next.await?),
+            (None, None) => None,
+        };
     }
     Ok(())
+}
+
+async fn fetch(conn: &mut SqliteConnection, no: i64, after: Seq, last: Seq, page: i64) -> Result<SqliteRow, LogError> {
+    let sql = "SELECT group_concat(key || x'1f' || at || x'1f' || cause || x'1f' || kind || x'1f' || v || x'1f' ||
+                   must || x'1f' || hex(prev) || x'1f' || coalesce(hex(erased), '') || x'1f' || coalesce(body, ''), x'1e')
+               FROM (SELECT * FROM facts WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3)";
+    sqlx::query(sql).bind(key(no, after)).bind(key(no, last)).bind(page).fetch_one(conn).await.map_err(classify)
 }
 
 fn record(line: &str, no: i64) -> Option<Record> {

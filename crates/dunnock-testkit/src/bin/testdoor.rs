@@ -59,6 +59,7 @@ async fn run() -> i32 {
         },
     };
     match verb.as_str() {
+        "load" => load_only(world, session).await,
         "drive" => drive(world, session, &scenario, true).await,
         "hold" => drive(world, session, &scenario, false).await,
         "follow" => follow(world, session).await,
@@ -143,6 +144,20 @@ async fn drive(world: World, session: SessionId, scenario: &Scenario, answer: bo
     }
     door.close().await;
     say("END");
+    0
+}
+
+/// Loads the newest session and says how long that took and how much memory it holds.
+async fn load_only(world: World, session: SessionId) -> i32 {
+    let resident = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    let (before, began) = (resident(), std::time::Instant::now());
+    let loaded = dunnock_engine::load(world.log.as_ref(), &session).await.unwrap();
+    let took = began.elapsed();
+    say(&format!("LOADED {} {} {}", loaded.state.seq, took.as_micros(), resident() - before));
     0
 }
 
