@@ -8,6 +8,7 @@
 
 mod command;
 mod event;
+mod facts_table;
 mod ids;
 mod link;
 mod message;
@@ -15,7 +16,8 @@ mod record;
 mod settings;
 
 pub use command::{Command, Order, Refused, RewindTo, Scope};
-pub use event::*;
+pub use event::Event;
+pub use facts_table::*;
 pub use ids::{At, CallId, Hash, InputId, Owner, QuestionId, Seq, SessionId, Tree, Turn};
 pub use link::{Delta, Frame, Greeting, Hello, LINK_VERSION, Partial, Up};
 pub use message::{AskPersonArgs, Message, PlanArgs, VerifyArgs};

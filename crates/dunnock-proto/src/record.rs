@@ -17,6 +17,15 @@ pub enum Need {
     May,
 }
 
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Must => "must",
+            Self::May => "may",
+        })
+    }
+}
+
 /// What made a fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {

@@ -1,0 +1,644 @@
+//! What each fact says: a uniform table of structs. The list of kinds is in `event.rs`.
+//!
+//! Invariant: a field is added with a default that means what its absence meant before; none is renamed or removed.
+
+use crate::{
+    At, CallId, Config, ConfigPatch, Hash, Head, Level, Owner, QuestionId, Recovery, Rule, Scope, Seq, SessionId,
+    Shape, Tree, Turn,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The session began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Created {
+    /// The folder it works in.
+    pub workspace: String,
+    /// The release that made it.
+    pub app: String,
+    /// Its settings, whole.
+    pub config: Config,
+}
+
+/// The session began as a branch of another, whose talk up to a fact is its own past.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forked {
+    /// The session it came from.
+    pub from: SessionId,
+    /// The last fact that they share.
+    pub at: Seq,
+    /// The folder it works in.
+    pub workspace: String,
+    /// The release that made it.
+    pub app: String,
+    /// Its settings, whole.
+    pub config: Config,
+    /// Turns are counted on from here, so that ids stay unique across both.
+    pub turn: Turn,
+}
+
+/// Settings changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Configured {
+    /// Only what changed.
+    pub set: ConfigPatch,
+}
+
+/// A head was rendered and is in use from here on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Headed {
+    /// It.
+    pub head: Head,
+}
+
+/// The person said something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prompted {
+    /// The words.
+    pub text: Arc<str>,
+    /// Pictures, as blobs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Hash>,
+}
+
+/// The person said to go on after an end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Continued {}
+
+/// A request to the model is pinned: it is a function of the head and the facts up to `upto`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnStarted {
+    /// Its number.
+    pub turn: Turn,
+    /// The last fact that the request tells of.
+    pub upto: Seq,
+    /// The head it uses.
+    pub head: Hash,
+    /// What the budget holds back for it.
+    pub reserved: Reserved,
+}
+
+/// An amount held back before a request goes out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    /// Tokens in and out.
+    pub tokens: u64,
+    /// Millionths of a US dollar; 0 when the price is unknown.
+    pub micros: u64,
+}
+
+/// One piece of an answer, in the order it came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// What the model thought.
+    Reasoning {
+        /// Readable, if the provider shows it.
+        text: Arc<str>,
+        /// What must go back to its maker untouched.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opaque: Option<Arc<str>>,
+    },
+    /// What the model said.
+    Text {
+        /// The words.
+        text: Arc<str>,
+    },
+    /// What the model wants done.
+    Call(Arc<CallPart>),
+}
+
+/// A call as the model wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallPart {
+    /// The provider's name for it: data, never a key.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, as the exact text.
+    pub args: Arc<str>,
+    /// Found in plain text, not given as a call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recovered: bool,
+    /// The parsed command, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Shape>,
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// It was finished.
+    End,
+    /// It wants calls run.
+    Calls,
+    /// It ran into the limit of output.
+    Length,
+    /// The provider cut it off.
+    Filter,
+    /// A word of the provider's own.
+    Other(String),
+}
+
+/// What a request used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Tokens sent, cached ones included.
+    pub input: u64,
+    /// Of those, tokens the server had cached.
+    pub cached: u64,
+    /// Tokens received, reasoning included.
+    pub output: u64,
+    /// Of those, reasoning.
+    pub reasoning: u64,
+}
+
+/// One try at a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// When it began.
+    pub at: At,
+    /// How long it took.
+    pub ms: u64,
+    /// What went wrong, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What it used.
+    #[serde(default)]
+    pub usage: Usage,
+}
+
+/// The model answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The turn.
+    pub turn: Turn,
+    /// Every try, the last of which succeeded.
+    pub attempts: Vec<Attempt>,
+    /// Who answered.
+    pub model: String,
+    /// Over which wire: opaque parts go back only to their maker.
+    pub wire: String,
+    /// What it said, in order.
+    pub parts: Vec<Part>,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// What all tries used.
+    pub usage: Usage,
+    /// The hash of the request's bytes.
+    pub request: Hash,
+    /// The raw response, kept by setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Hash>,
+}
+
+/// Why a request came to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    /// It was interrupted.
+    Cut,
+    /// The request did not fit the model's window.
+    Overflow,
+    /// The provider refused it: key, model, request.
+    Rejected,
+    /// Network, time-out, broken stream, server fault.
+    Transport,
+}
+
+/// The request came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnFailed {
+    /// The turn.
+    pub turn: Turn,
+    /// Every try.
+    pub attempts: Vec<Attempt>,
+    /// What kind.
+    pub failure: Failure,
+    /// In words, with what to do.
+    pub error: String,
+    /// What had arrived: text only, never a call.
+    #[serde(default, skip_serializing_if = "str_is_empty")]
+    pub partial: Arc<str>,
+    /// What it used.
+    #[serde(default)]
+    pub usage: Usage,
+    /// When it is worth trying again, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<At>,
+}
+fn str_is_empty(text: &str) -> bool {
+    text.is_empty()
+}
+
+/// The time to try again has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Woken {
+    /// The moment that was waited for.
+    pub at: At,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// May this call run?
+    Approval {
+        /// The call.
+        call: CallId,
+    },
+    /// The model asks; the answer is the call's result.
+    Person {
+        /// The call.
+        call: CallId,
+    },
+    /// These calls had begun when their process died: go on?
+    Unknown {
+        /// The calls.
+        calls: Vec<CallId>,
+    },
+    /// The limit of steps is reached: go on for as many more?
+    Limit,
+    /// The budget does not cover the next request: go on for as much more?
+    Budget,
+    /// The folder brings behaviour: trust it?
+    Trust {
+        /// Of what it brings.
+        content: Hash,
+    },
+}
+
+/// A question to the person stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Its name.
+    pub question: QuestionId,
+    /// Its subject.
+    pub about: About,
+    /// What is shown.
+    pub text: Arc<str>,
+    /// Answers to choose from, if there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+    /// Of all that is shown, arguments included: an answer names it.
+    pub hash: Hash,
+}
+
+/// What the person answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Once.
+    Yes,
+    /// No.
+    No,
+    /// Yes, and from now on for calls of this shape.
+    Always {
+        /// The shape, as it was shown.
+        rule: Rule,
+    },
+    /// Yes, with these arguments instead.
+    Edit {
+        /// The arguments.
+        args: Arc<str>,
+    },
+    /// Words.
+    Text {
+        /// The words.
+        text: Arc<str>,
+    },
+}
+
+/// The person answered a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replied {
+    /// Which.
+    pub question: QuestionId,
+    /// How.
+    pub answer: Answer,
+    /// What the model should know of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// A rule holds from now on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Granted {
+    /// The rule.
+    pub rule: Rule,
+}
+
+/// A rule no longer holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revoked {
+    /// The rule.
+    pub rule: Rule,
+}
+
+/// On whose word a call may run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Policy, for a reason.
+    Policy(String),
+    /// A rule that the person granted.
+    Grant(Rule),
+    /// The person, answering a question.
+    Person(QuestionId),
+    /// The harness itself: verification.
+    Harness,
+}
+
+/// A call may run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allowed {
+    /// Which.
+    pub call: CallId,
+    /// On whose word.
+    pub by: By,
+    /// The arguments, where the person changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Arc<str>>,
+    /// Of tool and arguments: what runs is what was allowed.
+    pub hash: Hash,
+}
+
+/// The harness made a call of its own: a check of the finished work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Called {
+    /// Its name, counted on after the answer's own calls.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The arguments.
+    pub args: Arc<str>,
+    /// Which try at verification this is, from 1.
+    pub tried: u32,
+}
+
+/// A process began a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// Which.
+    pub call: CallId,
+    /// The process.
+    pub owner: Owner,
+    /// What becomes of it if that process dies.
+    pub recovery: Recovery,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It did what it should.
+    Done,
+    /// It ran and failed.
+    Failed,
+    /// The person said no.
+    Declined {
+        /// And why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    /// It was stopped on the way.
+    Cut,
+    /// It never began.
+    NotRun,
+    /// It had begun when its process died.
+    Unknown,
+}
+
+/// A call ended; this is what the model is told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finished {
+    /// Which.
+    pub call: CallId,
+    /// How.
+    pub outcome: Outcome,
+    /// The exact text for the model, fixed here.
+    pub shown: Arc<str>,
+    /// All of the output, where `shown` is not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full: Option<Hash>,
+    /// The files as they were, for a check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<Tree>,
+    /// The program's exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+    /// How long it took.
+    #[serde(default)]
+    pub ms: u64,
+    /// How it was confined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
+}
+
+/// One step of the plan that doors show.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanStep {
+    /// What.
+    pub text: String,
+    /// How far: `pending`, `active` or `done`.
+    #[serde(default)]
+    pub state: String,
+}
+
+/// The model set its list of steps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// All of them.
+    pub steps: Vec<PlanStep>,
+}
+
+/// The person wants everything under way to stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterruptAsked {}
+
+/// Why work ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// The model said so and nothing speaks against it.
+    Done,
+    /// The person stopped it.
+    Stopped,
+    /// The model could not be asked.
+    Failed {
+        /// What to do about it.
+        error: String,
+    },
+    /// The limit of steps, and nobody to ask.
+    Limit,
+    /// The budget, and nobody to ask.
+    Budget,
+    /// Verification failed as often as it may.
+    Unproven,
+}
+
+/// What is known of the work's correctness.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// Nothing was checked.
+    #[default]
+    None,
+    /// Every check passed.
+    Proven,
+    /// A check failed.
+    Failed,
+}
+
+/// Work ended; the session rests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Why.
+    pub why: Why,
+    /// Whether it was checked.
+    #[serde(default)]
+    pub proof: Proof,
+    /// Prompts that no turn has told yet wait for the next one, instead of making a turn due now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hold: bool,
+}
+
+/// A process took the session over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// It, now.
+    pub owner: Owner,
+    /// How well it can confine commands.
+    pub level: Level,
+    /// Its system.
+    pub platform: String,
+    /// Its release.
+    pub app: String,
+}
+
+/// The files of the workspace were kept, or could not be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpointed {
+    /// Their state; absent if it could not be kept.
+    pub tree: Option<Tree>,
+    /// The fact after which they had to be.
+    pub mark: Seq,
+    /// What could not be kept, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// A range of facts, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// First.
+    pub from: Seq,
+    /// Last.
+    pub to: Seq,
+}
+
+/// The person wants to go back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewindAsked {
+    /// The facts that will count as said, in full; what follows the rewind counts too.
+    pub spans: Vec<Span>,
+    /// The state of the files to return to, if files are meant.
+    pub tree: Option<Tree>,
+    /// What is meant.
+    pub scope: Scope,
+    /// Also what others changed since.
+    pub force: bool,
+}
+
+/// The session went back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rewound {
+    /// The facts that count as said, in full.
+    pub spans: Vec<Span>,
+    /// The state of the files now.
+    pub tree: Option<Tree>,
+    /// The state of the files before: the way back.
+    pub undo: Option<Tree>,
+    /// What was kept, left out or could not be restored, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// The session could not go back; nothing changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewindFailed {
+    /// Why.
+    pub error: String,
+}
+
+/// How hard talk is compacted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strength {
+    /// Old tool output is shortened.
+    Shorten,
+    /// Old talk is replaced by a summary.
+    Summarise,
+}
+
+/// Talk up to a turn's boundary is being compacted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompactStarted {
+    /// The last fact it covers: always the end of a turn, so no call loses its result.
+    pub upto: Seq,
+    /// How hard.
+    pub strength: Strength,
+    /// Whether the person asked for it.
+    pub asked: bool,
+}
+
+/// The new text of an old result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shortened {
+    /// The call.
+    pub call: CallId,
+    /// What the model is shown from now on.
+    pub shown: Arc<str>,
+}
+
+/// Talk was compacted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compacted {
+    /// The last fact it covers.
+    pub upto: Seq,
+    /// Results that became shorter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shortened: Vec<Shortened>,
+    /// What stands for everything up to `upto`, if it was summarised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Arc<str>>,
+    /// The head from here on.
+    pub head: Head,
+    /// Bytes of talk before.
+    pub before: u64,
+    /// Bytes of talk after: fewer.
+    pub after: u64,
+}
+
+/// Talk could not be compacted; it stays as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompactFailed {
+    /// Why.
+    pub error: String,
+}
+
+/// The session has a title.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Titled {
+    /// The title.
+    pub title: String,
+}
+
+/// Something the model should know came to light: changed instructions, tools, folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Noticed {
+    /// What.
+    pub text: Arc<str>,
+}

@@ -1,0 +1,24 @@
+# A menu. `just` alone lists it.
+default:
+    @just --list
+
+# Everything that CI checks
+ci:
+    bash .ci/run
+
+# All tests
+test *ARGS:
+    cargo nextest run --workspace {{ARGS}}
+
+# Formatting and lints
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Files made from the code
+generate:
+    cargo xtask generate
+
+# Long runs: core, kills, processes, damage, mutants
+long *NAME:
+    cargo xtask long {{NAME}}

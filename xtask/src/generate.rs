@@ -1,0 +1,42 @@
+//! Files made from the code: committed, and tested to be fresh.
+
+use crate::tidy::root;
+use dunnock_proto::Event;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Each file and what it must hold.
+pub(crate) fn files() -> Vec<(PathBuf, String)> {
+    vec![(root().join("docs/facts.md"), facts())]
+}
+
+fn facts() -> String {
+    let mut text = String::from(
+        "# Kinds of facts\n\nMade by `cargo xtask generate` from `crates/dunnock-proto/src/event.rs`; the fields are documented \
+         in `facts_table.rs` beside it.\n\nA reader that meets a kind or version it does not know skips it if the log says `may`, and \
+         opens the session read-only if it says `must`.\n\n| kind | version | need |\n|---|---|---|\n",
+    );
+    for (kind, v, need) in Event::TABLE {
+        let _ = writeln!(text, "| `{kind}` | {v} | {need} |");
+    }
+    text
+}
+
+/// Writes them all.
+pub(crate) fn write() -> Result<(), String> {
+    for (path, text) in files() {
+        std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn generated_files_are_fresh() {
+        for (path, text) in super::files() {
+            let stored = std::fs::read_to_string(&path).unwrap_or_default();
+            assert_eq!(stored, text, "{} is stale: run `cargo xtask generate`", path.display());
+        }
+    }
+}

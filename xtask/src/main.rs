@@ -1,0 +1,33 @@
+//! `cargo xtask`: what the workspace does about itself.
+//!
+//! The checks themselves are tests (`cargo test -p xtask`), so that a plain `cargo test` does what CI does.
+
+mod generate;
+mod long;
+mod tidy;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["generate"] => generate::write(),
+        ["packages"] => tidy::count_packages().map(|n| say(&format!("packages in the shipped binary: {n}"))),
+        ["long"] => long::all(),
+        ["long", name] => long::one(name),
+        _ => Err("usage: cargo xtask generate | packages | long [NAME]".into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "a program for people at a terminal")]
+fn say(text: &str) {
+    println!("{text}");
+}
