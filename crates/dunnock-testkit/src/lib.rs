@@ -9,5 +9,6 @@ pub mod failpoints;
 pub mod files;
 pub mod model;
 pub mod scenario;
+pub mod server;
 pub mod tools;
 pub mod worlds;

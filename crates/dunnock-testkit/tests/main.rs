@@ -12,6 +12,7 @@ mod doors;
 mod doubt;
 mod golden;
 mod kills;
+mod server;
 mod sessions;
 mod speed;
 mod syscalls;
