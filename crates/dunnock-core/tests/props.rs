@@ -1,7 +1,7 @@
 //! The properties, each checked by code that does not use the code it checks: oracles over the log.
 
 use crate::world::{World, fold, refold};
-use dunnock_core::{Phase, Stage, State, apply, wanted};
+use dunnock_core::{Effect, Input, Now, Phase, Report, Stage, State, apply, begin, step, stopping, wanted};
 use dunnock_proto::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,17 @@ pub fn now(w: &World) {
     let want = wanted(s, p.me);
     assert_eq!(s.busy(), !want.is_empty() || s.stopping, "busy if and only if something is wanted or stopping: {s:?}");
     assert!(wanted(s, Owner(424_242)).is_empty(), "only the owner wants anything");
+    assert!(stopping(s, Owner(424_242)).is_empty() && begin(s, Owner(424_242)).is_empty());
+    for effect in &want {
+        let waits = matches!(effect, Effect::AskPerson { .. } | Effect::Wake { .. } | Effect::Join { .. });
+        assert_eq!(effect.parked(), waits, "a driver may leave only what waits: {effect:?}");
+    }
+    for effect in stopping(s, p.me) {
+        let work = effect.cut().unwrap_or_else(|| panic!("{effect:?} cannot be cut"));
+        let report = Input::Report(Report { owner: p.me, work });
+        let events = step(s, &Now::default(), report).expect("what is waited for is accepted");
+        assert!(!events.is_empty(), "an interrupt would wait for ever");
+    }
     for call in &s.calls {
         if let Stage::Started(owner) = call.stage {
             assert_eq!(owner, p.me, "a call of a dead process still counts as started");

@@ -620,3 +620,43 @@ fn a_plan_and_a_question_of_the_models() {
            turn_started 2 holding 199 tokens 0 micros",
     );
 }
+
+#[test]
+fn nothing_begins_in_a_session_of_a_later_release() {
+    let mut scene = play(Config { checkpoints: true, ..auto() }, "> go\n< shell: a");
+    let mark = scene.s.dirty.unwrap();
+    apply(&mut scene.s, &Checkpointed { tree: None, mark, note: None }.into());
+    assert_eq!(begin(&scene.s, Owner(1)).len(), 1, "it could begin now");
+    scene.s.skip("dreamt", "no such kind", true);
+    assert!(begin(&scene.s, Owner(1)).is_empty());
+}
+
+#[test]
+fn settings_and_titles_have_bounds() {
+    let refused = |command| {
+        let mut scene = scene(auto());
+        scene.command(command);
+        scene.out.contains("refused: Invalid")
+    };
+    let set = |set| Command::Configure { set };
+    let patch = ConfigPatch::default;
+    assert!(refused(set(patch())), "nothing to set");
+    assert!(refused(set(ConfigPatch { max_steps: Some(0), ..patch() })));
+    assert!(refused(set(ConfigPatch { verify_tries: Some(0), ..patch() })));
+    assert!(refused(set(ConfigPatch { compact_keep: Some(0), ..patch() })));
+    assert!(refused(set(ConfigPatch { compact_at: Some(0), ..patch() })));
+    assert!(refused(set(ConfigPatch { compact_at: Some(101), ..patch() })));
+    assert!(refused(set(ConfigPatch { model: Some(String::new()), ..patch() })));
+    assert!(!refused(set(ConfigPatch { compact_keep: Some(1), compact_at: Some(100), max_steps: Some(1), ..patch() })));
+    assert!(!refused(Command::Title { title: "x".repeat(200) }));
+    assert!(refused(Command::Title { title: "x".repeat(201) }));
+}
+
+#[test]
+fn a_window_may_be_filled_to_its_share_and_not_beyond() {
+    // The second request holds back 170 tokens.
+    let script = "> go\n< view: a\n= 1.0 x";
+    let window = |n| Config { window: Some(n), compact_at: 100, ..auto() };
+    assert!(play(window(170), script).out.contains("turn_started 2"));
+    assert!(play(window(169), script).out.contains("compact_started"));
+}

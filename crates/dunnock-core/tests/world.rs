@@ -205,6 +205,7 @@ impl World {
         later.skip("dreamt", "no such kind", false);
         assert_eq!(later.read_only, None, "what may be skipped is skipped");
         later.skip("dreamt", "no such kind", true);
+        assert_eq!(later.seq, self.store.log.len() as Seq + 2, "what cannot be read still counts");
         let owner = later.seat.map_or(Owner(1), |seat| seat.owner);
         assert!(
             wanted(&later, owner).is_empty() && begin(&later, owner).is_empty() && stopping(&later, owner).is_empty()

@@ -11,6 +11,8 @@ use dunnock_core::ports::{Blob, Halt, LogError};
 use dunnock_core::{Effect, Input, Report, State, Status, Take, Work, failpoint, stopping, wanted};
 use dunnock_proto::{Command, Delta, Event, Order, Owner, QuestionId, Record, Refused, Seq, SessionId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Inputs that one append may answer.
@@ -105,6 +107,7 @@ pub(crate) struct Driver {
     /// Mail that came while the log could not be written.
     pub(crate) kept: VecDeque<Mail>,
     summary: watch::Sender<Summary>,
+    indexing: Arc<AtomicBool>,
     _ownership: Ownership,
 }
 
@@ -154,6 +157,7 @@ impl Driver {
             inbox,
             kept: VecDeque::new(),
             summary: tell,
+            indexing: Arc::default(),
             _ownership: ownership,
         };
         if driver.loaded.state.read_only.is_none() {
@@ -189,11 +193,24 @@ impl Driver {
             if let Err(stopped) = self.turn(mail).await {
                 break stopped;
             }
+            self.index_at_rest();
         };
         self.stop_everything().await;
         // In this order: a listener that hears of the closing must find the driver gone.
         self.summary.send_modify(|s| s.gone = Some(why.to_string()));
         self.hub.close();
+    }
+
+    /// Search is a projection with a cursor of its own: filled when there is nothing better to do, by one task at a time.
+    fn index_at_rest(&self) {
+        if self.loaded.state.busy() || self.indexing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (log, indexing) = (self.world.log.clone(), self.indexing.clone());
+        tokio::spawn(async move {
+            let _ = log.index().await; // what is missing now is found at the next rest
+            indexing.store(false, Ordering::Release);
+        });
     }
 
     /// Waits for mail, then takes all that has come.

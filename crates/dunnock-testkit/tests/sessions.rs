@@ -408,6 +408,28 @@ async fn an_interrupt_reaches_work_within_100_ms() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_is_found_once_the_session_rests() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = worlds::in_folder(dir.path(), ScriptedModel::new(vec![Say::text("a hedge sparrow")])).await;
+    let log = world.log.clone();
+    let session = create(&world, "/w", worlds::config()).await.unwrap();
+    let mut s =
+        Scene { door: Door::open(world, session.clone(), 0).await.unwrap(), s: State::default(), said: Vec::new() };
+    s.prompt("which bird?").await;
+    s.rest(Answer::Yes).await;
+    for _ in 0..200 {
+        if !log.search("sparrow", 9).await.unwrap().is_empty() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let found = log.search("hedge sparrow", 9).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].session, session);
+    s.door.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_repeated_command_is_carried_out_once() {
     let dir = tempfile::tempdir().unwrap();
     let world = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
