@@ -30,7 +30,7 @@ pub fn apply(s: &mut State, event: &Event) {
                 s.title = Some(first_line(&e.text));
             }
             s.unseen += 1;
-            s.context += e.text.len() as u64 / 4;
+            s.context += s.tokens(&e.text);
             s.fresh = true;
             s.refresh();
             s.questions.retain(|q| q.about != About::Limit);
@@ -47,7 +47,7 @@ pub fn apply(s: &mut State, event: &Event) {
             s.phase = Phase::Ready;
             s.wake = e.retry_at;
             s.overflowed = e.failure == Failure::Overflow;
-            s.context += e.partial.len() as u64 / 4;
+            s.context += s.tokens(&e.partial);
         }
         Event::Woken(_) => s.wake = None,
         Event::Asked(e) => {
@@ -70,6 +70,7 @@ pub fn apply(s: &mut State, event: &Event) {
             if let Some(call) = s.call_mut(e.call) {
                 call.stage = Stage::Allowed;
                 call.edited.clone_from(&e.args);
+                call.allowed = Some(e.hash);
             }
         }
         Event::Called(e) => {
@@ -83,11 +84,12 @@ pub fn apply(s: &mut State, event: &Event) {
                     recovered: false,
                     shape: None,
                 }),
-                class: Class::Command,
-                recovery: Recovery::Repeat,
+                class: e.class,
+                recovery: e.recovery,
                 role: Some(Role::Work),
                 stage: Stage::Asked,
                 edited: None,
+                allowed: None,
                 harness: true,
             });
         }
@@ -159,7 +161,7 @@ pub fn apply(s: &mut State, event: &Event) {
             s.version = s.seq;
             s.title = Some(e.title.as_str().into());
         }
-        Event::Noticed(e) => s.context += e.text.len() as u64 / 4,
+        Event::Noticed(e) => s.context += s.tokens(&e.text),
     }
 }
 
@@ -236,7 +238,7 @@ impl State {
     fn answered(&mut self, e: &Answered) {
         self.use_up(&e.usage, e.attempts.iter().map(|a| a.ms).sum());
         if e.usage.input > 0 {
-            let head = self.head.as_ref().map_or(0, |h| h.bytes / 4);
+            let head = self.head.as_ref().map_or(0, |h| h.bytes / self.config.token_bytes);
             self.context = (e.usage.input + e.usage.output).saturating_sub(head);
         }
         self.phase = Phase::Acting;
@@ -251,7 +253,7 @@ impl State {
     }
 
     fn finished(&mut self, e: &Finished) {
-        self.context += e.shown.len() as u64 / 4;
+        self.context += self.tokens(&e.shown);
         self.spent.ms += e.ms;
         let seq = self.seq;
         let keep = self.config.checkpoints;
@@ -311,6 +313,7 @@ impl State {
         let mut spans = self.spans.as_ref().clone();
         spans.extend((before.from <= before.to).then_some(before));
         self.undo = Some(Arc::new(Undo { spans, tree: None, scope: e.scope }));
+        self.unseen = 0; // a prompt that waited is taken back, or told with the next; it makes no turn due
         if let Some(tree) = &e.tree {
             let (tree, spans) = (tree.clone(), Arc::new(e.spans.clone()));
             self.phase = Phase::Rewinding { asked: self.seq, tree, spans, force: e.force };
@@ -319,7 +322,7 @@ impl State {
     }
 
     fn was_compacted(&mut self, e: &Compacted) {
-        self.context = e.after / 4;
+        self.context = e.after / self.config.token_bytes;
         self.head = Some(Arc::new(e.head.clone()));
         self.overflowed = false;
         self.compacted = Some(match e.summary {
@@ -351,10 +354,12 @@ fn asked(head: Option<&dunnock_proto::Head>, turn: Turn, index: u16, part: &Arc<
         role: tool.map(|t| t.role),
         stage: Stage::Asked,
         edited: None,
+        allowed: None,
         harness: false,
     }
 }
 
+/// What lists show of a first prompt. The length is part of the format.
 fn first_line(text: &str) -> Arc<str> {
     let line = text.trim_start().lines().next().unwrap_or_default();
     line.chars().take(80).collect::<String>().into()

@@ -6,8 +6,8 @@
 use crate::state::{Phase, Stage, State};
 use crate::step::Work;
 use dunnock_proto::{
-    At, CallId, CompactFailed, Event, Failure, Finished, Outcome, Owner, QuestionId, Recovery, Seq, Started, Strength,
-    Tree, Turn, TurnFailed, Usage,
+    About, At, CallId, CompactFailed, Event, Failure, Finished, Outcome, Owner, QuestionId, Recovery, Seq, Started,
+    Strength, Tree, Turn, TurnFailed, Usage,
 };
 use std::sync::Arc;
 
@@ -172,6 +172,10 @@ fn interruptible(s: &State, me: Owner) -> Vec<Effect> {
 #[must_use]
 pub fn begin(s: &State, me: Owner) -> Vec<Event> {
     if s.seat.is_none_or(|seat| seat.owner != me) || s.stopping || s.read_only.is_some() {
+        return Vec::new();
+    }
+    // "Is it safe to go on?" stands: nothing more goes on meanwhile.
+    if s.questions.iter().any(|q| matches!(q.about, About::Unknown { .. })) {
         return Vec::new();
     }
     let (mut writer_open, mut any_open) = (false, false);

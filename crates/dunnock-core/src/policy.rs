@@ -31,6 +31,7 @@ pub fn judge(s: &State, call: &Call) -> Verdict {
         }
     }
     match s.config.mode {
+        Mode::Read if call.class != Class::Read => return Verdict::Deny("the mode is read: nothing may change".into()),
         Mode::All if obscure => return Verdict::Deny("a rule forbids some of these, and this one is obscure".into()),
         _ if obscure => return ask("a rule forbids some of these, and this one is obscure"),
         Mode::Read | Mode::Ask | Mode::Edits | Mode::Auto | Mode::All => {}
@@ -40,7 +41,7 @@ pub fn judge(s: &State, call: &Call) -> Verdict {
     }
     let granted = s.grants.iter().find(|rule| covers(rule, call));
     match (s.config.mode, granted) {
-        (Mode::Read, _) => Verdict::Deny("the mode is read: nothing may change".into()),
+        (Mode::Read, _) => Verdict::Deny("the mode is read".into()),
         (Mode::All, _) => allow("the mode is all"),
         (Mode::Ask | Mode::Edits | Mode::Auto, Some(rule)) => Verdict::Allow(By::Grant(rule.clone())),
         (Mode::Ask, None) => ask("the mode is ask: whatever changes something asks"),
@@ -83,6 +84,12 @@ fn touches(rule: &Rule, call: &Call) -> Option<bool> {
         Some(shape) => (!shape.opaque).then_some(false),
         None => None,
     }
+}
+
+/// Whether some denial speaks of the tool: then arguments that were not parsed are not let through.
+#[must_use]
+pub fn guarded(s: &State, tool: &str) -> bool {
+    s.config.deny.iter().any(|rule| rule.tool == tool)
 }
 
 fn show(rule: &Rule) -> String {

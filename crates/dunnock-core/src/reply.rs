@@ -27,6 +27,7 @@ impl Draft<'_> {
                         self.record(replied);
                         self.allow(&call, By::Person(id), None);
                     }
+                    Answer::Edit { .. } if policy::guarded(&self.s, &call.part.tool) => return Err(Refused::Misfit),
                     Answer::Edit { args } => {
                         self.record(replied);
                         self.allow(&call, By::Person(id), Some(args));

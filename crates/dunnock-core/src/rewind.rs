@@ -35,6 +35,18 @@ impl Draft<'_> {
     }
 }
 
+impl Draft<'_> {
+    /// What counts as said once the files are back: what was asked for, and whatever came while they went.
+    pub(crate) fn rewound_spans(&self) -> Vec<Span> {
+        let Phase::Rewinding { asked, spans, .. } = &self.s.phase else { return self.s.visible() };
+        let mut all = spans.as_ref().clone();
+        if *asked < self.s.seq {
+            all.push(Span { from: asked + 1, to: self.s.seq });
+        }
+        all
+    }
+}
+
 /// The part of `spans` up to and including `at`.
 fn cut_after(spans: &[Span], at: Seq) -> Vec<Span> {
     let kept = spans.iter().filter(|span| span.from <= at);

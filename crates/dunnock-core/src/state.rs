@@ -104,6 +104,8 @@ pub struct Call {
     pub stage: Stage,
     /// The arguments, where the person changed them.
     pub edited: Option<Arc<str>>,
+    /// What the word that allowed it was about.
+    pub allowed: Option<Hash>,
     /// A check made by the harness.
     pub harness: bool,
 }
@@ -312,6 +314,10 @@ impl State {
     pub fn busy(&self) -> bool {
         self.phase != Phase::Rest || self.dirty.is_some() || !self.questions.is_empty()
     }
+    /// Roughly how many tokens a text is.
+    pub(crate) fn tokens(&self, text: &str) -> u64 {
+        text.len() as u64 / self.config.token_bytes
+    }
     /// Everything that counts as said.
     #[must_use]
     pub fn visible(&self) -> Vec<Span> {
@@ -324,7 +330,7 @@ impl State {
     /// What a turn started now would hold back.
     #[must_use]
     pub fn reserve(&self) -> Reserved {
-        let head = self.head.as_ref().map_or(0, |h| h.bytes / 4);
+        let head = self.head.as_ref().map_or(0, |h| h.bytes / self.config.token_bytes);
         let input = head + self.context;
         let micros = self.config.price.map_or(0, |p| {
             (input.saturating_mul(p.input) + self.config.max_output.saturating_mul(p.output)).div_ceil(1_000_000)

@@ -11,11 +11,11 @@ use crate::effect::cut_turn;
 use crate::policy::{self, Verdict};
 use crate::state::{Call, Phase, Stage, State};
 use dunnock_proto::{
-    About, Allowed, Answered, AskPersonArgs, Asked, At, By, CallId, Called, Checkpointed, Command, CompactFailed,
-    CompactStarted, Compacted, Configured, Continued, Ended, Event, Failure, Finished, Granted, Hash, Head, Headed,
-    InterruptAsked, Level, Mode, Noticed, Order, Outcome, Owner, PlanArgs, Planned, Prompted, Proof, QuestionId,
-    Refused, Revoked, RewindFailed, Rewound, Role, Rule, Seq, Strength, Taken, Titled, Tree, TurnFailed, TurnStarted,
-    VerifyArgs, Why, Woken,
+    About, Allowed, Answered, AskPersonArgs, Asked, At, By, CallId, Called, Checkpointed, Class, Command,
+    CompactFailed, CompactStarted, Compacted, Configured, Continued, Ended, Event, Failure, Finished, Granted, Hash,
+    Head, Headed, InterruptAsked, Level, Mode, Noticed, Order, Outcome, Owner, PlanArgs, Planned, Prompted, Proof,
+    QuestionId, Recovery, Refused, Revoked, RewindFailed, Rewound, Role, Rule, Seq, Strength, Taken, Titled, Tree,
+    TurnFailed, TurnStarted, VerifyArgs, Why, Woken,
 };
 use std::sync::Arc;
 
@@ -53,8 +53,13 @@ pub struct Report {
 pub enum Work {
     /// A head was rendered.
     Headed(Head),
-    /// It could not be: why, and what to do.
-    HeadFailed(String),
+    /// It could not be.
+    HeadFailed {
+        /// For this model.
+        model: String,
+        /// Why, and what to do.
+        error: String,
+    },
     /// The model answered.
     Answer(Answered),
     /// It did not.
@@ -176,6 +181,7 @@ impl Draft<'_> {
                     && next.verify_tries > 0
                     && !next.model.is_empty()
                     && next.compact_keep > 0
+                    && next.token_bytes > 0
                     && (1..=100).contains(&next.compact_at);
                 if !sane || next == *self.s.config {
                     return Err(Refused::Invalid);
@@ -204,7 +210,12 @@ impl Draft<'_> {
             Work::Headed(head) if !self.s.head_fits() && head.model == self.s.config.model => {
                 self.record(Headed { head });
             }
-            Work::HeadFailed(error) if self.s.due() && !self.s.head_fits() && self.s.questions.is_empty() => {
+            Work::HeadFailed { model, error }
+                if self.s.due()
+                    && !self.s.head_fits()
+                    && self.s.questions.is_empty()
+                    && model == self.s.config.model =>
+            {
                 self.end_held(Why::Failed { error });
             }
             Work::Answer(answer) if thinking && answer.turn == self.s.turn => {
@@ -223,23 +234,41 @@ impl Draft<'_> {
             Work::Output(finished) if self.s.call(finished.call).map(|c| c.stage) == Some(Stage::Started(owner)) => {
                 self.record(finished);
             }
-            Work::Checkpointed(kept) if self.s.dirty == Some(kept.mark) => self.record(kept),
-            Work::Rewound(rewound) if self.restoring() => self.record(rewound),
+            Work::Checkpointed(kept) if self.s.dirty == Some(kept.mark) => {
+                let lost = kept.tree.is_none() && matches!(self.s.phase, Phase::Rewinding { .. });
+                let note = kept.note.clone().unwrap_or_default();
+                self.record(kept);
+                if lost {
+                    // Without the files of now there would be no way back from the rewind.
+                    let error = format!("the files as they are could not be kept first: {note}");
+                    self.record(RewindFailed { error });
+                }
+            }
+            Work::Rewound(rewound) if self.restoring() => {
+                let spans = self.rewound_spans();
+                self.record(Rewound { spans, ..rewound });
+            }
             Work::RewindFailed(failed) if self.restoring() => self.record(failed),
             Work::Compacted(done) if self.compacting(done.upto) => {
+                let stopped = self.s.stopping;
                 if done.after < done.before {
                     self.record(done);
                 } else {
                     let error = format!("it would not have become shorter: {} bytes, then {}", done.before, done.after);
                     self.record(CompactFailed { error });
                 }
+                self.after_shrinking(stopped);
             }
-            Work::CompactFailed(failed) if matches!(self.s.phase, Phase::Compacting { .. }) => self.record(failed),
+            Work::CompactFailed(failed) if matches!(self.s.phase, Phase::Compacting { .. }) => {
+                let stopped = self.s.stopping;
+                self.record(failed);
+                self.after_shrinking(stopped);
+            }
             Work::Woken(at) if self.s.wake == Some(at) => self.record(Woken { at }),
             Work::Noticed(noticed) => self.record(noticed),
             // Late and repeated reports are normal after an interrupt or a takeover.
             Work::Headed(_)
-            | Work::HeadFailed(_)
+            | Work::HeadFailed { .. }
             | Work::Answer(_)
             | Work::Failed(_)
             | Work::Output(_)
@@ -251,6 +280,13 @@ impl Draft<'_> {
             | Work::Woken(_) => return Err(Refused::Late),
         }
         Ok(())
+    }
+
+    /// An interrupt stops the turn that was due behind a compaction, too.
+    fn after_shrinking(&mut self, stopped: bool) {
+        if stopped && self.s.phase == Phase::Ready {
+            self.end_held(Why::Stopped);
+        }
     }
 
     fn restoring(&self) -> bool {
@@ -285,6 +321,7 @@ impl Draft<'_> {
             }
             if matches!(self.s.phase, Phase::Compacting { .. }) {
                 self.record(CompactFailed { error: "interrupted".into() });
+                self.after_shrinking(true);
             }
         } else if !lost.is_empty() && !matches!(self.s.config.mode, Mode::Auto | Mode::All) {
             let names: Vec<String> = lost.iter().map(ToString::to_string).collect();
@@ -376,7 +413,8 @@ impl Draft<'_> {
         for (n, command) in self.s.config.clone().verify.iter().enumerate() {
             let id = CallId { turn: self.s.turn, index: u16::try_from(first + n).unwrap_or(u16::MAX) };
             let args: Arc<str> = VerifyArgs { command: command.clone() }.text().into();
-            self.record(Called { call: id, tool: "verify".into(), args, tried });
+            let (class, recovery) = (Class::Command, Recovery::Repeat);
+            self.record(Called { call: id, tool: "verify".into(), args, tried, class, recovery });
             if let Some(call) = self.s.call(id).cloned() {
                 self.allow(&call, By::Harness, None);
             }

@@ -185,7 +185,7 @@ impl Transcript {
             Event::Noticed(e) => self.notices.push(Message::Notice { text: e.text.clone() }),
             Event::Answered(e) => self.answered(seq, e),
             Event::TurnFailed(e) if !e.partial.is_empty() => {
-                self.flush(seq);
+                self.seal_answer(seq);
                 let parts = Arc::new([Part::Text { text: e.partial.clone() }]);
                 self.answer = Some(Message::Assistant { model: "".into(), wire: "".into(), parts, cut: true });
             }
@@ -267,7 +267,7 @@ impl Transcript {
     }
 
     fn answered(&mut self, seq: Seq, e: &Answered) {
-        self.flush(seq);
+        self.seal_answer(seq);
         let parts: Arc<[Part]> = e.parts.iter().map(without_shape).collect();
         self.answer = Some(Message::Assistant {
             model: e.model.as_str().into(),
@@ -309,13 +309,28 @@ impl Transcript {
         }
     }
 
-    /// Seals what was collected: the answer, its results in order, notices, prompts.
-    fn flush(&mut self, upto: Seq) {
+    /// The answer that was collected, and its results in the order of its calls.
+    fn answer_and_results(&mut self) -> Vec<Message> {
         let mut messages: Vec<Message> = self.answer.take().into_iter().collect();
         for call in std::mem::take(&mut self.calls) {
             let (text, ok) = call.result.unwrap_or_else(|| ("taken back by the person".into(), false));
             messages.push(Message::Result { call: call.id, id: call.provider, tool: call.tool, text, ok });
         }
+        messages
+    }
+
+    /// A new answer comes: an older one that no turn has told yet goes before it. Prompts and notices wait for the turn
+    /// that tells them; one that came while the model was thinking belongs after its answer.
+    fn seal_answer(&mut self, upto: Seq) {
+        let messages = self.answer_and_results();
+        if !messages.is_empty() {
+            self.tail = Some(Segment::seal(self.tail.take(), upto, messages.into()));
+        }
+    }
+
+    /// Seals what was collected: the answer, its results in order, notices, prompts.
+    fn flush(&mut self, upto: Seq) {
+        let mut messages = self.answer_and_results();
         messages.append(&mut self.notices);
         messages.append(&mut self.prompts);
         self.checks.clear();

@@ -86,6 +86,7 @@ pub fn config(r: &mut Rng) -> Config {
         max_output: 50 + r.below(100),
         compact_at: 60 + r.below(40) as u8,
         compact_keep: 1 + r.below(4) as u8,
+        token_bytes: 4,
         checkpoints: r.chance(60),
         deny: if r.chance(20) { vec![rule(r)] } else { Vec::new() },
     }
@@ -180,7 +181,9 @@ pub fn compacted(r: &mut Rng, s: &State, upto: Seq, strength: Strength, before: 
 /// What an effect under way reports, if it reports now.
 pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> Work {
     match effect {
-        Effect::MakeHead { .. } if r.chance(10) => Work::HeadFailed("no model".into()),
+        Effect::MakeHead { model } if r.chance(10) => {
+            Work::HeadFailed { model: model.to_string(), error: "no model".into() }
+        }
         Effect::MakeHead { model } => Work::Headed(head(model, s.seq)),
         Effect::AskModel { turn } if cut && r.chance(80) => Work::Failed(failed(r, *turn, true)),
         Effect::AskModel { turn } if r.chance(15) => Work::Failed(failed(r, *turn, false)),
@@ -276,7 +279,7 @@ pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
         }
         "take" => Raw::Take(take(r, *serial)),
         "headed" => Raw::Work(Work::Headed(head(if r.chance(70) { &s.config.model } else { "m/3" }, s.seq))),
-        "head_failed" => Raw::Work(Work::HeadFailed("no model".into())),
+        "head_failed" => Raw::Work(Work::HeadFailed { model: s.config.model.clone(), error: "no model".into() }),
         "answer" => Raw::Work(Work::Answer(answered(r, turn))),
         "failed" => Raw::Work(Work::Failed(failed(r, turn, false))),
         "output" => Raw::Work(Work::Output(finished(r, call, false))),

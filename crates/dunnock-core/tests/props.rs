@@ -99,6 +99,8 @@ pub fn history(w: &World) {
                 may_run(&s, e, &approvals, &replied, &granted);
             }
             Event::Started(e) => {
+                let doubt = s.questions.iter().any(|q| matches!(q.about, About::Unknown { .. }));
+                assert!(!doubt, "work went on while it was asked whether it may");
                 assert!(allowed.contains(&e.call), "begun unasked: {}", e.call);
                 let writer = open[&e.call];
                 for (other, writes) in open.range(..e.call) {
@@ -131,6 +133,7 @@ pub fn history(w: &World) {
             Event::Compacted(e) => assert!(e.after < e.before, "compaction made it longer"),
             Event::CompactStarted(_) => assert!(open.is_empty(), "compaction while calls are open"),
             Event::RewindAsked(_) => assert_eq!(s.phase, Phase::Rest, "a rewind while busy"),
+            Event::RewindFailed(_) => assert!(matches!(s.phase, Phase::Rewinding { .. })),
             Event::Rewound(e) => {
                 let mut last = 0;
                 for span in &e.spans {
@@ -150,7 +153,6 @@ pub fn history(w: &World) {
             | Event::InterruptAsked(_)
             | Event::Taken(_)
             | Event::Checkpointed(_)
-            | Event::RewindFailed(_)
             | Event::CompactFailed(_)
             | Event::Titled(_)
             | Event::Noticed(_) => {}
@@ -241,6 +243,7 @@ fn prompts_told_once(w: &World, told: Seq) {
         match event {
             Event::Prompted(_) => drop(waiting.insert(seq)),
             Event::TurnStarted(e) => waiting.retain(|p| *p > e.upto),
+            Event::RewindAsked(_) => waiting.clear(), // taken back, or told with the next
             _ => {}
         }
     }
@@ -264,6 +267,7 @@ fn requests(w: &World) {
         assert_eq!((first.0, first.1), (*hash, bytes), "a turn was asked with two requests");
     }
     let mut before: Option<Vec<u8>> = None;
+    let mut untold: Vec<(Seq, &str)> = Vec::new();
     for (seq, event) in (1usize..).zip(&w.store.log) {
         match event {
             Event::TurnStarted(e) => {
@@ -278,9 +282,20 @@ fn requests(w: &World) {
                     assert!(bytes.starts_with(before), "turn {} does not extend the request before it", e.turn);
                 }
                 well_formed(&request.messages());
+                // Each prompt is told by the first turn after it, behind the answer that it could not know.
+                for (at, text) in untold.drain(..) {
+                    let told =
+                        request.added().iter().any(|m| matches!(m, Message::User { text: t, .. } if **t == *text));
+                    assert!(told, "turn {} does not tell the prompt at {at}", e.turn);
+                }
                 before = Some(bytes);
             }
-            Event::Compacted(_) | Event::Rewound(_) => before = None,
+            Event::Prompted(e) => untold.push((seq as Seq, &e.text)),
+            Event::Compacted(_) => before = None,
+            Event::Rewound(e) => {
+                before = None;
+                untold.retain(|(at, _)| e.spans.iter().any(|span| span.from <= *at && *at <= span.to));
+            }
             _ => {}
         }
     }

@@ -183,6 +183,7 @@ fn every_property_holds_in_random_worlds() {
     if full {
         assert!(all.crashes >= 50_000, "too few crashes: {}", all.crashes);
         assert!(all.undone >= 100, "too few rewinds of rewinds: {}", all.undone);
+        assert!(began.elapsed().as_secs() < 60, "it takes {} s", began.elapsed().as_secs());
     }
     for phase in ["Rest", "Ready", "Thinking", "Acting", "Compacting", "Rewinding"] {
         for kind in KINDS {

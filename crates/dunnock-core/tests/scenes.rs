@@ -14,14 +14,16 @@ struct Scene {
     owner: u128,
     serial: u32,
     out: String,
+    log: Vec<Event>,
     day_left: Option<u64>,
 }
 
 fn scene(config: Config) -> Scene {
     let mut s = State::default();
-    let created = Created { workspace: "/w".into(), app: "0".into(), config: Config { model: "m/1".into(), ..config } };
-    apply(&mut s, &created.into());
-    let mut scene = Scene { s, owner: 0, serial: 0, out: String::new(), day_left: None };
+    let created: Event =
+        Created { workspace: "/w".into(), app: "0".into(), config: Config { model: "m/1".into(), ..config } }.into();
+    apply(&mut s, &created);
+    let mut scene = Scene { s, owner: 0, serial: 0, out: String::new(), log: vec![created], day_left: None };
     scene.take();
     scene.out.clear();
     scene
@@ -55,6 +57,7 @@ impl Scene {
 
     fn told(&mut self, event: &Event) {
         apply(&mut self.s, event);
+        self.log.push(event.clone());
         let detail = match event {
             Event::Prompted(e) => e.text.to_string(),
             Event::TurnStarted(e) => {
@@ -659,4 +662,85 @@ fn a_window_may_be_filled_to_its_share_and_not_beyond() {
     let window = |n| Config { window: Some(n), compact_at: 100, ..auto() };
     assert!(play(window(170), script).out.contains("turn_started 2"));
     assert!(play(window(169), script).out.contains("compact_started"));
+}
+
+#[test]
+fn a_prompt_that_comes_while_the_model_thinks_is_told_after_its_answer() {
+    let mut scene = scene(auto());
+    for line in ["> first", "> second", "< an answer"] {
+        scene.line(line);
+    }
+    assert!(scene.out.ends_with("answered \n  turn_started 2 holding 170 tokens 0 micros\n"), "{}", scene.out);
+    let request = dunnock_core::Transcript::fold(None, (1..).zip(&scene.log)).request().unwrap();
+    let told: Vec<String> = request
+        .messages()
+        .iter()
+        .map(|m| match m {
+            Message::User { text, .. } => format!("user {text}"),
+            Message::Assistant { .. } => "answer".into(),
+            Message::Result { .. } | Message::Notice { .. } => "other".into(),
+        })
+        .collect();
+    assert_eq!(told, ["user first", "answer", "user second"]);
+}
+
+#[test]
+fn an_interrupt_of_a_compaction_stops_the_turn_behind_it() {
+    let small = Config { window: Some(100), compact_at: 100, ..auto() };
+    let scene = play(small, "> go\n< done\n> more\nstop\ngrown");
+    assert!(
+        scene.out.ends_with(
+            "compact_failed it would not have become shorter: 900 bytes, then 900\n  ended Stopped None held\n"
+        ),
+        "{}",
+        scene.out
+    );
+    assert_eq!(scene.s.unseen, 1, "the prompt waits");
+}
+
+#[test]
+fn while_it_is_asked_whether_to_go_on_nothing_goes_on() {
+    let scene = play(Config { mode: Mode::Edits, ..auto() }, "> go\n< edit: a | edit: b\ncrash");
+    assert!(
+        scene.out.ends_with("asked q1 it is not known whether these calls took effect: 1.0. Go on?\n"),
+        "{}",
+        scene.out
+    );
+    let yes = play(Config { mode: Mode::Edits, ..auto() }, "> go\n< edit: a | edit: b\ncrash\n! yes");
+    assert!(yes.out.ends_with("replied \n  started 1.1\n"), "{}", yes.out);
+}
+
+#[test]
+fn a_rewind_does_not_overwrite_files_that_could_not_be_kept() {
+    let mut scene = play(Config { checkpoints: true, ..auto() }, "> go\nkept\n< done");
+    let now = Now { day_left: None, tree_at: Some(Tree("old".into())) };
+    let rewind = Command::Rewind { to: RewindTo::Fact(3), scope: Scope::Both, force: false };
+    let order = Order { id: "r".parse().unwrap(), expect: None, command: rewind };
+    for event in step(&scene.s, &now, Input::Order(order)).unwrap() {
+        scene.told(&event);
+    }
+    scene.line("> meanwhile");
+    let mark = scene.s.dirty.unwrap();
+    scene.work(Work::Checkpointed(Checkpointed { tree: None, mark, note: Some("no room".into()) }));
+    assert!(
+        scene.out.contains("rewind_failed")
+            && !wanted(&scene.s, Owner(1)).iter().any(|e| matches!(e, dunnock_core::Effect::Restore { .. })),
+        "{}",
+        scene.out
+    );
+    assert!(
+        scene.out.ends_with("turn_started 2 holding 172 tokens 0 micros\n"),
+        "the prompt is dealt with: {}",
+        scene.out
+    );
+}
+
+#[test]
+fn arguments_that_were_not_parsed_do_not_pass_a_denial() {
+    let deny = vec![Rule { tool: "shell".into(), words: vec!["rm".into()] }];
+    let config = Config { mode: Mode::Ask, deny, ..auto() };
+    let scene = play(config.clone(), "> go\n< shell: ls\n! edit rm x");
+    assert!(scene.out.ends_with("refused: Misfit\n"), "{}", scene.out);
+    let read = play(Config { mode: Mode::Read, ..config }, "> go\n< shell: ls $X");
+    assert!(read.out.contains("not allowed: the mode is read"), "{}", read.out);
 }

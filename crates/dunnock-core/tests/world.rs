@@ -112,7 +112,7 @@ fn kind_of(input: &Input) -> &'static str {
         },
         Input::Report(report) => match report.work {
             Work::Headed(_) => "headed",
-            Work::HeadFailed(_) => "head_failed",
+            Work::HeadFailed { .. } => "head_failed",
             Work::Answer(_) => "answer",
             Work::Failed(_) => "failed",
             Work::Output(_) => "output",

@@ -3,8 +3,8 @@
 //! Invariant: a field is added with a default that means what its absence meant before; none is renamed or removed.
 
 use crate::{
-    At, CallId, Config, ConfigPatch, Hash, Head, Level, Owner, QuestionId, Recovery, Rule, Scope, Seq, SessionId,
-    Shape, Tree, Turn,
+    At, CallId, Class, Config, ConfigPatch, Hash, Head, Level, Owner, QuestionId, Recovery, Rule, Scope, Seq,
+    SessionId, Shape, Tree, Turn,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -376,6 +376,10 @@ pub struct Called {
     pub args: Arc<str>,
     /// Which try at verification this is, from 1.
     pub tried: u32,
+    /// Reader or writer.
+    pub class: Class,
+    /// After a crash.
+    pub recovery: Recovery,
 }
 
 /// A process began a call.

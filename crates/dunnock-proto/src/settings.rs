@@ -212,6 +212,8 @@ config! {
     compact_at: u8 = 80;
     /// How many of the last turns compaction leaves alone.
     compact_keep: u8 = 4;
+    /// Bytes that count as one token where the provider does not say: a setting, so that a better guess changes no old log.
+    token_bytes: u64 = 4;
     /// Whether the workspace's state is kept after each change.
     checkpoints: bool = false;
     /// Never, whatever else allows it.
