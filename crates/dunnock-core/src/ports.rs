@@ -210,8 +210,10 @@ pub trait Log: Send + Sync {
     fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> Wait<'a, Result<Vec<Listed>, LogError>>;
     /// The sessions whose id begins with `prefix`, at most two.
     fn find<'a>(&'a self, prefix: &'a str) -> Wait<'a, Result<Vec<SessionId>, LogError>>;
-    /// Brings the full-text index up to date with the log.
-    fn index(&self) -> Wait<'_, Result<u64, LogError>>;
+    /// How many facts a session has and the chain up to the last, as stored beside them.
+    fn head<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Option<(Seq, Hash)>, LogError>>;
+    /// Brings the full-text index up to date with the log of one session, or of all.
+    fn index<'a>(&'a self, session: Option<&'a SessionId>) -> Wait<'a, Result<u64, LogError>>;
     /// Sessions and facts that hold these words, best first.
     fn search<'a>(&'a self, words: &'a str, limit: u32) -> Wait<'a, Result<Vec<Found>, LogError>>;
     /// The ledger of a day.

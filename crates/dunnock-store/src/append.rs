@@ -24,7 +24,7 @@ impl Sqlite {
         match &end {
             Err(LogError::Unsure(_)) => writer.abandon(),
             // What the write-ahead log holds may fit where it belongs, and then there is room again.
-            Err(LogError::Full(_)) => writer.fold_now().await,
+            Err(LogError::Full(_)) => writer.fold_now(&self.dir).await,
             _ => {}
         }
         drop(writer);

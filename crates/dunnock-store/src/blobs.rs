@@ -9,29 +9,50 @@ use dunnock_core::ports::{Blob, LogError};
 use dunnock_proto::Hash;
 use sqlx::Row;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Up to this many bytes a blob lives in the transaction of its fact.
 pub(crate) const SMALL: usize = 1 << 20;
 
+static PARTS: AtomicU64 = AtomicU64::new(0);
+
+/// Makes the names in a folder durable.
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    fs_err::File::open(folder)?.sync_all()?;
+    #[cfg(not(unix))]
+    let _ = folder;
+    Ok(())
+}
+
 impl Sqlite {
-    fn blob_path(&self, hash: Hash) -> PathBuf {
+    pub(crate) fn blob_path(&self, hash: Hash) -> PathBuf {
         let name = hash.to_string();
         self.dir.join("blobs").join(&name[..2]).join(name)
     }
 
     /// Writes, syncs, renames, syncs the folder; only then may a fact name it.
     pub(crate) fn keep_large(&self, blob: &Blob) -> Result<(), LogError> {
-        let path = self.blob_path(blob.hash);
-        if blob.bytes.len() <= SMALL || path.exists() {
+        if blob.bytes.len() <= SMALL {
             return Ok(());
         }
+        let path = self.blob_path(blob.hash);
         failpoint::hit("store.file.before", "");
         let done = (|| {
             let folder = path.parent().ok_or_else(|| std::io::Error::other("a blob has a folder"))?;
-            fs_err::create_dir_all(folder)?;
-            let part = path.with_extension("part");
+            if path.exists() {
+                return sync_folder(folder); // whoever put it there may have died before that
+            }
+            if !folder.exists() {
+                fs_err::create_dir_all(folder)?;
+                sync_folder(&self.dir)?;
+                sync_folder(&self.dir.join("blobs"))?;
+            }
+            // A name of its own: another process may be writing the same bytes.
+            let part =
+                path.with_extension(format!("{}-{}.part", std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed)));
             let mut options = fs_err::OpenOptions::new();
             options.create(true).write(true).truncate(true);
             #[cfg(unix)]
@@ -44,9 +65,7 @@ impl Sqlite {
             file.sync_all()?;
             failpoint::hit("store.file.written", "");
             fs_err::rename(&part, &path)?;
-            #[cfg(unix)]
-            fs_err::File::open(folder)?.sync_all()?;
-            Ok::<(), std::io::Error>(())
+            sync_folder(folder)
         })();
         failpoint::hit("store.file.after", "");
         done.map_err(|e| match e.kind() {

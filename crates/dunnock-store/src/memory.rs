@@ -37,7 +37,10 @@ impl Inner {
         let Some(first) = batch.records.first() else { return Appended::Done };
         let created = first.envelope.at;
         let known = self.sessions.get(&batch.session);
-        for (id, _) in &batch.inputs {
+        for (n, (id, seq)) in batch.inputs.iter().enumerate() {
+            if batch.inputs[..n].iter().any(|(other, _)| other == id) {
+                return Appended::Repeated(id.clone(), *seq); // one command twice in a batch: nothing is written
+            }
             if let Some(seq) = known.and_then(|s| s.inputs.get(id)) {
                 return Appended::Repeated(id.clone(), *seq);
             }
@@ -131,7 +134,15 @@ impl Log for Memory {
         })
     }
 
-    fn index(&self) -> Wait<'_, Result<u64, LogError>> {
+    fn head<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Option<(Seq, Hash)>, LogError>> {
+        Box::pin(async move {
+            let inner = self.inner();
+            let last = inner.sessions.get(session).and_then(|s| s.records.last());
+            Ok(last.map(|r| (r.envelope.seq, r.chain())))
+        })
+    }
+
+    fn index<'a>(&'a self, _: Option<&'a SessionId>) -> Wait<'a, Result<u64, LogError>> {
         Box::pin(async move { Ok(0) })
     }
 

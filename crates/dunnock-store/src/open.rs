@@ -31,6 +31,8 @@ pub struct Sqlite {
     pub(crate) write: Mutex<Option<SqliteConnection>>,
     pub(crate) read: Mutex<Option<SqliteConnection>>,
     gate: Arc<File>,
+    /// Locked together with every other process that uses the database; a salvage needs it alone.
+    _in_use: File,
     folding: Arc<AtomicBool>,
     /// Bytes appended since the log was last folded back, roughly. Its file does not shrink, so its size says nothing.
     unfolded: AtomicU64,
@@ -56,20 +58,38 @@ impl Sqlite {
         let gate = Arc::new(gate);
         let _held = hold(&gate).await?;
         failpoint::hit("lock.after", "store");
+        let in_use = File::options().create(true).append(true).open(dir.join("in-use.lock")).map_err(failed)?;
         let mut salvaged = None;
-        let marked = dir.join(DAMAGED).exists();
-        let first = if marked { Err(LogError::Damaged("met while working".into())) } else { Self::try_open(dir).await };
+        let first = match salvage::unfinished(dir) {
+            true => Err(LogError::Damaged("met while working".into())),
+            false => Self::try_open(dir).await,
+        };
         let (write, read) = match first {
             Ok(pair) => pair,
             Err(LogError::Damaged(why)) => {
+                // Nobody may be writing to the file that is set aside.
+                in_use.try_lock().map_err(|_| {
+                    let todo = "end the other dunnock processes, then start again: the database will be rebuilt";
+                    LogError::Damaged(format!("{why}; {todo}"))
+                })?;
                 salvaged = Some(salvage::rebuild(dir, &why).await?);
+                in_use.unlock().map_err(failed)?;
                 Self::try_open(dir).await?
             }
             Err(other) => return Err(other),
         };
+        in_use.lock_shared().map_err(failed)?;
         drop(_held);
         let (write, read) = (Mutex::new(Some(write)), Mutex::new(Some(read)));
-        let store = Self { dir: dir.into(), write, read, gate, folding: Arc::default(), unfolded: AtomicU64::new(0) };
+        let store = Self {
+            dir: dir.into(),
+            write,
+            read,
+            gate,
+            _in_use: in_use,
+            folding: Arc::default(),
+            unfolded: AtomicU64::new(0),
+        };
         Ok(Opened { store, salvaged })
     }
 
@@ -80,10 +100,7 @@ impl Sqlite {
         schema::migrator().run_direct(None, &mut write, false).await.map_err(migration)?;
         // Every column of every table, once: what cannot even be asked for is found here, not in the middle of work.
         for probe in schema::PROBES {
-            sqlx::query(*probe).fetch_optional(&mut write).await.map_err(|e| match classify(e) {
-                LogError::Failed(why) => LogError::Damaged(why),
-                other => other,
-            })?;
+            sqlx::query(*probe).fetch_optional(&mut write).await.map_err(|e| misfit(classify(e)))?;
         }
         Ok((write, connect(&path).await?))
     }
@@ -133,12 +150,17 @@ impl Sqlite {
         }
     }
 
-    /// Leaves a note that the next start must salvage.
+    /// Leaves a note that the next start must salvage, if SQLite itself says that its file is damaged. A bad record of
+    /// one session is that session's trouble, not the database's.
     pub(crate) fn mark_damage(&self, error: LogError) -> LogError {
-        if matches!(error, LogError::Damaged(_)) {
-            let _ = std::fs::write(self.dir.join(DAMAGED), b"");
+        if matches!(&error, LogError::Damaged(why) if why.contains("(code: ")) {
+            self.note_damage();
         }
         error
+    }
+
+    pub(crate) fn note_damage(&self) {
+        let _ = std::fs::write(self.dir.join(DAMAGED), b"");
     }
 }
 
@@ -153,7 +175,10 @@ impl Writer<'_> {
         self.slot.as_mut().ok_or_else(|| LogError::Failed("the connection is closed".into()))
     }
     /// Folds the write-ahead log back at once, as far as that goes.
-    pub(crate) async fn fold_now(&mut self) {
+    pub(crate) async fn fold_now(&mut self, dir: &Path) {
+        if self.slot.is_none() {
+            *self.slot = connect(&dir.join(NAME)).await.ok();
+        }
         if let Some(conn) = self.slot.as_mut() {
             let _ = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(conn).await;
         }
@@ -176,9 +201,10 @@ async fn hold(gate: &Arc<File>) -> Result<Held, LogError> {
     match gate.try_lock() {
         Ok(()) => {}
         Err(std::fs::TryLockError::WouldBlock) => {
+            // Held from inside: if nobody waits for it any more, the lock is given back.
             let waiting = gate.clone();
-            let locked = tokio::task::spawn_blocking(move || waiting.lock()).await;
-            locked.map_err(failed)?.map_err(failed)?;
+            let locked = tokio::task::spawn_blocking(move || waiting.lock().map(|()| Held(waiting.clone()))).await;
+            return locked.map_err(failed)?.map_err(failed);
         }
         Err(std::fs::TryLockError::Error(e)) => return Err(failed(e)),
     }
@@ -221,6 +247,14 @@ pub(crate) fn classify(error: sqlx::Error) -> LogError {
     }
 }
 
+/// SQLite's plain "error" at the start: our own statements do not fit the schema that stands there.
+fn misfit(error: LogError) -> LogError {
+    match error {
+        LogError::Failed(why) if why.contains("(code: 1)") => LogError::Damaged(why),
+        other => other,
+    }
+}
+
 fn migration(error: sqlx::migrate::MigrateError) -> LogError {
     use sqlx::migrate::MigrateError as E;
     match error {
@@ -228,11 +262,7 @@ fn migration(error: sqlx::migrate::MigrateError) -> LogError {
             failed(format!("a later release wrote this database (format {v}); use that release, or another --data-dir"))
         }
         E::VersionMismatch(_) | E::Dirty(_) => LogError::Damaged(error.to_string()),
-        E::Execute(e) | E::ExecuteMigration(e, _) => match classify(e) {
-            // SQLite's plain "error": our own statements do not fit the schema that stands there.
-            LogError::Failed(why) if why.contains("(code: 1)") => LogError::Damaged(why),
-            other => other,
-        },
+        E::Execute(e) | E::ExecuteMigration(e, _) => misfit(classify(e)),
         other => failed(other),
     }
 }

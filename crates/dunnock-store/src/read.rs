@@ -54,7 +54,13 @@ impl Log for Sqlite {
             let sql = "SELECT id, title, workspace, status, created, updated, version, seq FROM sessions
                        WHERE ?1 IS NULL OR workspace = ?1 ORDER BY created DESC, no DESC LIMIT ?2";
             let rows = sqlx::query(sql).bind(workspace).bind(i64::from(limit)).fetch_all(conn).await;
-            rows.map_err(classify)?.iter().map(listed).collect::<Result<_, _>>().map_err(|e| self.mark_damage(e))
+            let rows = rows.map_err(classify).map_err(|e| self.mark_damage(e))?;
+            // One bad row hides no other; the next start sets the database aside and says what was lost.
+            let good: Vec<Listed> = rows.iter().filter_map(|row| listed(row).ok()).collect();
+            if good.len() < rows.len() {
+                self.note_damage();
+            }
+            Ok(good)
         })
     }
 
@@ -68,8 +74,21 @@ impl Log for Sqlite {
         })
     }
 
-    fn index(&self) -> Wait<'_, Result<u64, LogError>> {
-        Box::pin(self.bring_index_up_to_date())
+    fn head<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Option<(Seq, Hash)>, LogError>> {
+        Box::pin(async move {
+            let mut slot = self.reader().await?;
+            let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
+            let sql = "SELECT seq, chain FROM sessions WHERE id = ?1";
+            let row = sqlx::query(sql).bind(session.as_str()).fetch_optional(conn).await.map_err(classify)?;
+            let Some(row) = row else { return Ok(None) };
+            let chain: &[u8] = row.try_get(1).map_err(classify)?;
+            let seq: i64 = row.try_get(0).map_err(classify)?;
+            Ok(Some((seq.cast_unsigned(), chain.try_into().map(Hash).map_err(damaged)?)))
+        })
+    }
+
+    fn index<'a>(&'a self, session: Option<&'a SessionId>) -> Wait<'a, Result<u64, LogError>> {
+        Box::pin(self.bring_index_up_to_date(session))
     }
 
     fn search<'a>(&'a self, words: &'a str, limit: u32) -> Wait<'a, Result<Vec<Found>, LogError>> {
@@ -166,7 +185,7 @@ fn record(line: &str, no: i64) -> Option<Record> {
     let mut fields = line.splitn(9, '\x1f');
     let key: i64 = fields.next()?.parse().ok()?;
     let at = At(fields.next()?.parse().ok()?);
-    let cause = fields.next()?.parse().ok()?;
+    let cause = fields.next()?.into();
     let kind = fields.next()?.to_owned();
     let v = fields.next()?.parse().ok()?;
     let need = if fields.next()? == "1" { Need::Must } else { Need::May };

@@ -3,12 +3,13 @@
 //! Invariant: nothing is deleted. Invariant: only facts whose chain holds are carried over, so a salvaged session is a true
 //! beginning of the one that was.
 
-use crate::open::{DAMAGED, NAME, Sqlite, connect, failed};
+use crate::open::{DAMAGED, NAME, Sqlite, classify, connect, failed};
 use crate::read::read_facts;
 use dunnock_core::ports::{Batch, Listing, Log, LogError};
 use dunnock_core::{State, Status, apply};
-use dunnock_proto::{Decoded, Hash, Need, Record, SessionId, verify_chain};
+use dunnock_proto::{Body, Decoded, Event, Hash, Need, Record, SessionId, verify_chain};
 use sqlx::{Connection, Row};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Facts are read one at a time, so that a bad one hides none before it.
@@ -27,28 +28,29 @@ pub struct Salvaged {
     pub partly: u64,
 }
 
-pub(crate) async fn rebuild(dir: &Path, why: &str) -> Result<Salvaged, LogError> {
-    let mut n = 1;
-    let kept_in = loop {
-        let place = dir.join(format!("damaged-{n}"));
-        match fs_err::create_dir(&place) {
-            Ok(()) => break place,
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => n += 1,
-            Err(e) => return Err(failed(e)),
-        }
-    };
-    for name in [NAME.to_owned(), format!("{NAME}-wal"), format!("{NAME}-shm")] {
-        match fs_err::rename(dir.join(&name), kept_in.join(&name)) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(e)),
-            Ok(()) | Err(_) => {}
-        }
+/// Whether damage was met while working, or a rebuild was cut off. A finished one only lost its note's removal.
+pub(crate) fn unfinished(dir: &Path) -> bool {
+    let Ok(note) = fs_err::read_to_string(dir.join(DAMAGED)) else { return false };
+    let aside = dir.join(note.trim()).join(NAME);
+    if !note.trim().is_empty() && aside.exists() && dir.join(NAME).exists() {
+        let _ = fs_err::remove_file(dir.join(DAMAGED));
+        return false;
     }
+    true
+}
+
+/// Sets the damaged database aside and makes a new one of what can be read. The note names the place before anything
+/// moves, and the new database appears by one rename: cut off anywhere, the next start goes on from there.
+pub(crate) async fn rebuild(dir: &Path, why: &str) -> Result<Salvaged, LogError> {
+    let kept_in = set_aside(dir)?;
     let mut salvaged = Salvaged { why: why.into(), kept_in: kept_in.clone(), whole: 0, partly: 0 };
     let fresh = dir.join("salvage");
     let _ = fs_err::remove_dir_all(&fresh);
     let opened = Box::pin(Sqlite::open(&fresh)).await?;
     if let Ok(mut old) = connect(&kept_in.join(NAME)).await {
-        for (no, id, seq) in sessions(&mut old).await {
+        let ids = sessions(&mut old).await;
+        let mut carried = Vec::new();
+        for (no, id, seq) in ids {
             let mut records: Vec<Record> = Vec::new();
             let mut chain = Hash::ZERO;
             let end = read_facts(&mut old, no, 0, seq, ONE, &mut |record| match verify_chain(
@@ -56,7 +58,7 @@ pub(crate) async fn rebuild(dir: &Path, why: &str) -> Result<Salvaged, LogError>
                 chain,
                 &record,
             ) {
-                Ok(next) if parses(&record) => {
+                Ok(next) if is_json(&record) => {
                     chain = next;
                     records.push(record);
                     true
@@ -65,28 +67,133 @@ pub(crate) async fn rebuild(dir: &Path, why: &str) -> Result<Salvaged, LogError>
             })
             .await;
             let all = end.is_ok() && records.len() as u64 == seq;
-            if !records.is_empty() && carry(&opened.store, id, records).await.is_ok() {
-                *(if all { &mut salvaged.whole } else { &mut salvaged.partly }) += 1;
+            let wanted = blobs_named(&records);
+            if !records.is_empty() && carry(&opened.store, &id, records).await.is_ok() {
+                carried.push((no, id, all, wanted));
             }
         }
+        for (no, id, all, wanted) in carried {
+            let lost = carry_blobs(&mut old, dir, &opened.store, no, &id, wanted).await?;
+            *(if all && lost == 0 { &mut salvaged.whole } else { &mut salvaged.partly }) += 1;
+        }
+        carry_ledger(&mut old, &opened.store).await?;
         let _ = old.close().await;
     }
     opened.store.close().await;
     drop(opened);
-    for name in [NAME.to_owned(), format!("{NAME}-wal"), format!("{NAME}-shm")] {
-        match fs_err::rename(fresh.join(&name), dir.join(&name)) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(e)),
-            Ok(()) | Err(_) => {}
-        }
-    }
+    fs_err::rename(fresh.join(NAME), dir.join(NAME)).map_err(failed)?;
     let _ = fs_err::remove_dir_all(&fresh);
     let _ = fs_err::remove_file(dir.join(DAMAGED));
     Ok(salvaged)
 }
 
-/// A body that is not JSON any more could not even be sent to a door.
-fn parses(record: &Record) -> bool {
-    matches!(record.decode(), Decoded::Known(_)) || record.envelope.need == Need::May
+/// Moves the database out of the way, or finds where an earlier start has moved it.
+fn set_aside(dir: &Path) -> Result<PathBuf, LogError> {
+    let note = fs_err::read_to_string(dir.join(DAMAGED)).unwrap_or_default();
+    let mut place = dir.join(note.trim());
+    if note.trim().is_empty() {
+        let mut n = 1;
+        place = loop {
+            let place = dir.join(format!("damaged-{n}"));
+            match fs_err::create_dir(&place) {
+                Ok(()) => break place,
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => n += 1,
+                Err(e) => return Err(failed(e)),
+            }
+        };
+        fs_err::write(dir.join(DAMAGED), format!("damaged-{n}")).map_err(failed)?;
+    }
+    for name in [format!("{NAME}-wal"), format!("{NAME}-shm"), NAME.to_owned()] {
+        if place.join(&name).exists() {
+            continue;
+        }
+        match fs_err::rename(dir.join(&name), place.join(&name)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(e)),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(place)
+}
+
+/// A body that is not JSON any more could not even be sent to a door. What a later release wrote is JSON, and kept.
+fn is_json(record: &Record) -> bool {
+    match &record.body {
+        Body::Text(text) => serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok(),
+        Body::Erased(_) => true,
+    }
+}
+
+/// The blobs that facts of this release name.
+fn blobs_named(records: &[Record]) -> BTreeSet<Hash> {
+    let mut named = BTreeSet::new();
+    for record in records {
+        match record.decode() {
+            Decoded::Known(Event::Headed(e)) => drop(named.insert(e.head.hash)),
+            Decoded::Known(Event::Compacted(e)) => drop(named.insert(e.head.hash)),
+            Decoded::Known(Event::Finished(e)) => named.extend(e.full),
+            Decoded::Known(Event::Answered(e)) => named.extend(e.raw),
+            Decoded::Known(Event::Prompted(e)) => named.extend(e.images),
+            Decoded::Known(_) | Decoded::Unknown(_) => {}
+        }
+    }
+    named
+}
+
+/// Copies the blobs of a session, each only if it is what its name says. Returns how many are lost.
+async fn carry_blobs(
+    old: &mut sqlx::SqliteConnection,
+    dir: &Path,
+    store: &Sqlite,
+    no: i64,
+    id: &SessionId,
+    mut wanted: BTreeSet<Hash>,
+) -> Result<u64, LogError> {
+    let used = sqlx::query("SELECT hash FROM blob_uses WHERE no = ?1").bind(no).fetch_all(&mut *old).await;
+    for row in used.unwrap_or_default() {
+        wanted.extend(row.try_get::<&[u8], _>(0).ok().and_then(|b| b.try_into().ok()).map(Hash));
+    }
+    let mut lost = 0;
+    for hash in wanted {
+        let sql = "SELECT codec, size, bytes FROM blobs WHERE hash = ?1";
+        let row = sqlx::query(sql).bind(hash.0.to_vec()).fetch_optional(&mut *old).await.ok().flatten();
+        let bytes = row.as_ref().and_then(|r| r.try_get::<Option<Vec<u8>>, _>(2).ok()).flatten();
+        let name = hash.to_string();
+        let file = dir.join("blobs").join(&name[..2]).join(&name);
+        // A large one lies in its file, which did not move, whether its row can be read or not.
+        let good = match &bytes {
+            Some(bytes) => Hash::of(bytes) == hash,
+            None => fs_err::read(&file).is_ok_and(|bytes| Hash::of(&bytes) == hash),
+        };
+        if !good {
+            lost += 1;
+            continue;
+        }
+        let size = match &bytes {
+            Some(bytes) => bytes.len() as u64,
+            None => fs_err::metadata(&file).map_err(failed)?.len(),
+        };
+        let mut writer = store.writer().await?;
+        let conn = writer.conn()?;
+        let sql = "INSERT INTO blobs (hash, codec, size, bytes) VALUES (?1, 0, ?2, ?3) ON CONFLICT DO NOTHING";
+        let keep = sqlx::query(sql).bind(hash.0.to_vec()).bind(size.cast_signed()).bind(bytes);
+        keep.execute(&mut *conn).await.map_err(classify)?;
+        let sql = "INSERT INTO blob_uses (no, hash) SELECT no, ?2 FROM sessions WHERE id = ?1 ON CONFLICT DO NOTHING";
+        sqlx::query(sql).bind(id.as_str()).bind(hash.0.to_vec()).execute(conn).await.map_err(classify)?;
+    }
+    Ok(lost)
+}
+
+async fn carry_ledger(old: &mut sqlx::SqliteConnection, store: &Sqlite) -> Result<(), LogError> {
+    let rows = sqlx::query("SELECT day, micros, version FROM ledger").fetch_all(&mut *old).await.unwrap_or_default();
+    let mut writer = store.writer().await?;
+    for row in rows {
+        let number = |n: usize| row.try_get::<i64, _>(n).ok();
+        if let (Some(day), Some(micros), Some(version)) = (number(0), number(1), number(2)) {
+            let sql = "INSERT INTO ledger (day, micros, version) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+            sqlx::query(sql).bind(day).bind(micros).bind(version).execute(writer.conn()?).await.map_err(classify)?;
+        }
+    }
+    Ok(())
 }
 
 /// Every session that can still be listed, one at a time, so that one bad row hides no other.
@@ -105,7 +212,7 @@ async fn sessions(conn: &mut sqlx::SqliteConnection) -> Vec<(i64, SessionId, u64
     }
 }
 
-async fn carry(store: &Sqlite, session: SessionId, records: Vec<Record>) -> Result<(), LogError> {
+async fn carry(store: &Sqlite, session: &SessionId, records: Vec<Record>) -> Result<(), LogError> {
     let mut s = State::default();
     for record in &records {
         match record.decode() {
@@ -115,7 +222,7 @@ async fn carry(store: &Sqlite, session: SessionId, records: Vec<Record>) -> Resu
     }
     let inputs = records.iter().filter_map(|r| match &r.envelope.cause {
         dunnock_proto::Cause::Input(id) => Some((id.clone(), r.envelope.seq)),
-        dunnock_proto::Cause::Report | dunnock_proto::Cause::Driver => None,
+        dunnock_proto::Cause::Report | dunnock_proto::Cause::Driver | dunnock_proto::Cause::Other(_) => None,
     });
     let inputs: std::collections::BTreeMap<_, _> = inputs.collect();
     let listing = Listing {
@@ -125,6 +232,7 @@ async fn carry(store: &Sqlite, session: SessionId, records: Vec<Record>) -> Resu
         version: s.version,
     };
     let inputs = inputs.into_iter().collect();
+    let session = session.clone();
     let batch = Batch { session, after: 0, records, inputs, blobs: Vec::new(), listing, charge: None };
     store.append(batch).await.map(drop)
 }

@@ -4,27 +4,44 @@ use crate::open::{Sqlite, classify, failed};
 use crate::read::{PAGE, damaged, read_facts};
 use crate::schema::key;
 use dunnock_core::ports::{Found, LogError};
-use dunnock_proto::{Decoded, Event, Part, Record};
+use dunnock_proto::{Decoded, Event, Part, Record, SessionId};
 use sqlx::Row;
 
 /// Facts indexed in one transaction, so that writers wait only briefly.
 const SHARE: u64 = 500;
 
 impl Sqlite {
-    pub(crate) async fn bring_index_up_to_date(&self) -> Result<u64, LogError> {
+    pub(crate) async fn bring_index_up_to_date(&self, session: Option<&SessionId>) -> Result<u64, LogError> {
+        let behind: Vec<i64> = {
+            let mut slot = self.reader().await?;
+            let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
+            let sql = "SELECT sessions.no FROM sessions LEFT JOIN indexed USING (no)
+                       WHERE coalesce(indexed.seq, 0) < sessions.seq AND (?1 IS NULL OR sessions.id = ?1)";
+            let rows = sqlx::query(sql).bind(session.map(SessionId::as_str)).fetch_all(conn).await.map_err(classify)?;
+            rows.iter().map(|row| row.try_get(0).map_err(classify)).collect::<Result<_, _>>()?
+        };
+        let mut done = 0;
+        for no in behind {
+            done += self.index_one(no).await?;
+        }
+        Ok(done)
+    }
+
+    /// Writers come between the shares.
+    async fn index_one(&self, no: i64) -> Result<u64, LogError> {
         let mut done = 0;
         loop {
             let mut writer = self.writer().await?;
             let conn = writer.conn()?;
-            let sql =
-                "SELECT sessions.no, coalesce(indexed.seq, 0), sessions.seq FROM sessions LEFT JOIN indexed USING (no)
-                       WHERE coalesce(indexed.seq, 0) < sessions.seq LIMIT 1";
-            let Some(row) = sqlx::query(sql).fetch_optional(&mut *conn).await.map_err(classify)? else {
+            let sql = "SELECT coalesce(indexed.seq, 0), sessions.seq FROM sessions LEFT JOIN indexed USING (no)
+                       WHERE sessions.no = ?1";
+            let row = sqlx::query(sql).bind(no).fetch_optional(&mut *conn).await.map_err(classify)?;
+            let Some(row) = row else { return Ok(done) };
+            let from = row.try_get::<i64, _>(0).map_err(classify)?.cast_unsigned();
+            let to = row.try_get::<i64, _>(1).map_err(classify)?.cast_unsigned().min(from + SHARE);
+            if from >= to {
                 return Ok(done);
-            };
-            let no: i64 = row.try_get(0).map_err(classify)?;
-            let from = row.try_get::<i64, _>(1).map_err(classify)?.cast_unsigned();
-            let to = row.try_get::<i64, _>(2).map_err(classify)?.cast_unsigned().min(from + SHARE);
+            }
             let mut words = Vec::new();
             read_facts(conn, no, from, to, PAGE, &mut |record| {
                 words.extend(text_of(&record).map(|text| (record.envelope.seq, text)));

@@ -98,6 +98,9 @@ contract! {
     sessions_do_not_mix
     erased_bodies_keep_their_hash
     appends_race_and_one_wins
+    the_head_is_stored_beside_the_facts
+    one_command_twice_in_a_batch_is_written_by_nobody
+    a_cause_of_a_later_release_is_kept
 }
 
 mod rules {
@@ -211,10 +214,10 @@ mod rules {
     pub async fn words_are_found_once_indexed(log: &dyn Log) {
         let mut w = Writer::new(session(1));
         log.append(w.batch(&[said("the dunnock sings"), said("in the hedge")], &[])).await.unwrap();
-        log.index().await.unwrap();
+        log.index(None).await.unwrap();
         log.append(w.batch(&[said("another hedge")], &[])).await.unwrap();
-        log.index().await.unwrap();
-        assert_eq!(log.index().await, Ok(0));
+        log.index(None).await.unwrap();
+        assert_eq!(log.index(None).await, Ok(0));
         let found = log.search("hedge", 10).await.unwrap();
         assert_eq!(found.len(), 2);
         assert!(found.iter().all(|f| f.session == session(1) && f.seq >= 2));
@@ -287,6 +290,31 @@ mod rules {
             assert_eq!(last.len(), 1);
             (w.seq, w.chain) = (w.seq + 1, last[0].chain());
         }
+    }
+
+    pub async fn the_head_is_stored_beside_the_facts(log: &dyn Log) {
+        let mut w = Writer::new(session(1));
+        assert_eq!(log.head(&session(1)).await, Ok(None));
+        log.append(w.batch(&[said("a"), said("b")], &[])).await.unwrap();
+        assert_eq!(log.head(&session(1)).await, Ok(Some((2, w.chain))));
+    }
+
+    pub async fn one_command_twice_in_a_batch_is_written_by_nobody(log: &dyn Log) {
+        let mut w = Writer::new(session(1));
+        log.append(w.batch(&[said("a")], &[])).await.unwrap();
+        let twice = w.batch(&[said("b"), said("b")], &["x", "x"]);
+        assert!(matches!(log.append(twice).await, Ok(Appended::Repeated(..))));
+        assert_eq!(read(log, &session(1), 0).await.len(), 1);
+        assert_eq!(log.answered(&session(1), &"x".parse().unwrap()).await, Ok(None));
+    }
+
+    pub async fn a_cause_of_a_later_release_is_kept(log: &dyn Log) {
+        let mut w = Writer::new(session(1));
+        let mut batch = w.batch(&[said("a")], &[]);
+        batch.records[0].envelope.cause = Cause::Other("dream 7".into());
+        let wrote = batch.records.clone();
+        log.append(batch).await.unwrap();
+        assert_eq!(read(log, &session(1), 0).await, wrote);
     }
 
     type Ends = Vec<Result<Appended, dunnock_core::ports::LogError>>;

@@ -1,7 +1,7 @@
 //! R5: a damaged database never keeps anybody from starting, and nothing false is read from it.
 
 use crate::contract::{Writer, read, said, session};
-use dunnock_core::ports::{Appended, Log, LogError};
+use dunnock_core::ports::{Appended, Blob, Log, LogError};
 use dunnock_proto::{Hash, SessionId, verify_chain};
 use dunnock_store::Sqlite;
 use std::path::Path;
@@ -17,12 +17,22 @@ async fn make(dir: &Path) -> Vec<(SessionId, Hash)> {
         for round in 0..10 {
             let text = format!("session {n} round {round} {}", "x".repeat(150));
             let events = [said(&text), said("and more"), said("and yet more")];
-            assert_eq!(store.append(w.batch(&events, &[&format!("i{round}")])).await, Ok(Appended::Done));
+            let mut batch = w.batch(&events, &[&format!("i{round}")]);
+            if round == 0 {
+                batch.blobs = vec![blob(n, 5000), blob(n, 1_100_000)];
+                let version = u64::from(n);
+                batch.charge = Some(dunnock_core::ports::Charge { day: 1, micros: 10, version });
+            }
+            assert_eq!(store.append(batch).await, Ok(Appended::Done));
         }
         heads.push((session(n), w.chain));
     }
     store.close().await;
     heads
+}
+
+fn blob(n: u8, size: usize) -> Blob {
+    Blob::new(vec![n; size])
 }
 
 #[derive(Default, Debug)]
@@ -62,7 +72,8 @@ async fn use_it(dir: &Path, heads: &[(SessionId, Hash)], tally: &mut Tally, what
                     whole
                 })
                 .await;
-            fine &= end.is_ok();
+            // A bad record is that session's trouble, and said; what SQLite itself cannot read is mended at the next start.
+            fine &= !matches!(&end, Err(error) if error.to_string().contains("(code: "));
             broken |= !whole || end.is_err() || chain != *head;
         }
         let mut w = Writer::new(format!("newsession{start}").parse().unwrap());
@@ -160,6 +171,63 @@ async fn a_database_of_a_later_release_is_left_alone() {
     let Err(LogError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else { panic!("it was opened") };
     assert!(why.contains("later release") && why.contains("--data-dir"), "{why}");
     assert_eq!(std::fs::read(dir.path().join(NAME)).unwrap(), before, "it was touched");
+}
+
+/// Damage met while working: the next start sets the database aside and carries everything over that can be read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rebuild_keeps_blobs_and_ledger_and_waits_for_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let heads = make(dir.path()).await;
+    std::fs::write(dir.path().join("damaged"), b"").unwrap();
+    let opened = Sqlite::open(dir.path()).await.unwrap();
+    let salvaged = opened.salvaged.unwrap();
+    assert_eq!((salvaged.whole, salvaged.partly), (12, 0));
+    for (n, (id, head)) in heads.iter().enumerate() {
+        assert_eq!(opened.store.head(id).await.unwrap(), Some((30, *head)));
+        for size in [5000, 1_100_000] {
+            let blob = blob(n as u8, size);
+            assert_eq!(opened.store.blob(blob.hash).await, Ok(Some(blob.bytes)), "a blob of {id} is lost");
+        }
+        let again: dunnock_proto::InputId = "nosuch".parse().unwrap();
+        assert_eq!(opened.store.answered(id, &again).await, Ok(None));
+    }
+    assert_eq!(opened.store.ledger(1).await.unwrap().micros, 120);
+    // While this process uses it, another start does not move it away.
+    std::fs::write(dir.path().join("damaged"), b"").unwrap();
+    let Err(LogError::Damaged(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else {
+        panic!("it was moved under a user")
+    };
+    assert!(why.contains("end the other dunnock processes"), "{why}");
+    opened.store.close().await;
+}
+
+/// Killed inside a rebuild, after each of its steps: the next start goes on from there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rebuild_that_was_cut_off_goes_on() {
+    let good = tempfile::tempdir().unwrap();
+    make(good.path()).await;
+    for cut in 0..4 {
+        let dir = tempfile::tempdir().unwrap();
+        copy(good.path(), dir.path());
+        let (main, aside) = (dir.path().join(NAME), dir.path().join("damaged-1"));
+        std::fs::create_dir(&aside).unwrap();
+        match cut {
+            0 => std::fs::write(dir.path().join("damaged"), "").unwrap(), // the place is made, nothing moved
+            1 => std::fs::write(dir.path().join("damaged"), "damaged-1").unwrap(), // the note names it
+            2 => {
+                std::fs::write(dir.path().join("damaged"), "damaged-1").unwrap();
+                std::fs::rename(&main, aside.join(NAME)).unwrap(); // moved, nothing rebuilt
+            }
+            _ => {
+                std::fs::write(dir.path().join("damaged"), "damaged-1").unwrap();
+                std::fs::copy(&main, aside.join(NAME)).unwrap(); // rebuilt; only the note was left
+            }
+        }
+        let store = Sqlite::open(dir.path()).await.unwrap().store;
+        assert_eq!(store.list(None, 100).await.unwrap().len(), 12, "cut {cut}");
+        assert!(!dir.path().join("damaged").exists(), "cut {cut}");
+        store.close().await;
+    }
 }
 
 async fn sqlx_open(path: &Path) -> sqlx::SqliteConnection {
