@@ -240,8 +240,15 @@ pub type Live = Arc<dyn Fn(Delta) + Send + Sync>;
 pub trait Model: Send + Sync {
     /// Renders the head for `config.model`: the bytes and what the core must know of them.
     fn head<'a>(&'a self, config: &'a Config, workspace: &'a str) -> Wait<'a, Result<(Head, Blob), String>>;
-    /// Asks for an answer. Stops, and still reports, when told to.
-    fn ask(&self, request: Request, live: Live, halt: Halt) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>>;
+    /// Asks for an answer with the head as it was recorded, never as this release would render it. Stops, and still
+    /// reports, when told to.
+    fn ask(
+        &self,
+        head: Arc<[u8]>,
+        request: Request,
+        live: Live,
+        halt: Halt,
+    ) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>>;
     /// Replaces old talk by a summary.
     fn summarise(&self, request: Request, halt: Halt) -> Wait<'_, Result<Arc<str>, String>>;
 }

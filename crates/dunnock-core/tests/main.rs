@@ -9,8 +9,10 @@
 )]
 
 mod inputs;
+mod limits;
 mod props;
 mod random;
 mod rng;
 mod scenes;
+mod stage;
 mod world;

@@ -7,9 +7,10 @@ use crate::driver::Handle;
 use dunnock_proto::{Frame, Greeting, Hello, LINK_VERSION, Order, Seq, SessionId, Up};
 use serde::Serialize;
 use std::collections::VecDeque;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
@@ -17,18 +18,21 @@ use tokio::sync::mpsc;
 /// How long a greeting may take before the owner counts as not answering.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// A command longer than this is not one.
-const LONGEST: usize = 64 << 20;
+const LONGEST: u64 = 64 << 20;
+/// A greeting longer than this is not one.
+const SHORT: u64 = 4 << 10;
 
 /// Lets other doors in until the driver is gone.
-pub(crate) fn listen(handle: &Handle, socket: &Path) {
-    let Ok(listener) = UnixListener::bind(socket) else { return };
+pub(crate) fn listen(handle: &Handle, socket: &Path) -> std::io::Result<()> {
+    let listener = UnixListener::bind(socket)?;
+    let owner = std::fs::metadata(socket)?.uid();
     let handle = handle.clone();
     tokio::spawn(async move {
         let mut summary = handle.summary();
         loop {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) if same_user(&stream) => drop(tokio::spawn(serve(handle.clone(), stream))),
+                    Ok((stream, _)) if stream.peer_cred().is_ok_and(|peer| peer.uid() == owner) => drop(tokio::spawn(serve(handle.clone(), stream))),
                     Ok(_) => {}
                     Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
                 },
@@ -36,27 +40,17 @@ pub(crate) fn listen(handle: &Handle, socket: &Path) {
             }
         }
     });
+    Ok(())
 }
 
 async fn gone(summary: &mut tokio::sync::watch::Receiver<crate::driver::Summary>) {
     let _ = summary.wait_for(|s| s.gone.is_some()).await;
 }
 
-fn same_user(stream: &UnixStream) -> bool {
-    // Both ends of a connection to ourselves would have the same id: ask the socket folder's owner instead.
-    use std::os::unix::fs::MetadataExt as _;
-    let mine = std::fs::metadata("/proc/self").map(|m| m.uid());
-    match (stream.peer_cred(), mine) {
-        (Ok(peer), Ok(uid)) => peer.uid() == uid,
-        (Ok(_), Err(_)) => true, // no /proc: the socket's folder is private to this user
-        (Err(_), _) => false,
-    }
-}
-
 async fn serve(handle: Handle, stream: UnixStream) -> Option<()> {
     let (read, mut write) = stream.into_split();
-    let mut lines = BufReader::new(read).lines();
-    let first = tokio::time::timeout(Duration::from_secs(5), lines.next_line()).await.ok()?.ok()??;
+    let mut lines = BufReader::new(read);
+    let first = tokio::time::timeout(Duration::from_secs(5), next_line(&mut lines, SHORT)).await.ok()??;
     let hello: Hello = serde_json::from_str(&first).ok()?;
     let (link, app) = (LINK_VERSION, handle.world.app.clone());
     if hello.link != link {
@@ -89,11 +83,8 @@ async fn serve(handle: Handle, stream: UnixStream) -> Option<()> {
     Some(())
 }
 
-async fn take_orders(handle: Handle, mut lines: Lines<BufReader<OwnedReadHalf>>, answers: mpsc::Sender<Frame>) {
-    while let Ok(Some(line)) = lines.next_line().await {
-        if line.len() > LONGEST {
-            return;
-        }
+async fn take_orders(handle: Handle, mut lines: BufReader<OwnedReadHalf>, answers: mpsc::Sender<Frame>) {
+    while let Some(line) = next_line(&mut lines, LONGEST).await {
         let Ok(Up::Order(order)) = serde_json::from_str::<Up>(&line) else { return };
         let id = order.id.clone();
         let frame = match handle.order(order).await {
@@ -105,6 +96,16 @@ async fn take_orders(handle: Handle, mut lines: Lines<BufReader<OwnedReadHalf>>,
             return;
         }
     }
+}
+
+/// A line of at most `longest` bytes: no more than that is ever held.
+async fn next_line(lines: &mut BufReader<OwnedReadHalf>, longest: u64) -> Option<String> {
+    let mut line = Vec::new();
+    lines.take(longest).read_until(b'\n', &mut line).await.ok()?;
+    if line.pop() != Some(b'\n') {
+        return None;
+    }
+    String::from_utf8(line).ok()
 }
 
 async fn send<T: Serialize>(write: &mut OwnedWriteHalf, value: &T) -> Option<()> {

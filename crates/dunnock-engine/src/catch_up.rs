@@ -65,6 +65,7 @@ pub async fn load(log: &dyn Log, session: &SessionId) -> Result<Loaded, LogError
 
 /// Folds a session up to a fact.
 async fn load_upto(log: &dyn Log, session: &SessionId, upto: Seq) -> Result<Loaded, LogError> {
+    let head = log.head(session).await?;
     let mut loaded = Loaded::empty();
     let mut again = false;
     let mut from = None;
@@ -74,6 +75,10 @@ async fn load_upto(log: &dyn Log, session: &SessionId, upto: Seq) -> Result<Load
             return false;
         }
         match loaded.take_in(&record) {
+            Ok(_) if is_changed(head, loaded.state.seq, loaded.chain) => {
+                bad = Some(changed(loaded.state.seq));
+                false
+            }
             Ok(taken) => {
                 again |= taken.again;
                 if let Some(Event::Forked(forked)) = taken.event {
@@ -93,12 +98,28 @@ async fn load_upto(log: &dyn Log, session: &SessionId, upto: Seq) -> Result<Load
     }
     if from.is_some() || again {
         let base = match from {
-            Some((parent, at)) => Some(Box::pin(load_upto(log, &parent, at)).await?.transcript),
+            Some((parent, at)) => {
+                let past = Box::pin(load_upto(log, &parent, at)).await?;
+                if past.state.seq < at {
+                    let (has, need) = (past.state.seq, at);
+                    return Err(LogError::Damaged(format!("its past is gone: {parent} has {has} of {need} facts")));
+                }
+                Some(past.transcript)
+            }
             None => None,
         };
         loaded.transcript = refold(log, session, base, loaded.state.seq).await?;
     }
     Ok(loaded)
+}
+
+/// The last fact has none after it whose chain would show a change: the head stored beside the log does.
+fn is_changed(head: Option<(Seq, Hash)>, seq: Seq, chain: Hash) -> bool {
+    head.is_some_and(|(last, stored)| last == seq && stored != chain)
+}
+
+fn changed(seq: Seq) -> LogError {
+    LogError::Damaged(format!("fact {seq}, the last, is not what was written"))
 }
 
 /// Folds the transcript again, from the start: after a rewind, or for a fork.
@@ -127,12 +148,15 @@ pub(crate) async fn refold(
 /// # Errors
 /// When a fact is missing or is not what was written.
 pub async fn check_chain(log: &dyn Log, session: &SessionId) -> Result<(Seq, Hash), LogError> {
+    let head = log.head(session).await?;
     let (mut seq, mut chain) = (0, Hash::ZERO);
     let mut bad = None;
+    let mut last_changed = false;
     log.read(session, 0, &mut |record| match verify_chain(seq, chain, &record) {
         Ok(next) => {
             (seq, chain) = (seq + 1, next);
-            true
+            last_changed = is_changed(head, seq, chain);
+            !last_changed
         }
         Err(at) => {
             bad = Some(at);
@@ -141,6 +165,7 @@ pub async fn check_chain(log: &dyn Log, session: &SessionId) -> Result<(Seq, Has
     })
     .await?;
     match bad {
+        None if last_changed => Err(changed(seq)),
         None => Ok((seq, chain)),
         Some(at) => Err(LogError::Damaged(format!("fact {} or {at} of {session} was changed", at.saturating_sub(1)))),
     }

@@ -5,6 +5,7 @@
 //! in memory, start nothing, say so, try again.
 
 use crate::driver::{Answer, Driver, Mail, Pending, Stopped};
+use crate::world::World;
 use dunnock_core::ports::{Appended, Batch, Blob, Charge, Ledger, Listing, LogError};
 use dunnock_core::{Input, Now, State, apply, begin, failpoint, step};
 use dunnock_proto::{Cause, Command, Decoded, Event, InputId, Record, Refused, RewindTo, Seq, Tree, seal};
@@ -69,6 +70,7 @@ impl Driver {
                     self.wait_for_room(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
                 }
+                Err(full @ LogError::Full(_)) if !self.heard => return Err(full.into()),
                 Err(full @ LogError::Full(_)) => {
                     self.say(&full.to_string());
                     self.wait_for_room(delay).await?;
@@ -87,19 +89,36 @@ impl Driver {
 
     /// Steps every input on a copy of the state, then begins what may begin.
     async fn decide(&self, inputs: &[Pending]) -> Result<Decided, Stopped> {
-        let (ledger, today) = self.ledger().await?;
+        let (ledger, today) = ledger(&self.world).await?;
         let before = &self.loaded.state;
         let mut next = before.clone();
         let mut facts: Vec<(Event, Cause)> = Vec::new();
         let mut made = Vec::new();
         let mut answers = Vec::new();
+        let mut known: Vec<(&InputId, Result<Seq, Refused>)> = Vec::new();
         for pending in inputs {
+            // One command twice in a round gets one answer. An interrupt that was answered before must not stop what
+            // began since: it is looked up before it is even considered.
+            if let Input::Order(order) = &pending.input {
+                if let Some((_, first)) = known.iter().find(|(id, _)| *id == &order.id) {
+                    answers.push(first.clone());
+                    continue;
+                }
+                if order.command == Command::Interrupt
+                    && let Some(seq) = self.world.log.answered(&self.session, &order.id).await?
+                {
+                    answers.push(Ok(seq));
+                    continue;
+                }
+            }
             let tree_at = self.tree_at(&pending.input).await?;
-            let day_left =
-                self.world.day_budget.map(|budget| budget.saturating_sub(ledger.micros.max(0).cast_unsigned()));
+            let day_left = day_left(&self.world, ledger);
             let events = match step(&next, &Now { day_left, tree_at }, pending.input.clone()) {
                 Ok(events) => events,
                 Err(refused) => {
+                    if let Input::Order(order) = &pending.input {
+                        known.push((&order.id, Err(refused.clone())));
+                    }
                     answers.push(Err(refused));
                     continue;
                 }
@@ -114,10 +133,12 @@ impl Driver {
             facts.extend(events.into_iter().map(|e| (e, cause.clone())));
             if let Input::Order(order) = &pending.input {
                 made.push((order.id.clone(), next.seq));
+                known.push((&order.id, Ok(next.seq)));
             }
             answers.push(Ok(next.seq));
         }
-        for event in begin(&next, self.me) {
+        let begun = if self.closing { Vec::new() } else { begin(&next, self.me) };
+        for event in begun {
             apply(&mut next, &event);
             facts.push((event, Cause::Driver));
         }
@@ -129,22 +150,8 @@ impl Driver {
             (seq, chain) = (record.envelope.seq, record.chain());
             records.push(record);
         }
-        let held = |s: &State| (s.spent.micros + s.reserved.micros).cast_signed();
-        let moved = held(&next) - held(before);
-        let charge = (self.world.day_budget.is_some() && moved != 0).then_some(Charge {
-            day: today,
-            micros: moved,
-            version: ledger.version,
-        });
+        let charge = charge(&self.world, (ledger, today), before, &next);
         Ok(Decided { next, records, inputs: made, answers, charge })
-    }
-
-    async fn ledger(&self) -> Result<(Ledger, i64), Stopped> {
-        let today = self.world.clock.now().0.div_euclid(DAY);
-        match self.world.day_budget {
-            Some(_) => Ok((self.world.log.ledger(today).await?, today)),
-            None => Ok((Ledger::default(), today)),
-        }
     }
 
     /// The files as they were kept last at or before the fact that a rewind names.
@@ -154,11 +161,13 @@ impl Driver {
         let mut tree = None;
         let log = self.world.log.clone();
         log.read(&self.session, 0, &mut |record| {
-            if let Decoded::Known(Event::Checkpointed(kept)) = record.decode()
-                && kept.mark <= at
-                && kept.tree.is_some()
-            {
-                tree = kept.tree;
+            match record.decode() {
+                Decoded::Known(Event::Checkpointed(kept)) if kept.mark <= at && kept.tree.is_some() => tree = kept.tree,
+                // After a rewind the files are those it brought back, not those that were kept just before it.
+                Decoded::Known(Event::Rewound(back)) if record.envelope.seq <= at && back.tree.is_some() => {
+                    tree = back.tree
+                }
+                Decoded::Known(_) | Decoded::Unknown(_) => {}
             }
             true
         })
@@ -245,6 +254,27 @@ impl Driver {
             }
         }
     }
+}
+
+/// The day's ledger, if there is a day's budget, and the day.
+pub(crate) async fn ledger(world: &World) -> Result<(Ledger, i64), LogError> {
+    let today = world.clock.now().0.div_euclid(DAY);
+    match world.day_budget {
+        Some(_) => Ok((world.log.ledger(today).await?, today)),
+        None => Ok((Ledger::default(), today)),
+    }
+}
+
+/// What is left of the day's budget.
+pub(crate) fn day_left(world: &World, ledger: Ledger) -> Option<u64> {
+    world.day_budget.map(|budget| budget.saturating_sub(ledger.micros.max(0).cast_unsigned()))
+}
+
+/// What a decision takes from the day's budget or gives back.
+pub(crate) fn charge(world: &World, (ledger, day): (Ledger, i64), before: &State, next: &State) -> Option<Charge> {
+    let held = |s: &State| (s.spent.micros + s.reserved.micros).cast_signed();
+    let micros = held(next) - held(before);
+    (world.day_budget.is_some() && micros != 0).then_some(Charge { day, micros, version: ledger.version })
 }
 
 /// The command was answered before: it gets that answer again, and the others are decided without it.

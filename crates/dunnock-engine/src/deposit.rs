@@ -4,13 +4,14 @@
 //! next.
 
 use crate::catch_up::load;
-use crate::commit::listing;
+use crate::commit::{charge, day_left, ledger, listing};
 use crate::door::{DoorError, Refusal};
 use crate::own::Ownership;
 use crate::world::World;
 use dunnock_core::ports::{Appended, Batch, LogError};
 use dunnock_core::{Input, Now, apply, failpoint, step};
 use dunnock_proto::{Cause, Order, Seq, SessionId, seal};
+use std::time::{Duration, Instant};
 
 /// Whether somebody drives the session that a command was left for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,17 +27,29 @@ pub enum Left {
 /// # Errors
 /// When the log cannot be used or the owner cannot be spoken with. A refusal is an answer.
 pub async fn deposit(world: &World, session: &SessionId, order: Order) -> Result<Result<Left, Refusal>, DoorError> {
+    let began = Instant::now();
     loop {
         #[cfg(unix)]
         if let Some(answer) = to_owner(world, session, &order).await? {
             return Ok(answer.map(Left::ToOwner));
         }
+        // Nobody may begin to drive between the look and the write: they would never hear of it.
+        let Some(_alone) = Ownership::hold(&world.locks, session)? else {
+            if began.elapsed() > Duration::from_secs(3) {
+                let pid = Ownership::note(&world.locks, session).map_or(0, |note| note.pid);
+                return Err(DoorError::Silent { pid });
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            continue;
+        };
         if let Some(seq) = world.log.answered(session, &order.id).await? {
             return Ok(Ok(Left::Stored(seq)));
         }
         let loaded = load(world.log.as_ref(), session).await?;
         let before = &loaded.state;
-        let events = match step(before, &Now::default(), Input::Order(order.clone())) {
+        let ledger = ledger(world).await?;
+        let now = Now { day_left: day_left(world, ledger.0), tree_at: None };
+        let events = match step(before, &now, Input::Order(order.clone())) {
             Ok(events) => events,
             Err(why) => {
                 let questions = before.questions.iter().map(|q| q.id).collect();
@@ -51,8 +64,8 @@ pub async fn deposit(world: &World, session: &SessionId, order: Order) -> Result
             apply(&mut next, event);
         }
         let inputs = vec![(order.id.clone(), next.seq)];
-        let (session, listing) = (session.clone(), listing(&next));
-        let batch = Batch { session, after: before.seq, records, inputs, blobs: Vec::new(), listing, charge: None };
+        let (session, listing, charge) = (session.clone(), listing(&next), charge(world, ledger, before, &next));
+        let batch = Batch { session, after: before.seq, records, inputs, blobs: Vec::new(), listing, charge };
         failpoint::hit("deposit.before", "");
         match world.log.append(batch).await {
             Ok(Appended::Done) => {

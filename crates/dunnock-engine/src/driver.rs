@@ -9,7 +9,7 @@ use crate::own::Ownership;
 use crate::world::World;
 use dunnock_core::ports::{Blob, Halt, LogError};
 use dunnock_core::{Effect, Input, Report, State, Status, Take, Work, failpoint, stopping, wanted};
-use dunnock_proto::{Command, Delta, Event, Order, Owner, QuestionId, Record, Refused, Seq, SessionId};
+use dunnock_proto::{Command, Delta, Event, Failure, Order, Owner, QuestionId, Record, Refused, Seq, SessionId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +24,6 @@ pub(crate) enum Mail {
     Order(Order, oneshot::Sender<Answer>),
     /// Work that ended, with the blobs that its facts name.
     Report(Effect, Work, Vec<Blob>),
-    /// Somebody wrote to the log without us.
-    Poke,
     /// Leave.
     Close,
 }
@@ -77,11 +75,6 @@ impl Handle {
         self.summary.clone()
     }
 
-    /// Says that somebody else wrote to the log.
-    pub async fn poke(&self) {
-        let _ = self.mail.send(Mail::Poke).await;
-    }
-
     /// Asks the driver to leave, and waits until it has.
     pub async fn close(mut self) {
         let _ = self.mail.send(Mail::Close).await;
@@ -108,6 +101,12 @@ pub(crate) struct Driver {
     pub(crate) kept: VecDeque<Mail>,
     summary: watch::Sender<Summary>,
     indexing: Arc<AtomicBool>,
+    /// The head in use, once it was made or read.
+    pub(crate) head: Option<Blob>,
+    /// Leaving: what runs is told to stop and reports; nothing begins.
+    pub(crate) closing: bool,
+    /// Whether somebody can hear that the disk is full; before that it is an error.
+    pub(crate) heard: bool,
     _ownership: Ownership,
 }
 
@@ -158,6 +157,9 @@ impl Driver {
             kept: VecDeque::new(),
             summary: tell,
             indexing: Arc::default(),
+            head: None,
+            closing: false,
+            heard: false,
             _ownership: ownership,
         };
         if driver.loaded.state.read_only.is_none() {
@@ -166,8 +168,12 @@ impl Driver {
                 Stopped::Closed | Stopped::Lost => LogError::Failed(stopped.to_string()),
             })?;
         }
+        driver.heard = true;
         #[cfg(unix)]
-        crate::attach::listen(&handle, driver._ownership.socket());
+        crate::attach::listen(&handle, driver._ownership.socket()).map_err(|e| {
+            let place = driver._ownership.socket().display().to_string();
+            LogError::Failed(format!("other doors could not be let in at {place}: {e}. Use a shorter runtime folder"))
+        })?;
         tokio::spawn(driver.run());
         Ok(handle)
     }
@@ -206,9 +212,9 @@ impl Driver {
         if self.loaded.state.busy() || self.indexing.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (log, indexing) = (self.world.log.clone(), self.indexing.clone());
+        let (log, indexing, session) = (self.world.log.clone(), self.indexing.clone(), self.session.clone());
         tokio::spawn(async move {
-            let _ = log.index().await; // what is missing now is found at the next rest
+            let _ = log.index(Some(&session)).await; // what is missing now is found at the next rest
             indexing.store(false, Ordering::Release);
         });
     }
@@ -229,7 +235,8 @@ impl Driver {
 
     /// One round: decide on everything that came, append once, publish, reconcile.
     async fn turn(&mut self, mail: Vec<Mail>) -> Result<(), Stopped> {
-        let (mut inputs, mut poked, mut closed) = (Vec::new(), false, mail.is_empty());
+        let mut inputs = Vec::new();
+        self.closing |= mail.is_empty();
         for mail in mail {
             match mail {
                 Mail::Order(order, reply) => {
@@ -239,21 +246,24 @@ impl Driver {
                 Mail::Report(effect, work, blobs) => {
                     failpoint::hit("mail.report", effect_name(&effect));
                     self.running.remove(&effect);
+                    if let (Work::Headed(_) | Work::Compacted(_), Some(head)) = (&work, blobs.first()) {
+                        self.head = Some(head.clone());
+                    }
+                    if self.closing && was_cut(&work) {
+                        continue; // we leave; whoever drives next asks again
+                    }
                     let report = Report { owner: self.me, work };
                     inputs.push(Pending { input: Input::Report(report), reply: None, blobs });
                 }
-                Mail::Poke => poked = true,
-                Mail::Close => closed = true,
+                Mail::Close => self.closing = true,
             }
         }
-        if poked {
-            self.catch_up().await?;
-        }
-        if !inputs.is_empty() || poked {
+        if !inputs.is_empty() {
             self.commit(inputs).await?;
-            self.reconcile();
         }
-        if closed { Err(Stopped::Closed) } else { Ok(()) }
+        self.reconcile();
+        // Whoever closes lets what runs come to its end and report it: a known outcome is never left unknown.
+        if self.closing && !self.working() { Err(Stopped::Closed) } else { Ok(()) }
     }
 
     /// Reads what others wrote. Their takeover is our end.
@@ -265,19 +275,25 @@ impl Driver {
             true
         })
         .await?;
+        if records.is_empty() {
+            // A conflict with nothing new: the ledger moved, or the log is not the one that was read.
+            let stored = log.head(&self.session).await?;
+            if stored != Some((self.loaded.state.seq, self.loaded.chain)) {
+                return Err(
+                    LogError::Damaged("the log is not the one that was opened; open the session again".into()).into()
+                );
+            }
+        }
+        let mut lost = false;
         for record in records {
-            self.take_in(record).await?;
+            let taken = self.take_in(record).await?;
+            lost |= matches!(taken, Some(Event::Taken(taken)) if taken.owner != self.me);
         }
-        match self.loaded.state.seat {
-            Some(seat) if seat.owner == self.me => Ok(()),
-            None => Ok(()),
-            Some(_) if self.loaded.state.read_only.is_some() => Ok(()),
-            Some(_) => Err(Stopped::Lost),
-        }
+        if lost { Err(Stopped::Lost) } else { Ok(()) }
     }
 
     /// Folds and publishes a fact that is durable.
-    pub(crate) async fn take_in(&mut self, record: Record) -> Result<(), Stopped> {
+    pub(crate) async fn take_in(&mut self, record: Record) -> Result<Option<Event>, Stopped> {
         let taken = self.loaded.take_in(&record)?;
         if taken.again {
             let base = self.loaded.transcript.base();
@@ -285,14 +301,14 @@ impl Driver {
                 refold(self.world.log.as_ref(), &self.session, base, self.loaded.state.seq).await?;
         }
         self.hub.fact(record, taken.event.as_ref());
-        Ok(())
+        Ok(taken.event)
     }
 
     /// Starts what is wanted and not running; tells what runs and is not wanted to stop.
     fn reconcile(&mut self) {
         let want: BTreeSet<Effect> = wanted(&self.loaded.state, self.me).into_iter().collect();
         for (effect, running) in &self.running {
-            if !want.contains(effect) {
+            if self.closing || !want.contains(effect) {
                 running.halt.tell();
             }
         }
@@ -304,13 +320,18 @@ impl Driver {
             }
         }
         for effect in &want {
-            if !self.running.contains_key(effect) {
+            if !self.closing && !self.running.contains_key(effect) {
                 failpoint::hit("spawn.before", effect_name(effect));
                 self.spawn(effect.clone());
                 failpoint::hit("spawn.after", effect_name(effect));
             }
         }
-        let _ = self.summary.send_replace(summarise(&self.loaded.state, self.me, !self.running.is_empty()));
+        let _ = self.summary.send_replace(summarise(&self.loaded.state, self.me, self.working()));
+    }
+
+    /// Whether something runs that does not merely wait.
+    fn working(&self) -> bool {
+        self.running.keys().any(|e| !e.parked())
     }
 
     /// Work under way is told to stop as soon as an interrupt is accepted, before it is even durable.
@@ -321,25 +342,29 @@ impl Driver {
         }
     }
 
-    /// Nothing may outlive its driver: everything is told to stop and awaited for a moment.
+    /// Nothing may outlive its driver, and the session's lock is held until nothing does.
     async fn stop_everything(&mut self) {
         self.running.values().for_each(|r| r.halt.tell());
-        let patience = tokio::time::sleep(std::time::Duration::from_secs(5));
-        tokio::pin!(patience);
-        while self.running.keys().any(|e| !e.parked()) {
-            tokio::select! {
-                mail = self.inbox.recv() => match mail {
-                    Some(Mail::Report(effect, ..)) => drop(self.running.remove(&effect)),
-                    Some(Mail::Order(..) | Mail::Poke | Mail::Close) => {}
-                    None => return,
-                },
-                () = &mut patience => return,
+        while self.working() {
+            match self.inbox.recv().await {
+                Some(Mail::Report(effect, ..)) => drop(self.running.remove(&effect)),
+                Some(Mail::Order(..) | Mail::Close) => {}
+                None => return,
             }
         }
     }
 
     pub(crate) fn say(&self, text: &str) {
         self.hub.delta(Delta::Said { text: text.into() });
+    }
+}
+
+/// A request that came to nothing because it was told to stop.
+fn was_cut(work: &Work) -> bool {
+    match work {
+        Work::Failed(failed) => failed.failure == Failure::Cut,
+        Work::CompactFailed(_) => true,
+        _ => false,
     }
 }
 

@@ -5,8 +5,10 @@ use crate::driver::{Driver, Mail, Running};
 use crate::workspace;
 use crate::world::World;
 use dunnock_core::ports::{Blob, Halt, Job, Live};
-use dunnock_core::{Call, Effect, Phase, Work, failpoint};
-use dunnock_proto::{At, Checkpointed, Finished, Outcome, RewindFailed, Rewound, SessionId};
+use dunnock_core::{Call, Effect, Phase, Request, Work, failpoint};
+use dunnock_proto::{
+    At, Checkpointed, Delta, Failure, Finished, Outcome, RewindFailed, Rewound, SessionId, TurnFailed, Usage,
+};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,14 +53,23 @@ impl Driver {
                 Some(Box::pin(async move {
                     match world.model.head(&config, &workspace).await {
                         Ok((head, blob)) => (Work::Headed(head), vec![blob]),
-                        Err(why) => (Work::HeadFailed(why), Vec::new()),
+                        Err(error) => (Work::HeadFailed { model: config.model.clone(), error }, Vec::new()),
                     }
                 }))
             }
             Effect::AskModel { .. } => {
                 let request = self.loaded.transcript.request()?;
+                let known = self.head.as_ref().filter(|blob| blob.hash == request.head).map(|blob| blob.bytes.clone());
                 Some(Box::pin(async move {
-                    match world.model.ask(request, live, halt).await {
+                    let head = match known {
+                        Some(head) => head,
+                        None => match world.log.blob(request.head).await {
+                            Ok(Some(head)) => head,
+                            Ok(None) => return (headless(&request, "its head is not in the log"), Vec::new()),
+                            Err(error) => return (headless(&request, &error.to_string()), Vec::new()),
+                        },
+                    };
+                    match world.model.ask(head, request, live, halt).await {
                         Ok((answered, blobs)) => (Work::Answer(answered), blobs),
                         Err(failed) => (Work::Failed(failed), Vec::new()),
                     }
@@ -82,6 +93,14 @@ impl Driver {
                         let error = "files are not kept here, so they cannot be brought back".into();
                         return (Work::RewindFailed(RewindFailed { error }), Vec::new());
                     };
+                    let waiting = move || live(Delta::Said { text: "waiting for a writer in this folder".into() });
+                    let _writing = match workspace::lock(&world.locks, &workspace, &halt, waiting).await {
+                        Ok(writing) => writing,
+                        Err(error) => {
+                            let error = format!("the folder cannot be locked: {error}");
+                            return (Work::RewindFailed(RewindFailed { error }), Vec::new());
+                        }
+                    };
                     let work = match keeper.restore(&workspace, &tree, force).await {
                         Ok(note) => Work::Rewound(Rewound { spans: spans.to_vec(), tree: Some(tree), undo, note }),
                         Err(error) => Work::RewindFailed(RewindFailed { error }),
@@ -102,10 +121,12 @@ impl Driver {
 /// A call, behind the workspace's lock if it writes.
 async fn run_call(world: World, job: Job, live: Live, halt: Halt) -> Done {
     let call = job.call.clone();
+    if call.allowed != Some(call.hash()) {
+        return (ended(&call, Outcome::NotRun, "not run: these are not the arguments that were allowed"), Vec::new());
+    }
     let _writing = if call.writes() {
         let say = live.clone();
-        let waiting =
-            move || say(dunnock_proto::Delta::Said { text: "waiting for another writer in this folder".into() });
+        let waiting = move || say(Delta::Said { text: "waiting for another writer in this folder".into() });
         match workspace::lock(&world.locks, &job.workspace, &halt, waiting).await {
             Ok(Some(writing)) => Some(writing),
             Ok(None) => return (ended(&call, Outcome::NotRun, "not run: the person interrupted"), Vec::new()),
@@ -148,6 +169,19 @@ fn ended(call: &Call, outcome: Outcome, shown: &str) -> Work {
     Work::Output(Finished { call: call.id, outcome, shown, full: None, tree: None, exit: None, ms: 0, level: None })
 }
 
+/// A turn whose recorded head cannot be had: it is not asked with another.
+fn headless(request: &Request, why: &str) -> Work {
+    Work::Failed(TurnFailed {
+        turn: request.turn,
+        attempts: Vec::new(),
+        failure: Failure::Rejected,
+        error: format!("the instructions of this session cannot be read: {why}"),
+        partial: "".into(),
+        usage: Usage::default(),
+        retry_at: None,
+    })
+}
+
 /// What to report of work that panicked.
 fn broken(effect: &Effect, why: &str) -> Option<Work> {
     let why = format!("an error inside the agent: {why}");
@@ -155,12 +189,10 @@ fn broken(effect: &Effect, why: &str) -> Option<Work> {
         (_, Some(Work::Output(finished))) => {
             Some(Work::Output(Finished { outcome: Outcome::Failed, shown: why.into(), ..finished }))
         }
-        (_, Some(Work::Failed(failed))) => Some(Work::Failed(dunnock_proto::TurnFailed {
-            failure: dunnock_proto::Failure::Transport,
-            error: why,
-            ..failed
-        })),
-        (Effect::MakeHead { .. }, _) => Some(Work::HeadFailed(why)),
+        (_, Some(Work::Failed(failed))) => {
+            Some(Work::Failed(TurnFailed { failure: Failure::Transport, error: why, ..failed }))
+        }
+        (Effect::MakeHead { model }, _) => Some(Work::HeadFailed { model: model.to_string(), error: why }),
         (Effect::Checkpoint { mark }, _) => {
             Some(Work::Checkpointed(Checkpointed { tree: None, mark: *mark, note: Some(why) }))
         }

@@ -36,15 +36,9 @@ impl Ownership {
     /// # Errors
     /// When the folders cannot be used.
     pub fn try_take(locks: &Path, runtime: &Path, session: &SessionId, app: &str) -> io::Result<Option<Self>> {
-        private(locks)?;
         private(runtime)?;
         failpoint::hit("own.lock.before", "");
-        let lock = File::options().create(true).append(true).open(locks.join(format!("{session}.lock")))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
+        let Some(lock) = Self::hold(locks, session)? else { return Ok(None) };
         failpoint::hit("own.lock.after", "");
         let socket = runtime.join(format!("{}.sock", &session.as_str()[..8]));
         let _ = std::fs::remove_file(&socket); // a dead owner's
@@ -55,6 +49,20 @@ impl Ownership {
         std::fs::rename(&part, &note)?;
         failpoint::hit("own.note.after", "");
         Ok(Some(Self { _lock: lock, note, socket }))
+    }
+
+    /// Keeps everybody from driving the session, without driving it: for a moment's write.
+    ///
+    /// # Errors
+    /// When the folder cannot be used.
+    pub(crate) fn hold(locks: &Path, session: &SessionId) -> io::Result<Option<File>> {
+        private(locks)?;
+        let lock = File::options().create(true).append(true).open(locks.join(format!("{session}.lock")))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Some(lock)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
     }
 
     /// Where this owner listens.

@@ -24,7 +24,9 @@ pub(crate) async fn lock(
 ) -> io::Result<Option<Writing>> {
     crate::own::private(locks)?;
     failpoint::hit("workspace.lock.before", "");
-    let name = Hash::of(workspace.as_bytes()).to_string();
+    // One folder, one name: however it was written.
+    let folder = std::fs::canonicalize(workspace).unwrap_or_else(|_| Path::new(workspace).components().collect());
+    let name = Hash::of(folder.as_os_str().as_encoded_bytes()).to_string();
     let file = File::options().create(true).append(true).open(locks.join(format!("{}.writer", &name[..32])))?;
     let mut waiting = Some(waiting);
     loop {

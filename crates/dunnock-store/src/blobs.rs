@@ -18,6 +18,15 @@ pub(crate) const SMALL: usize = 1 << 20;
 
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
+/// A file on its way; what does not arrive is not left behind.
+struct Part(PathBuf);
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0); // gone already, if it arrived
+    }
+}
+
 /// Makes the names in a folder durable.
 fn sync_folder(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
@@ -53,6 +62,7 @@ impl Sqlite {
             // A name of its own: another process may be writing the same bytes.
             let part =
                 path.with_extension(format!("{}-{}.part", std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed)));
+            let part = Part(part);
             let mut options = fs_err::OpenOptions::new();
             options.create(true).write(true).truncate(true);
             #[cfg(unix)]
@@ -60,11 +70,11 @@ impl Sqlite {
                 use fs_err::os::unix::fs::OpenOptionsExt as _;
                 options.mode(0o600);
             }
-            let mut file = options.open(&part)?;
+            let mut file = options.open(&part.0)?;
             file.write_all(&blob.bytes)?;
             file.sync_all()?;
             failpoint::hit("store.file.written", "");
-            fs_err::rename(&part, &path)?;
+            fs_err::rename(&part.0, &path)?;
             sync_folder(folder)
         })();
         failpoint::hit("store.file.after", "");

@@ -4,7 +4,6 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code ends where it goes wrong")]
 
-pub mod clock;
 pub mod failpoints;
 pub mod files;
 pub mod model;

@@ -77,20 +77,15 @@ impl ScriptedModel {
     pub fn new(script: Vec<Say>) -> Arc<Self> {
         Arc::new(Self { script, place: Place::Answers, failed: AtomicUsize::new(0), asked: Mutex::default() })
     }
-    /// A model that repeats one answer `turns` times, at a cost that does not grow.
+    /// A model that goes through its script again and again, at a cost that does not grow with the talk.
     #[must_use]
-    pub fn endless(say: Say, turns: usize) -> Arc<Self> {
-        Arc::new(Self {
-            script: vec![say; turns],
-            place: Place::Turn,
-            failed: AtomicUsize::new(0),
-            asked: Mutex::default(),
-        })
+    pub fn cycle(script: Vec<Say>) -> Arc<Self> {
+        Arc::new(Self { script, place: Place::Turn, failed: AtomicUsize::new(0), asked: Mutex::default() })
     }
 
     fn say(&self, request: &Request) -> Say {
         let at = match self.place {
-            Place::Turn => request.turn.0 as usize - 1,
+            Place::Turn => (request.turn.0 as usize - 1) % self.script.len(),
             Place::Answers => {
                 let answers = |m: &Message| match m {
                     Message::Assistant { cut, .. } => usize::from(!*cut),
@@ -147,8 +142,15 @@ impl Model for ScriptedModel {
         })
     }
 
-    fn ask(&self, request: Request, live: Live, halt: Halt) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>> {
+    fn ask(
+        &self,
+        head: Arc<[u8]>,
+        request: Request,
+        live: Live,
+        halt: Halt,
+    ) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>> {
         Box::pin(async move {
+            assert_eq!(Hash::of(&head), request.head, "the head is the one that was recorded");
             let say = self.say(&request);
             if self.place == Place::Answers {
                 self.asked.lock().unwrap().push((request.turn, request.hash(), request.bytes()));

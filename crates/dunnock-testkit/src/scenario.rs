@@ -71,6 +71,18 @@ impl Scenario {
                     Say::text("done"),
                 ],
             },
+            "talk" => Self {
+                config: crate::worlds::config(),
+                prompts: vec!["talk to me"],
+                script: vec![Say::text(&"word ".repeat(60)).after(20)],
+            },
+            // `blobs-N`: N calls with more than a megabyte of output each.
+            other if other.starts_with("blobs-") => {
+                let calls: usize = other["blobs-".len()..].parse().unwrap();
+                let args: Vec<String> = (0..calls).map(|n| format!(r#"{{"say":"{n}","kb":{}}}"#, 1100 + n)).collect();
+                let script = args.iter().map(|a| Say::calls(&[("view", a.as_str())])).collect();
+                Self { config: crate::worlds::config(), prompts: vec!["go"], script }
+            }
             // `steps-N`: N calls, one after the other, and nothing beside them.
             other => {
                 let steps: usize = other

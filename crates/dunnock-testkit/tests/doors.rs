@@ -90,7 +90,7 @@ fn takeover_takes_less_than_100_ms_after_a_kill() {
     }
     times.sort();
     println!("takeover: median {:?}, worst {:?}", times[2], times[4]);
-    assert!(times[2] < Duration::from_millis(100), "{times:?}");
+    assert!(times[4] < Duration::from_millis(100), "{times:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,6 +170,94 @@ async fn finished_results_are_told_as_they_were_when_a_slow_call_is_killed() {
     assert_eq!(of(1).1, Outcome::Unknown);
     assert_eq!((&of(2).1, of(2).2.as_str()), (&Outcome::Done, "c"));
     assert_eq!((&of(3).1, of(3).2.as_str()), (&Outcome::Done, "d"), "what had not begun runs now");
+}
+
+/// Eight processes want the same session at once: one drives, the others attach, and each call runs once.
+#[tokio::test(flavor = "multi_thread")]
+async fn r6_eight_processes_on_one_session_have_one_owner() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut first = Beside::start("drive", dir.path(), "steps-150");
+    first.until("FACT 2 taken");
+    let children: Vec<Child> =
+        (0..7).map(|_| door("drive", dir.path(), "steps-150").stdout(Stdio::piped()).spawn().unwrap()).collect();
+    first.until("END");
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success() && said.ends_with("END\n"),
+            "{}",
+            said.lines().rev().take(3).collect::<Vec<_>>().join(" / ")
+        );
+        assert_eq!(
+            said.lines()
+                .filter(|l| l.starts_with("FACT "))
+                .map(|l| l.split(' ').nth(1).unwrap())
+                .collect::<Vec<_>>()
+                .len(),
+            said.lines().filter(|l| l.starts_with("FACT ")).count()
+        );
+    }
+    let runs = ScriptedTools::traces(&worlds::traces(dir.path()));
+    let calls: std::collections::BTreeSet<&String> = runs.iter().map(|(call, _)| call).collect();
+    assert_eq!((runs.len(), calls.len()), (150, 150), "each call ran once");
+    let came = look(dir.path()).await;
+    assert_eq!(
+        came.facts.iter().filter(|(_, e)| matches!(e, Event::Prompted(_))).count(),
+        1,
+        "the prompt was taken once"
+    );
+}
+
+/// The first words at an owner's door: another version, another session, nonsense.
+#[test]
+fn an_owner_lets_in_only_who_speaks_its_version() {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+    let dir = tempfile::tempdir().unwrap();
+    let mut owner = Beside::start("hold", dir.path(), "question");
+    owner.until("PARKED");
+    let socket = std::fs::read_dir(dir.path().join("run")).unwrap().next().unwrap().unwrap().path();
+    let greet = |hello: &str| {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        stream.write_all(format!("{hello}\n").as_bytes()).unwrap();
+        let mut line = String::new();
+        let _ = BufReader::new(stream).read_line(&mut line);
+        line
+    };
+    let note: serde_json::Value = {
+        let mut notes = std::fs::read_dir(dir.path().join("locks")).unwrap().map(|e| e.unwrap().path());
+        let path = notes.find(|p| p.extension().is_some_and(|e| e == "owner")).unwrap();
+        serde_json::json!({"session": path.file_stem().unwrap().to_string_lossy()})
+    };
+    let session = note["session"].as_str().unwrap();
+    let hello = |link: u32, session: &str| format!(r#"{{"link":{link},"app":"t","session":"{session}","from":0}}"#);
+    assert!(greet(&hello(999, session)).starts_with(r#"{"mismatch":{"link":1"#));
+    assert!(greet(&hello(1, "anothersession")).contains("wrong_session"));
+    assert_eq!(greet("nonsense"), "");
+    assert_eq!(greet(&"x".repeat(100_000)), "", "a greeting that never ends is cut off");
+    assert!(greet(&hello(1, session)).starts_with(r#"{"welcome":"#));
+    use std::os::unix::fs::PermissionsExt as _;
+    for folder in ["run", "locks"] {
+        assert_eq!(std::fs::metadata(dir.path().join(folder)).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}
+
+/// Live pieces reach an attached door as they come, and a door that comes late gets what there was so far.
+#[test]
+fn an_attached_door_sees_pieces_and_partials() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut owner = Beside::start("drive", dir.path(), "talk");
+    owner.until("FACT 5 turn_started");
+    std::thread::sleep(Duration::from_millis(120));
+    let mut far = Beside::start("follow", dir.path(), "talk");
+    far.until("ATTACHED");
+    let partial = far.until("PARTIAL ");
+    assert!(partial.starts_with("PARTIAL word "), "{partial}");
+    let piece = far.until("PIECE ");
+    let had = partial["PARTIAL ".len()..].len();
+    let offset: usize = piece.split(' ').nth(1).unwrap().parse().unwrap();
+    assert_eq!(offset, had, "nothing between what there was and what comes: {partial:?} {piece:?}");
 }
 
 #[test]

@@ -89,8 +89,11 @@ impl Log for Faulty {
     fn find<'a>(&'a self, prefix: &'a str) -> Wait<'a, Result<Vec<SessionId>, LogError>> {
         self.inner.find(prefix)
     }
-    fn index(&self) -> Wait<'_, Result<u64, LogError>> {
-        self.inner.index()
+    fn head<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Option<(Seq, Hash)>, LogError>> {
+        self.inner.head(session)
+    }
+    fn index<'a>(&'a self, session: Option<&'a SessionId>) -> Wait<'a, Result<u64, LogError>> {
+        self.inner.index(session)
     }
     fn search<'a>(&'a self, words: &'a str, limit: u32) -> Wait<'a, Result<Vec<Found>, LogError>> {
         self.inner.search(words, limit)
@@ -122,7 +125,8 @@ async fn r25_r3_every_append_may_be_doubtful_full_or_late() {
         let (base, appends, _) = with_fault(name, Fault::LostUnsure, u64::MAX).await;
         assert!(base.said.is_empty(), "nothing to say when nothing is wrong: {:?}", base.said);
         for fault in [Fault::WroteUnsure, Fault::LostUnsure, Fault::Full, Fault::Conflict] {
-            for at in 1..appends {
+            // A takeover that finds no room is an error: nobody could hear of it yet.
+            for at in if fault == Fault::Full { 2 } else { 1 }..appends {
                 let (run, _, struck) = with_fault(name, fault, at).await;
                 let what = format!("{name} {fault:?} at {at}");
                 assert_eq!(run.messages, base.messages, "{what}: the transcript differs");
@@ -176,4 +180,18 @@ async fn r17_a_jumping_clock_changes_no_order_and_no_owner() {
         assert_eq!(seqs, (1..=seqs.len() as Seq).collect::<Vec<_>>());
         assert_eq!(run.facts.iter().filter(|(_, e)| matches!(e, Event::Taken(_))).count(), 1);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn opening_a_session_on_a_full_disk_says_so_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = Scenario::named("plain");
+    let left = AtomicI64::new(1000);
+    let log = Faulty { inner: Memory::default(), at: 1, fault: Fault::Full, appends: AtomicU64::new(0), left };
+    let world = worlds::on(Arc::new(log), dir.path(), scenario.model());
+    let session = dunnock_engine::create(&world, "/w", scenario.config.clone()).await.unwrap();
+    let opened =
+        tokio::time::timeout(std::time::Duration::from_secs(5), dunnock_engine::Door::open(world, session, 0)).await;
+    let Err(error) = opened.expect("it hangs").map(|_| ()) else { panic!("it was opened") };
+    assert!(error.to_string().contains("disk is full"), "{error}");
 }

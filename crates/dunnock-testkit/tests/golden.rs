@@ -57,7 +57,7 @@ async fn bless(dir: &Path) {
         crate::sessions::play(world, temp.path(), &scenario).await;
     }
     let store = Sqlite::open(&temp.path().join("data")).await.unwrap().store;
-    store.index().await.unwrap();
+    store.index(None).await.unwrap();
     store.close().await;
     std::fs::copy(temp.path().join("data/dunnock.db"), dir.join("dunnock.db")).unwrap();
     std::fs::write(dir.join("expected.txt"), describe(&temp.path().join("data")).await).unwrap();

@@ -39,3 +39,8 @@ pub(crate) fn visible(text: &str) -> String {
     };
     text.chars().map(shown).collect()
 }
+
+/// The same on one line: a title cannot pretend to be another row.
+pub(crate) fn one_line(text: &str) -> String {
+    visible(text).replace(['\n', '\t'], " ")
+}

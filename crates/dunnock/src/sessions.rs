@@ -44,13 +44,13 @@ async fn list(store: &Sqlite, here: bool, json: bool, most: u32) -> anyhow::Resu
         });
     }
     for row in rows {
-        let title: String = say::visible(&row.title).chars().take(60).collect();
+        let title: String = say::one_line(&row.title).chars().take(60).collect();
         say::line(&format!(
             "{}  {:<8} {}  {title}  {}",
             row.id,
-            row.status,
+            say::one_line(&row.status),
             say::time(row.created),
-            say::visible(&row.workspace)
+            say::one_line(&row.workspace)
         ));
     }
     Ok(ExitCode::SUCCESS)
@@ -82,7 +82,7 @@ async fn show(store: &Sqlite, id: &SessionId, json: bool) -> anyhow::Result<Exit
 fn told(record: &Record) -> Option<String> {
     let event = match record.decode() {
         Decoded::Known(event) => event,
-        Decoded::Unknown(why) => return Some(format!("? {} ({why})", record.envelope.kind)),
+        Decoded::Unknown(why) => return Some(say::visible(&format!("? {} ({why})", record.envelope.kind))),
     };
     let text = match event {
         Event::Created(e) => format!("session in {}, {}", e.workspace, say::time(record.envelope.at)),

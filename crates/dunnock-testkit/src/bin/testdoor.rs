@@ -77,6 +77,14 @@ fn show(frame: &Frame, s: &mut State) -> Option<Event> {
             apply(s, &event);
             Some(event)
         }
+        Frame::Partial(Partial::Turn { text, .. }) => {
+            say(&format!("PARTIAL {text}"));
+            None
+        }
+        Frame::Delta(Delta::Text { offset, text, .. }) => {
+            say(&format!("PIECE {offset} {text}"));
+            None
+        }
         Frame::Delta(Delta::Said { text }) => {
             say(&format!("SAID {text}"));
             None

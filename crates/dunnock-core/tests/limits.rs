@@ -1,0 +1,138 @@
+//! Scenes about bounds: steps, budgets, windows, compaction, failures, settings.
+
+use crate::stage::{auto, play, scene};
+use dunnock_proto::*;
+
+#[test]
+fn the_limit_is_a_question_for_somebody_and_an_end_for_nobody() {
+    let script = "> go\n< view: a\n= 1.0 x\n";
+    let alone = play(Config { max_steps: 1, ..auto() }, script);
+    assert!(alone.out.ends_with("ended Limit None held\n"), "{}", alone.out);
+    let asked = play(Config { max_steps: 1, attended: true, ..auto() }, script);
+    assert!(asked.out.ends_with("asked q1 the limit of 1 steps is reached. Go on for 1 more?\n"), "{}", asked.out);
+    let yes = play(Config { max_steps: 1, attended: true, ..auto() }, &format!("{script}! yes"));
+    assert!(yes.out.contains("replied \n  turn_started 2"), "{}", yes.out);
+    let no = play(Config { max_steps: 1, attended: true, ..auto() }, &format!("{script}! no"));
+    assert!(no.out.ends_with("ended Limit None held\n"), "{}", no.out);
+    let prompt = play(Config { max_steps: 1, attended: true, ..auto() }, &format!("{script}> more"));
+    assert!(prompt.out.contains("prompted more\n  turn_started 2"), "a prompt lifts the limit: {}", prompt.out);
+    assert!(prompt.s.questions.is_empty());
+}
+
+#[test]
+fn budgets_hold_back_before_a_request_goes_out() {
+    let tokens = |n| Config { budget: Budget { tokens: Some(n), ..Budget::default() }, ..auto() };
+    assert!(play(tokens(150), "> go").out.contains("turn_started"), "150 are enough");
+    assert!(play(tokens(149), "> go").out.ends_with("ended Budget None held\n"));
+    let used = play(tokens(290), "> go\n< view: a\n= 1.0 x");
+    assert!(used.out.contains("turn_started 2 holding 170"), "120 used and 170 held back: {}", used.out);
+    let price = Price { input: 2_000_000, cached: 500_000, output: 4_000_000 };
+    let money = |n| Config { budget: Budget { micros: Some(n), ..Budget::default() }, price: Some(price), ..auto() };
+    assert!(play(money(400), "> go").out.contains("turn_started 1 holding 150 tokens 400 micros"));
+    assert!(play(money(399), "> go").out.ends_with("ended Budget None held\n"));
+    let spent = play(money(10_000), "> go\n< view: a");
+    assert_eq!(spent.s.spent.micros, 60 * 2 + 40 / 2 + 20 * 4, "fresh, cached and output tokens");
+    assert_eq!(spent.s.reserved, Reserved::default(), "what was held back is given back");
+    let time = |ms| Config { budget: Budget { ms: Some(ms), ..Budget::default() }, ..auto() };
+    assert!(play(time(12), "> go\n< view: a\n= 1.0 x").out.contains("turn_started 2"), "7 ms and 5 ms");
+    assert!(play(time(11), "> go\n< view: a\n= 1.0 x").out.ends_with("ended Budget None held\n"));
+    let more = play(Config { attended: true, ..tokens(149) }, "> go\n! yes");
+    assert!(
+        more.out.contains("asked q1 the budget does not cover") && more.out.contains("turn_started 1"),
+        "{}",
+        more.out
+    );
+    let mut day = scene(Config { price: Some(price), ..auto() });
+    day.day_left = Some(399);
+    day.line("> go");
+    assert!(day.out.ends_with("ended Budget None held\n"), "{}", day.out);
+    day.day_left = Some(400);
+    day.line("go");
+    assert!(day.out.contains("turn_started 1"), "the prompt was kept: {}", day.out);
+}
+
+#[test]
+fn talk_is_compacted_in_two_strengths_and_then_given_up() {
+    let small = Config { window: Some(200), compact_at: 100, compact_keep: 2, ..auto() };
+    let script = "> go\n< view: a\n= 1.0 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n";
+    let first = play(small.clone(), script);
+    assert!(first.out.ends_with("compact_started Shorten upto 4\n"), "{}", first.out);
+    let shrunk = play(small.clone(), &format!("{script}shrunk"));
+    assert!(shrunk.out.ends_with("compacted \n  turn_started 2 holding 170 tokens 0 micros\n"), "{}", shrunk.out);
+    let grown = play(small.clone(), &format!("{script}grown\ngrown"));
+    let end = "compact_failed it would not have become shorter: 900 bytes, then 900\n  compact_started Summarise upto 4\ngrown\n  compact_failed it would not have become shorter: 900 bytes, then 900\n  turn_started 2";
+    assert!(grown.out.contains(end), "{}", grown.out);
+    let stopped = play(small, &format!("{script}stop"));
+    assert!(stopped.out.ends_with("interrupt_asked \n"), "{}", stopped.out);
+    let over = play(auto(), "> go\n< view: a\n= 1.0 x\nfail overflow\nshrunk");
+    assert!(over.out.contains("compact_started Shorten upto 9") && over.out.contains("turn_started 3"), "{}", over.out);
+    let hopeless = play(auto(), "> go\nfail overflow\ngrown\ngrown\nfail overflow");
+    assert!(hopeless.out.ends_with("ended Failed { error: \"overflow\" } None\n"), "{}", hopeless.out);
+    let asked = play(auto(), "compact\n> go\ncompact\n< done\ncompact\nshrunk\ncompact");
+    let lines: Vec<&str> = asked.out.lines().map(str::trim).collect();
+    let at = |n: usize| lines.iter().enumerate().filter(|(_, l)| **l == "compact").nth(n).unwrap().0 + 1;
+    assert_eq!(lines[at(0)], "refused: Nothing");
+    assert_eq!(lines[at(1)], "refused: Busy");
+    assert_eq!(lines[at(2)], "compact_started Summarise upto 4");
+    assert_eq!(lines[at(3)], "refused: Nothing", "there is nothing left to compact");
+}
+
+#[test]
+fn a_failed_request_waits_or_ends() {
+    let later = play(auto(), "> go\nfail later\n> more\nwoken");
+    assert!(
+        later.out.contains("prompted more\nwoken\n  woken \n  turn_started 2"),
+        "a prompt waits too: {}",
+        later.out
+    );
+    let now = play(auto(), "> go\nfail no\ngo");
+    assert!(now.out.contains("ended Failed { error: \"no\" } None\ngo\n  continued \n  turn_started 2"), "{}", now.out);
+    let cut = play(auto(), "> go\nfail cut");
+    assert!(cut.out.ends_with("ended Stopped None\n"), "{}", cut.out);
+    let done = play(auto(), "> go\n< done\ngo");
+    assert!(done.out.ends_with("refused: Nothing\n"), "{}", done.out);
+}
+
+#[test]
+fn settings_and_titles_have_bounds() {
+    let refused = |command| {
+        let mut scene = scene(auto());
+        scene.command(command);
+        scene.out.contains("refused: Invalid")
+    };
+    let set = |set| Command::Configure { set };
+    let patch = ConfigPatch::default;
+    assert!(refused(set(patch())), "nothing to set");
+    assert!(refused(set(ConfigPatch { max_steps: Some(0), ..patch() })));
+    assert!(refused(set(ConfigPatch { verify_tries: Some(0), ..patch() })));
+    assert!(refused(set(ConfigPatch { compact_keep: Some(0), ..patch() })));
+    assert!(refused(set(ConfigPatch { compact_at: Some(0), ..patch() })));
+    assert!(refused(set(ConfigPatch { compact_at: Some(101), ..patch() })));
+    assert!(refused(set(ConfigPatch { model: Some(String::new()), ..patch() })));
+    assert!(!refused(set(ConfigPatch { compact_keep: Some(1), compact_at: Some(100), max_steps: Some(1), ..patch() })));
+    assert!(!refused(Command::Title { title: "x".repeat(200) }));
+    assert!(refused(Command::Title { title: "x".repeat(201) }));
+}
+
+#[test]
+fn a_window_may_be_filled_to_its_share_and_not_beyond() {
+    // The second request holds back 170 tokens.
+    let script = "> go\n< view: a\n= 1.0 x";
+    let window = |n| Config { window: Some(n), compact_at: 100, ..auto() };
+    assert!(play(window(170), script).out.contains("turn_started 2"));
+    assert!(play(window(169), script).out.contains("compact_started"));
+}
+
+#[test]
+fn an_interrupt_of_a_compaction_stops_the_turn_behind_it() {
+    let small = Config { window: Some(100), compact_at: 100, ..auto() };
+    let scene = play(small, "> go\n< done\n> more\nstop\ngrown");
+    assert!(
+        scene.out.ends_with(
+            "compact_failed it would not have become shorter: 900 bytes, then 900\n  ended Stopped None held\n"
+        ),
+        "{}",
+        scene.out
+    );
+    assert_eq!(scene.s.unseen, 1, "the prompt waits");
+}

@@ -1,0 +1,225 @@
+//! A stage for scenes: what goes in on the left, the facts that come out below.
+//!
+//! `> words` a prompt, `< words` an answer, `< tool: args` a call in it (several with `|`), `= 1.0 words` a call's end,
+//! `! yes`, `! no note`, `! edit args`, `! words` an answer to the first question, `stop`, `go`, `crash`, `fail words`.
+
+use crate::inputs::head;
+use dunnock_core::{Input, Now, Report, State, Take, Work, apply, begin, step, wanted};
+use dunnock_proto::*;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+pub struct Scene {
+    pub s: State,
+    pub owner: u128,
+    pub serial: u32,
+    pub out: String,
+    pub log: Vec<Event>,
+    pub day_left: Option<u64>,
+}
+
+pub fn scene(config: Config) -> Scene {
+    let mut s = State::default();
+    let created: Event =
+        Created { workspace: "/w".into(), app: "0".into(), config: Config { model: "m/1".into(), ..config } }.into();
+    apply(&mut s, &created);
+    let mut scene = Scene { s, owner: 0, serial: 0, out: String::new(), log: vec![created], day_left: None };
+    scene.take();
+    scene.out.clear();
+    scene
+}
+
+impl Scene {
+    pub fn take(&mut self) {
+        self.owner += 1;
+        let (platform, app) = ("t".to_owned(), "0".to_owned());
+        let take = Take { owner: Owner(self.owner), level: Level::A, platform, app, untrusted: None };
+        self.give(Input::Take(take));
+    }
+
+    pub fn give(&mut self, input: Input) {
+        let me = Owner(self.owner);
+        match step(&self.s, &Now { day_left: self.day_left, tree_at: None }, input) {
+            Err(refused) => writeln!(self.out, "  refused: {refused:?}").unwrap(),
+            Ok(events) => {
+                events.iter().for_each(|e| self.told(e));
+                for event in begin(&self.s, me) {
+                    self.told(&event);
+                }
+            }
+        }
+        // The head comes by itself.
+        if wanted(&self.s, me).iter().any(|e| matches!(e, dunnock_core::Effect::MakeHead { .. })) {
+            let head = head(&self.s.config.model, 0);
+            self.give(Input::Report(Report { owner: me, work: Work::Headed(head) }));
+        }
+    }
+
+    pub fn told(&mut self, event: &Event) {
+        apply(&mut self.s, event);
+        self.log.push(event.clone());
+        let detail = match event {
+            Event::Prompted(e) => e.text.to_string(),
+            Event::TurnStarted(e) => {
+                format!("{} holding {} tokens {} micros", e.turn, e.reserved.tokens, e.reserved.micros)
+            }
+            Event::Asked(e) => format!("{} {}", e.question, e.text.replace('\n', " / ")),
+            Event::Allowed(e) => {
+                format!("{} {:?}{}", e.call, e.by, e.args.as_ref().map_or(String::new(), |a| format!(" as {a}")))
+            }
+            Event::Started(e) => e.call.to_string(),
+            Event::Called(e) => format!("{} {} try {}", e.call, e.args, e.tried),
+            Event::Finished(e) => format!("{} {:?} {}", e.call, e.outcome, e.shown),
+            Event::Ended(e) => format!("{:?} {:?}{}", e.why, e.proof, if e.hold { " held" } else { "" }),
+            Event::CompactStarted(e) => format!("{:?} upto {}", e.strength, e.upto),
+            Event::CompactFailed(e) => e.error.clone(),
+            Event::Planned(e) => format!("{} steps", e.steps.len()),
+            _ => String::new(),
+        };
+        writeln!(self.out, "  {} {detail}", event.kind()).unwrap();
+    }
+
+    pub fn command(&mut self, command: Command) {
+        self.serial += 1;
+        let id = format!("c{}", self.serial).parse().unwrap();
+        self.give(Input::Order(Order { id, expect: None, command }));
+    }
+
+    pub fn work(&mut self, work: Work) {
+        self.give(Input::Report(Report { owner: Owner(self.owner), work }));
+    }
+
+    pub fn answer(&mut self, parts: Vec<Part>, usage: Usage) {
+        let (turn, model, wire) = (self.s.turn, "m/1".into(), "chat".into());
+        let attempts = vec![Attempt { at: At(1), ms: 7, error: None, usage: Usage::default() }];
+        let stop = Stop::End;
+        self.work(Work::Answer(Answered {
+            turn,
+            attempts,
+            model,
+            wire,
+            parts,
+            stop,
+            usage,
+            request: Hash::ZERO,
+            raw: None,
+        }));
+    }
+
+    pub fn line(&mut self, line: &str) {
+        writeln!(self.out, "{line}").unwrap();
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            ">" => self.command(Command::Prompt { text: rest.into(), images: Vec::new() }),
+            "<" => {
+                let part = |text: &str| match text.split_once(": ") {
+                    Some((tool, args)) => {
+                        let words = args.split(' ').map(str::to_owned).collect();
+                        let shape = Some(Shape { commands: vec![words], opaque: args.contains('$') });
+                        let (id, tool, args) = ("call_0".into(), tool.into(), args.into());
+                        Part::Call(Arc::new(CallPart { id, tool, args, recovered: false, shape }))
+                    }
+                    None => Part::Text { text: text.into() },
+                };
+                self.answer(
+                    rest.split(" | ").map(part).collect(),
+                    Usage { input: 100, cached: 40, output: 20, reasoning: 0 },
+                );
+            }
+            "=" => {
+                let (call, shown) = rest.split_once(' ').unwrap();
+                let outcome = if shown == "failed" { Outcome::Failed } else { Outcome::Done };
+                let (call, shown) = (call.parse().unwrap(), shown.into());
+                self.work(Work::Output(Finished {
+                    call,
+                    outcome,
+                    shown,
+                    full: None,
+                    tree: None,
+                    exit: None,
+                    ms: 5,
+                    level: None,
+                }));
+            }
+            "!" => {
+                let Some(q) = self.s.questions.first().cloned() else { panic!("nothing is asked at {line}") };
+                let (first, more) = rest.split_once(' ').unwrap_or((rest, ""));
+                let note = (!more.is_empty()).then(|| more.to_owned());
+                let answer = match first {
+                    "yes" => Answer::Yes,
+                    "no" => Answer::No,
+                    "edit" => Answer::Edit { args: more.into() },
+                    "always" => {
+                        let (tool, words) = more.split_once(' ').unwrap_or((more, ""));
+                        let words = words.split(' ').filter(|w| !w.is_empty()).map(str::to_owned).collect();
+                        Answer::Always { rule: Rule { tool: tool.into(), words } }
+                    }
+                    _ => Answer::Text { text: rest.into() },
+                };
+                self.command(Command::Reply { question: q.id, hash: q.hash, answer, note });
+            }
+            "stop" => self.command(Command::Interrupt),
+            "go" => self.command(Command::Run),
+            "compact" => self.command(Command::Compact),
+            "crash" => self.take(),
+            "fail" => {
+                let failure = match rest {
+                    "overflow" => Failure::Overflow,
+                    "cut" => Failure::Cut,
+                    _ => Failure::Transport,
+                };
+                let retry_at = (rest == "later").then_some(At(9));
+                let (turn, attempts, partial) = (self.s.turn, Vec::new(), "".into());
+                let usage = Usage::default();
+                self.work(Work::Failed(TurnFailed {
+                    turn,
+                    attempts,
+                    failure,
+                    error: rest.into(),
+                    partial,
+                    usage,
+                    retry_at,
+                }));
+            }
+            "shrunk" | "grown" => {
+                let dunnock_core::Phase::Compacting { upto, strength, .. } = self.s.phase else {
+                    panic!("not compacting")
+                };
+                let summary = (strength == Strength::Summarise).then(|| Arc::from("short"));
+                let (before, after) = if word == "shrunk" { (900, 80) } else { (900, 900) };
+                let head = head("m/1", 1);
+                self.work(Work::Compacted(Compacted { upto, shortened: Vec::new(), summary, head, before, after }));
+            }
+            "woken" => self.work(Work::Woken(At(9))),
+            "kept" => {
+                let mark = self.s.dirty.unwrap_or(0);
+                self.work(Work::Checkpointed(Checkpointed { tree: Some(Tree("t".into())), mark, note: None }));
+            }
+            other => panic!("no such line: {other}"),
+        }
+    }
+}
+
+pub fn play(config: Config, script: &str) -> Scene {
+    let mut scene = scene(config);
+    script.lines().for_each(|line| scene.line(line.trim()));
+    scene
+}
+
+/// The script and, after each line, the facts it made.
+#[track_caller]
+pub fn check(config: Config, script_and_facts: &str) -> Scene {
+    let expected: Vec<&str> = script_and_facts.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).collect();
+    let indent = expected.iter().skip(1).map(|l| l.len() - l.trim_start().len()).min().unwrap_or(0);
+    let expected: Vec<&str> =
+        expected.iter().enumerate().map(|(n, l)| if n == 0 { *l } else { &l[indent..] }).collect();
+    let script: Vec<&str> = expected.iter().filter(|l| !l.starts_with(' ')).copied().collect();
+    let scene = play(config, &script.join("\n"));
+    let got: Vec<&str> = scene.out.lines().map(str::trim_end).collect();
+    assert_eq!(got.join("\n"), expected.join("\n"));
+    scene
+}
+
+pub fn auto() -> Config {
+    Config { max_output: 50, max_steps: 9, ..Config::default() }
+}
