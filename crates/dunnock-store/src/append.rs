@@ -1,7 +1,6 @@
 //! Compare-and-append: facts, inputs, blobs, list and ledger in one transaction.
 
 use crate::open::{Sqlite, Writer, classify, failed};
-use crate::schema::key;
 use dunnock_core::failpoint;
 use dunnock_core::ports::{Appended, Batch, Blob, Charge, LogError};
 use dunnock_proto::{Body, Need, Record};
@@ -116,8 +115,9 @@ async fn take_row(conn: &mut SqliteConnection, batch: &Batch) -> Result<Option<i
 }
 
 async fn insert(conn: &mut SqliteConnection, no: i64, records: &[Record], then: &str) -> Result<(), sqlx::Error> {
-    let values = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?)"; records.len()].join(", ");
-    let sql = format!("INSERT INTO facts (key, at, cause, kind, v, must, prev, body, erased) VALUES {values}{then}");
+    let values = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; records.len()].join(", ");
+    let sql =
+        format!("INSERT INTO facts (no, seq, at, cause, kind, v, must, prev, body, erased) VALUES {values}{then}");
     let mut query = sqlx::query(AssertSqlSafe(sql));
     for record in records {
         let e = &record.envelope;
@@ -126,7 +126,8 @@ async fn insert(conn: &mut SqliteConnection, no: i64, records: &[Record], then: 
             Body::Erased(hash) => (None, Some(hash.0.to_vec())),
         };
         query = query
-            .bind(key(no, e.seq))
+            .bind(no)
+            .bind(e.seq as i64)
             .bind(e.at.0)
             .bind(e.cause.to_string())
             .bind(&e.kind)

@@ -1,7 +1,6 @@
 //! Reading facts and lists.
 
 use crate::open::{Sqlite, classify, failed};
-use crate::schema::key;
 use dunnock_core::ports::{Appended, Batch, Found, Ledger, Listed, Log, LogError, Wait};
 use dunnock_proto::{At, Body, Envelope, Hash, InputId, Need, Record, Seq, SessionId};
 use sqlx::sqlite::SqliteRow;
@@ -156,7 +155,7 @@ pub(crate) async fn read_facts(
             .await;
         }
         for line in text.split('\x1e') {
-            let record = record(line, no).ok_or_else(|| damaged(format!("the fact after {at} cannot be read")))?;
+            let record = record(line).ok_or_else(|| damaged(format!("the fact after {at} cannot be read")))?;
             at = record.envelope.seq;
             if !each(record) {
                 return Ok(());
@@ -175,15 +174,15 @@ pub(crate) async fn read_facts(
 }
 
 async fn fetch(conn: &mut SqliteConnection, no: i64, after: Seq, last: Seq, page: i64) -> Result<SqliteRow, LogError> {
-    let sql = "SELECT group_concat(key || x'1f' || at || x'1f' || cause || x'1f' || kind || x'1f' || v || x'1f' ||
+    let sql = "SELECT group_concat(seq || x'1f' || at || x'1f' || cause || x'1f' || kind || x'1f' || v || x'1f' ||
                    must || x'1f' || hex(prev) || x'1f' || coalesce(hex(erased), '') || x'1f' || coalesce(body, ''), x'1e')
-               FROM (SELECT * FROM facts WHERE key > ?1 AND key <= ?2 ORDER BY key LIMIT ?3)";
-    sqlx::query(sql).bind(key(no, after)).bind(key(no, last)).bind(page).fetch_one(conn).await.map_err(classify)
+               FROM (SELECT * FROM facts WHERE no = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4)";
+    sqlx::query(sql).bind(no).bind(after as i64).bind(last as i64).bind(page).fetch_one(conn).await.map_err(classify)
 }
 
-fn record(line: &str, no: i64) -> Option<Record> {
+fn record(line: &str) -> Option<Record> {
     let mut fields = line.splitn(9, '\x1f');
-    let key: i64 = fields.next()?.parse().ok()?;
+    let seq = fields.next()?.parse().ok()?;
     let at = At(fields.next()?.parse().ok()?);
     let cause = fields.next()?.into();
     let kind = fields.next()?.to_owned();
@@ -194,7 +193,7 @@ fn record(line: &str, no: i64) -> Option<Record> {
         "" => Body::Text(fields.next()?.into()),
         erased => Body::Erased(erased.parse().ok()?),
     };
-    let envelope = Envelope { seq: (key - (no << 32)).cast_unsigned(), at, cause, kind, v, need, prev };
+    let envelope = Envelope { seq, at, cause, kind, v, need, prev };
     Some(Record { envelope, body })
 }
 

@@ -203,7 +203,8 @@ async fn sessions(conn: &mut sqlx::SqliteConnection) -> Vec<(i64, SessionId, u64
     loop {
         let sql = "SELECT no, id, seq FROM sessions WHERE no > ?1 ORDER BY no LIMIT 1";
         let Ok(Some(row)) = sqlx::query(sql).bind(after).fetch_optional(&mut *conn).await else { return found };
-        let Ok(no) = row.try_get::<i64, _>(0) else { return found };
+        // A damaged tree may answer with rows that were not asked for: only forwards, or not at all.
+        let Some(no) = row.try_get::<i64, _>(0).ok().filter(|no| *no > after) else { return found };
         after = no;
         let id = row.try_get::<&str, _>(1).ok().and_then(|id| id.parse().ok());
         if let (Some(id), Ok(seq)) = (id, row.try_get::<i64, _>(2)) {

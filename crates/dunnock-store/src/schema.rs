@@ -1,6 +1,8 @@
 //! The tables, and how an older database becomes a newer one.
 //!
-//! Facts of a session lie together: a fact's key is the session's number, shifted, plus its sequence number.
+//! Facts lie in the order in which they were written, whoever's they are, and are found by a small index. Keeping each
+//! session's facts together instead makes every session but the newest write twice as much: its inserts then fall into
+//! the middle of the tree and split pages there (measured: 39 KB for a step against 20 KB).
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use std::borrow::Cow;
@@ -20,7 +22,9 @@ CREATE TABLE sessions (
 );
 CREATE INDEX sessions_by_age ON sessions (created DESC, no DESC);
 CREATE TABLE facts (
-    key    INTEGER PRIMARY KEY,  -- no << 32 | seq
+    id     INTEGER PRIMARY KEY,
+    no     INTEGER NOT NULL,
+    seq    INTEGER NOT NULL,
     at     INTEGER NOT NULL,
     cause  TEXT NOT NULL,
     kind   TEXT NOT NULL,
@@ -30,6 +34,7 @@ CREATE TABLE facts (
     body   TEXT,                 -- NULL once erased
     erased BLOB                  -- then the hash it had
 );
+CREATE UNIQUE INDEX facts_of_session ON facts (no, seq);
 CREATE TABLE inputs (
     no  INTEGER NOT NULL,
     id  TEXT NOT NULL,
@@ -56,7 +61,7 @@ CREATE TABLE indexed (            -- how far the full-text projection has come
     no  INTEGER PRIMARY KEY,
     seq INTEGER NOT NULL
 );
-CREATE VIRTUAL TABLE words USING fts5 (text);  -- rowid: the fact's key
+CREATE VIRTUAL TABLE words USING fts5 (text);  -- rowid: the fact's id
 ";
 
 /// Every migration so far, oldest first. One that was released is never changed.
@@ -70,7 +75,7 @@ pub(crate) fn migrator() -> Migrator {
 pub(crate) const PROBES: &[&str] = &[
     "SELECT count(*) FROM (SELECT no, id, title, workspace, status, created, updated, version, seq, chain FROM sessions
      ORDER BY created DESC, no DESC LIMIT 1000)",
-    "SELECT key, at, cause, kind, v, must, prev, body, erased FROM facts ORDER BY key DESC LIMIT 1",
+    "SELECT id, no, seq, at, cause, kind, v, must, prev, body, erased FROM facts ORDER BY id DESC LIMIT 1",
     "SELECT no, id, seq FROM inputs LIMIT 1",
     "SELECT hash, codec, size, bytes FROM blobs LIMIT 1",
     "SELECT no, hash FROM blob_uses LIMIT 1",
@@ -78,8 +83,3 @@ pub(crate) const PROBES: &[&str] = &[
     "SELECT no, seq FROM indexed LIMIT 1",
     "SELECT rowid, text FROM words LIMIT 1",
 ];
-
-/// The key of a fact.
-pub(crate) fn key(no: i64, seq: u64) -> i64 {
-    no << 32 | i64::try_from(seq).unwrap_or(i64::from(u32::MAX))
-}

@@ -2,7 +2,6 @@
 
 use crate::open::{Sqlite, classify, failed};
 use crate::read::{PAGE, damaged, read_facts};
-use crate::schema::key;
 use dunnock_core::ports::{Found, LogError};
 use dunnock_proto::{Decoded, Event, Part, Record, SessionId};
 use sqlx::Row;
@@ -51,8 +50,8 @@ impl Sqlite {
             sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(classify)?;
             let filled = async {
                 for (seq, text) in words {
-                    let sql = "INSERT INTO words (rowid, text) VALUES (?1, ?2)";
-                    sqlx::query(sql).bind(key(no, seq)).bind(text).execute(&mut *conn).await?;
+                    let sql = "INSERT INTO words (rowid, text) SELECT id, ?3 FROM facts WHERE no = ?1 AND seq = ?2";
+                    sqlx::query(sql).bind(no).bind(seq.cast_signed()).bind(text).execute(&mut *conn).await?;
                 }
                 let sql = "INSERT INTO indexed (no, seq) VALUES (?1, ?2) ON CONFLICT (no) DO UPDATE SET seq = ?2";
                 sqlx::query(sql).bind(no).bind(to.cast_signed()).execute(&mut *conn).await?;
@@ -75,13 +74,14 @@ impl Sqlite {
         }
         let mut slot = self.reader().await?;
         let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
-        let sql = "SELECT sessions.id, words.rowid, snippet(words, 0, '', '', ' ... ', 12) FROM words
-                   JOIN sessions ON sessions.no = words.rowid >> 32 WHERE words MATCH ?1 ORDER BY rank LIMIT ?2";
+        let sql = "SELECT sessions.id, facts.seq, snippet(words, 0, '', '', ' ... ', 12) FROM words
+                   JOIN facts ON facts.id = words.rowid JOIN sessions ON sessions.no = facts.no
+                   WHERE words MATCH ?1 ORDER BY rank LIMIT ?2";
         let rows = sqlx::query(sql).bind(quoted.join(" ")).bind(i64::from(limit)).fetch_all(conn).await;
         let found = |row: &sqlx::sqlite::SqliteRow| {
-            let key: i64 = row.try_get(1).map_err(classify)?;
+            let seq: i64 = row.try_get(1).map_err(classify)?;
             let session = row.try_get::<&str, _>(0).map_err(classify)?.parse().map_err(damaged)?;
-            Ok(Found { session, seq: (key & 0xffff_ffff).cast_unsigned(), excerpt: row.try_get(2).map_err(classify)? })
+            Ok(Found { session, seq: seq.cast_unsigned(), excerpt: row.try_get(2).map_err(classify)? })
         };
         rows.map_err(classify)?.iter().map(found).collect()
     }

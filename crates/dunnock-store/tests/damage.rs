@@ -240,7 +240,7 @@ async fn a_flipped_byte_in_a_body_is_found_by_the_chain() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path()).await;
     let mut conn = sqlx_open(&dir.path().join(NAME)).await;
-    let edit = "UPDATE facts SET body = replace(body, 'round 4', 'round 5') WHERE key >> 32 = 3";
+    let edit = "UPDATE facts SET body = replace(body, 'round 4', 'round 5') WHERE no = 3";
     assert_eq!(sqlx::query(edit).execute(&mut conn).await.unwrap().rows_affected(), 30);
     sqlx::Connection::close(conn).await.unwrap();
     let store = Sqlite::open(dir.path()).await.unwrap().store;

@@ -38,16 +38,10 @@ struct Runner {
 }
 
 impl Runner {
-    async fn new(dir: &std::path::Path) -> Self {
-        let mut script = vec![
-            Say::calls(&[("append", r#"{"say":"a line of output, as long as such lines are"}"#)])
-                .using(100, 20);
-            ROUND as usize
-        ];
-        script[ROUND as usize - 1] = Say::text("that was it");
-        let world = worlds::in_folder(dir, ScriptedModel::cycle(script)).await;
-        let session = create(&world, "/w", Config { max_steps: u32::MAX, ..worlds::config() }).await.unwrap();
-        Self { door: Door::open(world, session, 0).await.unwrap(), s: dunnock_core::State::default() }
+    async fn new(world: &dunnock_engine::World) -> Self {
+        let config = Config { max_steps: u32::MAX, ..worlds::config() };
+        let session = create(world, "/w", config).await.unwrap();
+        Self { door: Door::open(world.clone(), session, 0).await.unwrap(), s: dunnock_core::State::default() }
     }
     /// One prompt: the times between its turns, and the bytes written for each.
     async fn round(&mut self, rest: u64) -> (Vec<Duration>, u64) {
@@ -76,14 +70,18 @@ impl Runner {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ten_thousandth_step_costs_what_the_tenth_did() {
     let dir = tmp();
-    let mut long = Runner::new(&dir.path().join("long")).await;
+    let call = Say::calls(&[("append", r#"{"say":"a line of output, as long as such lines are"}"#)]).using(100, 20);
+    let mut script = vec![call; ROUND as usize];
+    script[ROUND as usize - 1] = Say::text("that was it");
+    let world = worlds::in_folder(dir.path(), ScriptedModel::cycle(script)).await;
+    let mut long = Runner::new(&world).await;
     for _ in 0..100 {
         long.round(0).await;
     }
     assert!(long.s.turn.0 >= 10_000);
     let (mut early, mut late) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
     for _ in 0..7 {
-        let mut short = Runner::new(&dir.path().join("long")).await; // in the same database
+        let mut short = Runner::new(&world).await; // a new session in the same database
         let (times, bytes) = short.round(150).await;
         early.0.extend(times);
         early.1.push(bytes);
@@ -92,6 +90,7 @@ async fn the_ten_thousandth_step_costs_what_the_tenth_did() {
         late.0.extend(times);
         late.1.push(bytes);
     }
+    println!("bytes a step, short: {:?}; long: {:?}", early.1, late.1);
     let middle = |bytes: &mut Vec<u64>| {
         bytes.sort_unstable();
         bytes[bytes.len() / 2]
