@@ -10,6 +10,7 @@
 
 mod doors;
 mod doubt;
+mod edges;
 mod golden;
 mod kills;
 mod server;

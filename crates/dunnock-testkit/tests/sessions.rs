@@ -22,8 +22,7 @@ pub struct Run {
 pub async fn play(world: World, dir: &Path, scenario: &Scenario) -> Run {
     let session = create(&world, "/w", scenario.config.clone()).await.unwrap();
     let log = world.log.clone();
-    let mut scene =
-        Scene { door: Door::open(world, session.clone(), 0).await.unwrap(), s: State::default(), said: Vec::new() };
+    let mut scene = Scene::on(Door::open(world, session.clone(), 0).await.unwrap());
     for text in &scenario.prompts {
         scene.prompt(text).await;
         scene.rest(Answer::Yes).await;
@@ -38,13 +37,26 @@ pub async fn play(world: World, dir: &Path, scenario: &Scenario) -> Run {
 }
 
 /// A door with its folded state.
-struct Scene {
-    door: Door,
-    s: State,
-    said: Vec<String>,
+pub struct Scene {
+    pub door: Door,
+    pub s: State,
+    pub said: Vec<String>,
 }
 
 impl Scene {
+    pub fn on(door: Door) -> Self {
+        Self { door, s: State::default(), said: Vec::new() }
+    }
+    pub async fn open(world: &World, session: &SessionId) -> Self {
+        Self::on(Door::open(world.clone(), session.clone(), 0).await.unwrap())
+    }
+    /// Folds everything that is in the log by now.
+    pub async fn catch_up(&mut self) {
+        let seq = self.door.handle().map_or(0, |h| h.summary().borrow().seq);
+        while self.s.seq < seq {
+            self.next().await;
+        }
+    }
     async fn next(&mut self) -> Option<Event> {
         match self.door.next().await.unwrap() {
             Frame::Fact(record) => {
@@ -59,14 +71,14 @@ impl Scene {
             _ => None,
         }
     }
-    async fn send(&mut self, command: Command) -> Seq {
+    pub async fn send(&mut self, command: Command) -> Seq {
         let seq = self.door.send(command).await.unwrap().unwrap();
         while self.s.seq < seq {
             self.next().await;
         }
         seq
     }
-    async fn prompt(&mut self, text: &str) {
+    pub async fn prompt(&mut self, text: &str) {
         self.send(Command::Prompt { text: text.into(), images: Vec::new() }).await;
     }
     async fn reply(&mut self, answer: Answer, note: Option<&str>) {
@@ -78,7 +90,7 @@ impl Scene {
         let note = note.map(str::to_owned);
         self.send(Command::Reply { question: q.id, hash: q.hash, answer, note }).await;
     }
-    async fn rest(&mut self, answer: Answer) {
+    pub async fn rest(&mut self, answer: Answer) {
         while self.s.busy() {
             if self.s.questions.is_empty() {
                 self.next().await;
@@ -87,7 +99,7 @@ impl Scene {
             }
         }
     }
-    async fn until(&mut self, kind: &str) -> Event {
+    pub async fn until(&mut self, kind: &str) -> Event {
         loop {
             if let Some(event) = self.next().await
                 && event.kind() == kind
@@ -96,7 +108,7 @@ impl Scene {
             }
         }
     }
-    async fn question(&mut self) {
+    pub async fn question(&mut self) {
         while self.s.questions.is_empty() {
             self.next().await;
         }
@@ -122,8 +134,7 @@ async fn scripted(
     let world = worlds::in_folder(dir.path(), model.clone()).await;
     let log = world.log.clone();
     let session = create(&world, "/w", config).await.unwrap();
-    let mut scene =
-        Scene { door: Door::open(world, session.clone(), 0).await.unwrap(), s: State::default(), said: Vec::new() };
+    let mut scene = Scene::on(Door::open(world, session.clone(), 0).await.unwrap());
     act(&mut scene).await;
     scene.rest(Answer::Yes).await;
     let live = scene.s.clone();
@@ -395,7 +406,7 @@ async fn an_interrupt_reaches_work_within_100_ms() {
     let model = ScriptedModel::new(vec![Say::calls(&[("append", r#"{"ms":60000}"#)])]);
     let world = worlds::in_folder(dir.path(), model).await;
     let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene { door: Door::open(world, session, 0).await.unwrap(), s: State::default(), said: Vec::new() };
+    let mut s = Scene::on(Door::open(world, session, 0).await.unwrap());
     s.prompt("go").await;
     s.until("started").await;
     let began = std::time::Instant::now();
@@ -413,8 +424,7 @@ async fn what_was_said_is_found_once_the_session_rests() {
     let world = worlds::in_folder(dir.path(), ScriptedModel::new(vec![Say::text("a hedge sparrow")])).await;
     let log = world.log.clone();
     let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s =
-        Scene { door: Door::open(world, session.clone(), 0).await.unwrap(), s: State::default(), said: Vec::new() };
+    let mut s = Scene::on(Door::open(world, session.clone(), 0).await.unwrap());
     s.prompt("which bird?").await;
     s.rest(Answer::Yes).await;
     for _ in 0..200 {
@@ -459,7 +469,7 @@ async fn a_late_listener_gets_the_partial_and_a_slow_one_is_cut_off() {
     let model = ScriptedModel::new(vec![Say::text("some words that come slowly").after(30), Say::text(&words)]);
     let world = worlds::in_folder(dir.path(), model).await;
     let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene { door: Door::open(world, session, 0).await.unwrap(), s: State::default(), said: Vec::new() };
+    let mut s = Scene::on(Door::open(world, session, 0).await.unwrap());
     s.prompt("go").await;
     s.until("turn_started").await;
     tokio::time::sleep(std::time::Duration::from_millis(70)).await;
@@ -489,11 +499,7 @@ async fn a_fork_has_the_past_of_its_parent_and_a_future_of_its_own() {
     let model = ScriptedModel::new(vec![Say::text("one"), Say::text("two"), Say::text("three")]);
     let world = worlds::in_folder(dir.path(), model.clone()).await;
     let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene {
-        door: Door::open(world.clone(), session.clone(), 0).await.unwrap(),
-        s: State::default(),
-        said: Vec::new(),
-    };
+    let mut s = Scene::on(Door::open(world.clone(), session.clone(), 0).await.unwrap());
     s.prompt("first").await;
     s.rest(Answer::Yes).await;
     let at = s.s.seq;
@@ -501,11 +507,7 @@ async fn a_fork_has_the_past_of_its_parent_and_a_future_of_its_own() {
     s.rest(Answer::Yes).await;
     s.door.close().await;
     let child = dunnock_engine::fork(&world, &session, at).await.unwrap();
-    let mut c = Scene {
-        door: Door::open(world.clone(), child.clone(), 0).await.unwrap(),
-        s: State::default(),
-        said: Vec::new(),
-    };
+    let mut c = Scene::on(Door::open(world.clone(), child.clone(), 0).await.unwrap());
     c.prompt("other second").await;
     c.rest(Answer::Yes).await;
     let told = String::from_utf8(model.asked.lock().unwrap().last().unwrap().2.clone()).unwrap();
@@ -532,7 +534,7 @@ async fn writers_of_one_folder_wait_for_each_other_and_say_so() {
         let model = ScriptedModel::new(vec![Say::calls(&[("append", call.as_str())]), Say::text("done")]);
         let world = worlds::in_folder(dir.path(), model).await;
         let session = create(&world, "/same", worlds::config()).await.unwrap();
-        Scene { door: Door::open(world, session, 0).await.unwrap(), s: State::default(), said: Vec::new() }
+        Scene::on(Door::open(world, session, 0).await.unwrap())
     };
     let (mut a, mut b) = (make(150).await, make(1).await);
     a.prompt("go").await;
@@ -562,7 +564,7 @@ async fn a_day_budget_holds_across_sessions() {
         let day = world.clock.now().0.div_euclid(86_400_000);
         let log = world.log.clone();
         let session = create(&world, "/w", config.clone()).await.unwrap();
-        let mut s = Scene { door: Door::open(world, session, 0).await.unwrap(), s: State::default(), said: Vec::new() };
+        let mut s = Scene::on(Door::open(world, session, 0).await.unwrap());
         s.prompt("go").await;
         s.rest(Answer::Yes).await;
         ends.push(s.s.last.as_deref().cloned().unwrap());
@@ -581,7 +583,7 @@ async fn a_model_that_cannot_be_had_ends_with_words_and_keeps_the_prompt() {
     let world = worlds::in_folder(dir.path(), model.clone()).await;
     let config = Config { model: "broken/1".into(), ..worlds::config() };
     let session = create(&world, "/w", config).await.unwrap();
-    let mut s = Scene { door: Door::open(world, session, 0).await.unwrap(), s: State::default(), said: Vec::new() };
+    let mut s = Scene::on(Door::open(world, session, 0).await.unwrap());
     s.prompt("go").await;
     s.rest(Answer::Yes).await;
     assert_eq!(s.s.last.as_deref(), Some(&Why::Failed { error: "no such model".into() }));

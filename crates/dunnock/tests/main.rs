@@ -94,6 +94,23 @@ fn a_changed_fact_is_found_by_verify() {
 }
 
 #[test]
+fn a_change_of_the_very_last_fact_is_found_too() {
+    let dir = tempfile::tempdir().unwrap();
+    golden(dir.path());
+    let script = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); \
+        db.execute(\"UPDATE facts SET body = replace(body, 'mark', 'mask') WHERE no = 1 AND seq = (SELECT max(seq) FROM facts WHERE no = 1)\"); \
+        print(db.total_changes); db.commit()";
+    let edit = Command::new("python3").args(["-c", script]).arg(dir.path().join("dunnock.db")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&edit.stdout), "1\n", "{edit:?}");
+    let (code, out, _) = dunnock(dir.path(), &["sessions", "verify"]);
+    assert_eq!(
+        (code, out.lines().filter(|l| l.contains("the last, is not what was written")).count()),
+        (1, 1),
+        "{out}"
+    );
+}
+
+#[test]
 fn wrong_usage_is_exit_2_and_shows_the_way() {
     let dir = tempfile::tempdir().unwrap();
     let (code, _, err) = dunnock(dir.path(), &["sesions"]);

@@ -1,0 +1,150 @@
+//! Edges between processes and rounds: doors that close, answers that come while somebody opens, commands sent twice.
+
+use crate::sessions::Scene;
+use dunnock_engine::{Door, Left, create, deposit, load};
+use dunnock_proto::*;
+use dunnock_testkit::model::{Say, ScriptedModel};
+use dunnock_testkit::worlds;
+use std::time::Duration;
+
+fn prompt(id: &str, text: &str) -> Order {
+    Order { id: id.parse().unwrap(), expect: None, command: Command::Prompt { text: text.into(), images: vec![] } }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_door_that_closes_lets_a_call_report_before_it_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = ScriptedModel::new(vec![Say::calls(&[("append", r#"{"ms":60000}"#)]), Say::text("done")]);
+    let world = worlds::in_folder(dir.path(), model).await;
+    let session = create(&world, "/w", worlds::config()).await.unwrap();
+    let mut s = Scene::open(&world, &session).await;
+    s.prompt("go").await;
+    s.until("started").await;
+    s.door.close().await;
+    let facts = worlds::facts(world.log.as_ref(), &session).await;
+    let ended = facts.iter().find_map(|(_, e)| if let Event::Finished(f) = e { Some(f.outcome.clone()) } else { None });
+    assert_eq!(ended, Some(Outcome::Cut), "its end was known and is recorded");
+    assert!(!facts.iter().any(|(_, e)| matches!(e, Event::Ended(_))), "closing a door is not an interrupt");
+    let mut again = Scene::open(&world, &session).await;
+    again.catch_up().await;
+    again.rest(Answer::Yes).await;
+    assert_eq!(again.s.last.as_deref(), Some(&Why::Done), "whoever opens next goes on");
+    again.door.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_door_that_closes_while_the_model_thinks_leaves_the_turn_to_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = ScriptedModel::new(vec![Say::text("slow words come here").after(40)]);
+    let world = worlds::in_folder(dir.path(), model).await;
+    let session = create(&world, "/w", worlds::config()).await.unwrap();
+    let mut s = Scene::open(&world, &session).await;
+    s.prompt("go").await;
+    s.until("turn_started").await;
+    s.door.close().await;
+    let state = load(world.log.as_ref(), &session).await.unwrap().state;
+    assert_eq!(state.phase, dunnock_core::Phase::Thinking);
+    let mut again = Scene::open(&world, &session).await;
+    again.catch_up().await;
+    again.rest(Answer::Yes).await;
+    assert_eq!((again.s.last.as_deref(), again.s.turn), (Some(&Why::Done), Turn(1)), "the same turn was asked again");
+    again.door.close().await;
+}
+
+/// Somebody answers at the very moment somebody else opens: nobody is told that the session was taken from them, and no
+/// answer is left unheard.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_come_while_a_session_is_opened_are_heard() {
+    for n in 0..40 {
+        let dir = tempfile::tempdir().unwrap();
+        let config = Config { mode: Mode::Ask, attended: true, ..worlds::config() };
+        let script = vec![Say::calls(&[("append", r#"{"say":"x"}"#)]), Say::text("done")];
+        let world = worlds::in_folder(dir.path(), ScriptedModel::new(script)).await;
+        let session = create(&world, "/w", config).await.unwrap();
+        let mut s = Scene::open(&world, &session).await;
+        s.prompt("go").await;
+        s.question().await;
+        s.door.close().await;
+        let q = load(world.log.as_ref(), &session).await.unwrap().state.questions[0].clone();
+        let reply = Command::Reply { question: q.id, hash: q.hash, answer: Answer::Yes, note: None };
+        let order = Order { id: "yes".parse().unwrap(), expect: None, command: reply };
+        let other = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
+        let (left, opened) = tokio::join!(
+            async {
+                tokio::time::sleep(Duration::from_micros(n * 150)).await;
+                deposit(&other, &session, order).await.unwrap().unwrap()
+            },
+            Door::open(world.clone(), session.clone(), 0)
+        );
+        let mut s = Scene::on(opened.expect("opening is not refused because somebody answered"));
+        let rest = tokio::time::timeout(Duration::from_secs(5), async {
+            s.catch_up().await;
+            s.rest(Answer::Yes).await;
+        });
+        rest.await.unwrap_or_else(|_| panic!("round {n}: the answer ({left:?}) was never heard"));
+        assert_eq!(s.s.last.as_deref(), Some(&Why::Done));
+        s.door.close().await;
+    }
+}
+
+/// One command twice at once: one answer, one fact, and the answer is true.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_sent_twice_in_one_round_is_carried_out_once() {
+    for memory in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let model = ScriptedModel::new(Vec::new());
+        let world =
+            if memory { worlds::in_memory(dir.path(), model) } else { worlds::in_folder(dir.path(), model).await };
+        let session = create(&world, "/w", worlds::config()).await.unwrap();
+        let first = Door::open(world.clone(), session.clone(), 0).await.unwrap();
+        let mut doors = Vec::new();
+        for _ in 0..6 {
+            doors.push(Door::open(world.clone(), session.clone(), 0).await.unwrap());
+        }
+        let mut tasks = tokio::task::JoinSet::new();
+        for mut door in doors {
+            tasks.spawn(async move { door.order(prompt("same", "hi")).await.unwrap().unwrap() });
+        }
+        let answers = tasks.join_all().await;
+        assert!(answers.windows(2).all(|w| w[0] == w[1]), "{answers:?}");
+        first.close().await;
+        let facts = worlds::facts(world.log.as_ref(), &session).await;
+        assert_eq!(facts.iter().filter(|(_, e)| matches!(e, Event::Prompted(_))).count(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_that_was_answered_before_stops_nothing_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let hang = Say::calls(&[("append", r#"{"ms":60000}"#)]);
+    let script = vec![hang, Say::text("now something slow and new").after(30)];
+    let world = worlds::in_folder(dir.path(), ScriptedModel::new(script)).await;
+    let session = create(&world, "/w", worlds::config()).await.unwrap();
+    let mut s = Scene::open(&world, &session).await;
+    s.prompt("go").await;
+    s.until("started").await;
+    let stop = Order { id: "stop".parse().unwrap(), expect: None, command: Command::Interrupt };
+    let first = s.door.order(stop.clone()).await.unwrap().unwrap();
+    s.until("ended").await;
+    s.prompt("another").await;
+    assert_eq!(s.s.phase, dunnock_core::Phase::Thinking);
+    assert_eq!(s.door.order(stop).await.unwrap().unwrap(), first, "the first answer again");
+    s.rest(Answer::Yes).await;
+    assert_eq!(s.s.last.as_deref(), Some(&Why::Done), "what began since went on");
+    s.door.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_left_for_a_living_owner_reaches_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let world = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
+    let session = create(&world, "/w", worlds::config()).await.unwrap();
+    let mut s = Scene::open(&world, &session).await;
+    let other = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
+    let left = deposit(&other, &session, prompt("left", "from outside")).await.unwrap().unwrap();
+    assert!(matches!(left, Left::ToOwner(_)), "{left:?}");
+    s.until("ended").await;
+    s.door.close().await;
+    let left = deposit(&other, &session, prompt("later", "for later")).await.unwrap().unwrap();
+    assert!(matches!(left, Left::Stored(_)), "{left:?}");
+}
