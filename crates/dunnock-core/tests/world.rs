@@ -99,17 +99,7 @@ pub fn refold(log: &[Event]) -> Transcript {
 fn kind_of(input: &Input) -> &'static str {
     match input {
         Input::Take(_) => "take",
-        Input::Order(order) => match order.command {
-            Command::Prompt { .. } => "prompt",
-            Command::Run => "run",
-            Command::Reply { .. } => "reply",
-            Command::Interrupt => "interrupt",
-            Command::Rewind { .. } => "rewind",
-            Command::Compact => "compact",
-            Command::Configure { .. } => "configure",
-            Command::Title { .. } => "title",
-            Command::Revoke { .. } => "revoke",
-        },
+        Input::Order(order) => order.command.name(),
         Input::Report(report) => match report.work {
             Work::Headed(_) => "headed",
             Work::HeadFailed { .. } => "head_failed",

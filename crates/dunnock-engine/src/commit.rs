@@ -200,7 +200,7 @@ impl Driver {
                     }
                 },
             };
-            failpoint::hit("answer.before", crate::driver::name(&order.command));
+            failpoint::hit("answer.before", order.command.name());
             let _ = reply.send(answer);
         }
         Ok(())

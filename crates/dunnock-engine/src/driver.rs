@@ -9,7 +9,7 @@ use crate::own::Ownership;
 use crate::world::World;
 use dunnock_core::ports::{Blob, Halt, LogError};
 use dunnock_core::{Effect, Input, Report, State, Status, Take, Work, failpoint, stopping, wanted};
-use dunnock_proto::{Command, Delta, Event, Failure, Order, Owner, QuestionId, Record, Refused, Seq, SessionId};
+use dunnock_proto::{Delta, Event, Failure, Order, Owner, QuestionId, Record, Refused, Seq, SessionId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -240,7 +240,7 @@ impl Driver {
         for mail in mail {
             match mail {
                 Mail::Order(order, reply) => {
-                    failpoint::hit("mail.order", name(&order.command));
+                    failpoint::hit("mail.order", order.command.name());
                     inputs.push(Pending { input: Input::Order(order), reply: Some(reply), blobs: Vec::new() });
                 }
                 Mail::Report(effect, work, blobs) => {
@@ -371,20 +371,6 @@ fn was_cut(work: &Work) -> bool {
 fn summarise(s: &State, me: Owner, running: bool) -> Summary {
     let parked = !running && wanted(s, me).iter().all(Effect::parked) && !s.stopping;
     Summary { seq: s.seq, status: s.status(), parked, gone: None }
-}
-
-pub(crate) fn name(command: &Command) -> &'static str {
-    match command {
-        Command::Prompt { .. } => "prompt",
-        Command::Run => "run",
-        Command::Reply { .. } => "reply",
-        Command::Interrupt => "interrupt",
-        Command::Rewind { .. } => "rewind",
-        Command::Compact => "compact",
-        Command::Configure { .. } => "configure",
-        Command::Title { .. } => "title",
-        Command::Revoke { .. } => "revoke",
-    }
 }
 
 pub(crate) fn effect_name(effect: &Effect) -> &'static str {

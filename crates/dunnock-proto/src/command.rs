@@ -76,6 +76,24 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// Its name, as on the wire.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Prompt { .. } => "prompt",
+            Self::Run => "run",
+            Self::Reply { .. } => "reply",
+            Self::Interrupt => "interrupt",
+            Self::Rewind { .. } => "rewind",
+            Self::Compact => "compact",
+            Self::Configure { .. } => "configure",
+            Self::Title { .. } => "title",
+            Self::Revoke { .. } => "revoke",
+        }
+    }
+}
+
 /// Where a rewind goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
