@@ -79,7 +79,7 @@ async fn answers_that_come_while_a_session_is_opened_are_heard() {
         let mut s = Scene::on(opened.expect("opening is not refused because somebody answered"));
         let rest = tokio::time::timeout(Duration::from_secs(5), async {
             s.catch_up().await;
-            s.rest(Answer::Yes).await;
+            s.listen().await;
         });
         rest.await.unwrap_or_else(|_| panic!("round {n}: the answer ({left:?}) was never heard"));
         assert_eq!(s.s.last.as_deref(), Some(&Why::Done));

@@ -90,6 +90,12 @@ impl Scene {
         let note = note.map(str::to_owned);
         self.send(Command::Reply { question: q.id, hash: q.hash, answer, note }).await;
     }
+    /// Only listens until the session rests: somebody else answers.
+    pub async fn listen(&mut self) {
+        while self.s.busy() {
+            self.next().await;
+        }
+    }
     pub async fn rest(&mut self, answer: Answer) {
         while self.s.busy() {
             if self.s.questions.is_empty() {

@@ -171,20 +171,16 @@ async fn long_sessions_are_ready_quickly() {
     let hundred = long_session(&store, "hundredthousand", 100_000).await;
     store.close().await;
     let store = Sqlite::open(&data).await.unwrap().store;
-    let mut times: Vec<Duration> = Vec::new();
-    for _ in 0..5 {
-        let began = Instant::now();
-        assert_eq!(load(&store, &ten).await.unwrap().state.seq, 10_000);
-        times.push(began.elapsed());
+    // In turns, and the best of each: whatever else the machine does strikes both.
+    let (mut few, mut many) = (Vec::new(), Vec::new());
+    for _ in 0..8 {
+        for (id, facts, times) in [(&ten, 10_000, &mut few), (&hundred, 100_000, &mut many)] {
+            let began = Instant::now();
+            assert_eq!(load(&store, id).await.unwrap().state.seq, facts);
+            times.push(began.elapsed());
+        }
     }
-    let small = best(&times);
-    let mut times: Vec<Duration> = Vec::new();
-    for _ in 0..4 {
-        let began = Instant::now();
-        assert_eq!(load(&store, &hundred).await.unwrap().state.seq, 100_000);
-        times.push(began.elapsed());
-    }
-    let large = best(&times);
+    let (small, large) = (best(&few), best(&many));
     store.close().await;
     // Memory is measured in a process that has done nothing else.
     let output = crate::kills::door("load", &dir.path().join("up"), "plain").output().unwrap();
