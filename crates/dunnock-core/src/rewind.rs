@@ -40,9 +40,7 @@ impl Draft<'_> {
     pub(crate) fn rewound_spans(&self) -> Vec<Span> {
         let Phase::Rewinding { asked, spans, .. } = &self.s.phase else { return self.s.visible() };
         let mut all = spans.as_ref().clone();
-        if *asked < self.s.seq {
-            all.push(Span { from: asked + 1, to: self.s.seq });
-        }
+        all.push(Span { from: asked + 1, to: self.s.seq }); // never empty: the files of now were kept meanwhile
         all
     }
 }
