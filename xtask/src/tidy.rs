@@ -37,8 +37,13 @@ mod tests {
         ("dunnock-core", &["dunnock-proto"]),
         ("dunnock-store", &["dunnock-core", "dunnock-proto"]),
         ("dunnock-engine", &["dunnock-core", "dunnock-proto"]),
-        ("dunnock-testkit", &["dunnock-core", "dunnock-engine", "dunnock-proto", "dunnock-store"]),
-        ("dunnock", &["dunnock-core", "dunnock-engine", "dunnock-proto", "dunnock-store"]),
+        ("dunnock-model", &["dunnock-core", "dunnock-proto"]),
+        ("dunnock-tools", &["dunnock-core", "dunnock-proto"]),
+        ("dunnock-testkit", &["dunnock", "dunnock-core", "dunnock-engine", "dunnock-proto", "dunnock-store"]),
+        (
+            "dunnock",
+            &["dunnock-core", "dunnock-engine", "dunnock-model", "dunnock-proto", "dunnock-store", "dunnock-tools"],
+        ),
         ("xtask", &["dunnock-proto"]),
     ];
 
@@ -59,6 +64,7 @@ mod tests {
         "MIT-0",
         "BSL-1.0",
         "0BSD",
+        "CDLA-Permissive-2.0",
     ];
 
     fn metadata(args: &[&str]) -> Value {

@@ -5,8 +5,8 @@
 use crate::transcript::Request;
 use crate::{Call, Status};
 use dunnock_proto::{
-    Answered, At, Checkpointed, Config, Delta, Finished, Hash, Head, InputId, Level, Record, Seq, SessionId, Tree,
-    TurnFailed,
+    Answered, At, Checkpointed, Config, Delta, Finished, Hash, Head, InputId, Level, Record, Seq, SessionId, Tool,
+    Tree, TurnFailed,
 };
 use std::fmt;
 use std::future::Future;
@@ -216,6 +216,9 @@ pub trait Log: Send + Sync {
     fn index<'a>(&'a self, session: Option<&'a SessionId>) -> Wait<'a, Result<u64, LogError>>;
     /// Sessions and facts that hold these words, best first.
     fn search<'a>(&'a self, words: &'a str, limit: u32) -> Wait<'a, Result<Vec<Found>, LogError>>;
+    /// Forgets a session: its facts, its words, and the blobs that no other session names. A session that another branched
+    /// off stays. Whether there was one.
+    fn delete<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<bool, LogError>>;
     /// The ledger of a day.
     fn ledger(&self, day: i64) -> Wait<'_, Result<Ledger, LogError>>;
     /// Starts over after [`LogError::Unsure`]: what is read next is what is stored.
@@ -249,8 +252,19 @@ pub trait Model: Send + Sync {
         live: Live,
         halt: Halt,
     ) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>>;
-    /// Replaces old talk by a summary.
-    fn summarise(&self, request: Request, halt: Halt) -> Wait<'_, Result<Arc<str>, String>>;
+    /// Replaces old talk by a summary, asked of the model that the head names.
+    fn summarise(&self, head: Arc<[u8]>, request: Request, halt: Halt) -> Wait<'_, Result<Arc<str>, String>>;
+}
+
+/// A tool as a model is told of it, and what the core must know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Its name, and what it may do.
+    pub tool: Tool,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON schema of its arguments, as text.
+    pub schema: String,
 }
 
 /// What a call needs to run.
@@ -270,6 +284,12 @@ pub struct Job {
 pub trait Tools: Send + Sync {
     /// Runs a call to its end, or stops it and its whole process tree when told to; reports either way.
     fn run(&self, job: Job, live: Live, halt: Halt) -> Wait<'_, (Finished, Vec<Blob>)>;
+}
+
+/// Knows the files of a workspace.
+pub trait Files: Send + Sync {
+    /// A name for the files as they are: equal names mean equal files. What a check proved, it proved of one of these.
+    fn tree<'a>(&'a self, workspace: &'a str) -> Wait<'a, Result<Tree, String>>;
 }
 
 /// Keeps the files of a workspace.

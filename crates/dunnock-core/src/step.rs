@@ -359,6 +359,14 @@ impl Draft<'_> {
                     Ok(args) => self.ask(About::Person { call: call.id }, args.question, args.choices),
                     Err(error) => self.finish(call.id, Outcome::Failed, &error),
                 },
+                Role::Work if call.part.broken().is_some() => {
+                    let why = call.part.broken().unwrap_or_default();
+                    self.finish(
+                        call.id,
+                        Outcome::NotRun,
+                        &format!("not run: the arguments are not a JSON object: {why}"),
+                    );
+                }
                 Role::Work => match policy::judge(&self.s, &call) {
                     Verdict::Allow(by) => self.allow(&call, by, None),
                     Verdict::Ask(reason) => {

@@ -88,6 +88,7 @@ pub fn config(r: &mut Rng) -> Config {
         compact_keep: 1 + r.below(4) as u8,
         token_bytes: 4,
         checkpoints: r.chance(60),
+        sandbox: Sandbox::Auto,
         deny: if r.chance(20) { vec![rule(r)] } else { Vec::new() },
     }
 }

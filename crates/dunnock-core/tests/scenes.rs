@@ -125,6 +125,17 @@ fn a_denial_wins_and_what_is_obscure_is_not_let_through() {
 }
 
 #[test]
+fn a_call_with_broken_arguments_is_neither_asked_about_nor_run() {
+    for mode in [Mode::Ask, Mode::All] {
+        let mut s = scene(Config { mode, ..auto() });
+        s.line("> go");
+        s.line("< shell: {\"command\": \"rm -rf");
+        assert!(s.out.contains("finished 1.0 NotRun not run: the arguments are not a JSON object"), "{}", s.out);
+        assert!(s.out.contains("turn_started 2"), "the model is told and may try again: {}", s.out);
+    }
+}
+
+#[test]
 fn without_a_box_commands_ask() {
     let mut s = scene(auto());
     let (platform, app) = ("t".to_owned(), "0".to_owned());

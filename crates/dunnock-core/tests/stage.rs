@@ -63,7 +63,10 @@ impl Scene {
             Event::TurnStarted(e) => {
                 format!("{} holding {} tokens {} micros", e.turn, e.reserved.tokens, e.reserved.micros)
             }
-            Event::Asked(e) => format!("{} {}", e.question, e.text.replace('\n', " / ")),
+            Event::Asked(e) => {
+                let text = e.text.replace('\n', " / ").replace("{\"x\":\"", "").replace("\"}", "");
+                format!("{} {text}", e.question)
+            }
             Event::Allowed(e) => {
                 format!("{} {:?}{}", e.call, e.by, e.args.as_ref().map_or(String::new(), |a| format!(" as {a}")))
             }
@@ -116,6 +119,13 @@ impl Scene {
                     Some((tool, args)) => {
                         let words = args.split(' ').map(str::to_owned).collect();
                         let shape = Some(Shape { commands: vec![words], opaque: args.contains('$') });
+                        // Words become an object; what is written as JSON, or as broken JSON, stays as it is.
+                        let session = matches!(tool, "ask_person" | "update_plan");
+                        let args = if session || args.starts_with('{') {
+                            args.into()
+                        } else {
+                            format!("{{\"x\":\"{args}\"}}")
+                        };
                         let (id, tool, args) = ("call_0".into(), tool.into(), args.into());
                         Part::Call(Arc::new(CallPart { id, tool, args, recovered: false, shape }))
                     }

@@ -26,7 +26,7 @@ pub(crate) async fn compact(
         Strength::Shorten => (transcript.shorten(upto, KEEP), None),
         Strength::Summarise => {
             let Some(request) = transcript.request() else { return failed("nothing was said yet".into()) };
-            match world.model.summarise(request, halt).await {
+            match world.model.summarise(blob.bytes.clone(), request, halt).await {
                 Ok(summary) => (Vec::new(), Some(summary)),
                 Err(error) => return failed(error),
             }

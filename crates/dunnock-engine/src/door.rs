@@ -42,6 +42,12 @@ pub enum DoorError {
         /// The owner.
         pid: u32,
     },
+    /// Somebody drives the session, and what was asked for needs it at rest.
+    #[error("process {pid} has this session open; end it first")]
+    InUse {
+        /// The owner.
+        pid: u32,
+    },
     /// The owner is another release.
     #[error("process {pid} has this session open and is {version}; use the same release, or end that process")]
     Mismatch {
@@ -77,6 +83,17 @@ impl Door {
     pub async fn open(world: World, session: SessionId, from: Seq) -> Result<Self, DoorError> {
         let inner = reach(&world, &session, from).await?;
         Ok(Self { world, session, seen: from, inner })
+    }
+
+    /// Opens a session that another process drives; `None` if nobody does.
+    ///
+    /// # Errors
+    /// As above.
+    pub async fn join(world: World, session: SessionId, from: Seq) -> Result<Option<Self>, DoorError> {
+        if Ownership::hold(&world.locks, &session)?.is_some() {
+            return Ok(None);
+        }
+        Self::open(world, session, from).await.map(Some)
     }
 
     /// The driver, if it is in this process.

@@ -137,7 +137,14 @@ async fn run_call(world: World, job: Job, live: Live, halt: Halt) -> Done {
     } else {
         None
     };
-    let (finished, blobs) = world.tools.run(job, live, halt).await;
+    let workspace = job.workspace.clone();
+    let (mut finished, blobs) = world.tools.run(job, live, halt).await;
+    if call.harness
+        && let Some(files) = &world.files
+    {
+        // A check proves something of the files as they are now, while the folder is still locked.
+        finished.tree = files.tree(&workspace).await.ok();
+    }
     (Work::Output(finished), blobs)
 }
 

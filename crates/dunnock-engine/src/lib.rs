@@ -17,6 +17,7 @@ mod driver;
 mod effects;
 mod hub;
 mod own;
+mod transfer;
 mod workspace;
 mod world;
 
@@ -26,4 +27,5 @@ pub use door::{Door, DoorError, Refusal};
 pub use driver::{Handle, Summary};
 pub use hub::Frames;
 pub use own::{OwnerNote, Ownership};
+pub use transfer::{import, remove};
 pub use world::{Clock, SystemClock, World, create, fork};

@@ -1,7 +1,7 @@
 //! Everything a driver needs, chosen once: ports, clock, folders. And how a session begins.
 
 use crate::catch_up::load;
-use dunnock_core::ports::{Appended, Batch, Checkpoints, Log, LogError, Model, Tools};
+use dunnock_core::ports::{Appended, Batch, Checkpoints, Files, Log, LogError, Model, Tools};
 use dunnock_core::{State, apply};
 use dunnock_proto::{At, Cause, Config, Created, Event, Forked, Hash, Level, Owner, Seq, SessionId, seal};
 use std::path::PathBuf;
@@ -42,6 +42,8 @@ pub struct World {
     pub model: Arc<dyn Model>,
     /// Who acts.
     pub tools: Arc<dyn Tools>,
+    /// Who knows the files, so that a check is bound to what it checked.
+    pub files: Option<Arc<dyn Files>>,
     /// Who keeps files, if anybody.
     pub checkpoints: Option<Arc<dyn Checkpoints>>,
     /// Time and chance.

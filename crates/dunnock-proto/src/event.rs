@@ -89,3 +89,18 @@ facts! {
     Titled "titled" 1 May,
     Noticed "noticed" 1 Must,
 }
+
+impl Event {
+    /// The blobs that it names: what must go along when a session is carried elsewhere.
+    #[must_use]
+    pub fn blobs(&self) -> Vec<crate::Hash> {
+        match self {
+            Self::Headed(e) => vec![e.head.hash],
+            Self::Compacted(e) => vec![e.head.hash],
+            Self::Prompted(e) => e.images.clone(),
+            Self::Answered(e) => e.raw.into_iter().collect(),
+            Self::Finished(e) => e.full.into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+}

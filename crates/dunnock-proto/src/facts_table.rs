@@ -125,6 +125,16 @@ pub struct CallPart {
     pub shape: Option<Shape>,
 }
 
+impl CallPart {
+    /// What keeps the arguments from being a JSON object, if anything: a stream that broke off, or a model that cannot
+    /// write JSON.
+    #[must_use]
+    pub fn broken(&self) -> Option<String> {
+        let read = serde_json::from_str::<std::collections::BTreeMap<String, serde::de::IgnoredAny>>(&self.args);
+        read.err().map(|error| error.to_string())
+    }
+}
+
 /// Why the model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

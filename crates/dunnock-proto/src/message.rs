@@ -76,6 +76,14 @@ pub struct PlanArgs {
     pub steps: Vec<PlanStep>,
 }
 
+/// The arguments of a call that says that the work is finished.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct FinalArgs {
+    /// What the person is told.
+    #[serde(default)]
+    pub answer: Arc<str>,
+}
+
 /// The arguments of a check: one command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyArgs {
@@ -96,7 +104,7 @@ macro_rules! from_text {
         }
     )*};
 }
-from_text!(AskPersonArgs PlanArgs VerifyArgs);
+from_text!(AskPersonArgs PlanArgs FinalArgs VerifyArgs);
 
 impl VerifyArgs {
     /// As a call's arguments.

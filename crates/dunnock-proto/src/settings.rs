@@ -34,6 +34,18 @@ pub enum Level {
     D,
 }
 
+/// How well commands must be confined before they run at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sandbox {
+    /// As well as this machine can.
+    Auto,
+    /// Not at all.
+    Off,
+    /// At least this well, or not at all.
+    Require(Level),
+}
+
 /// What a call may do to the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -161,8 +173,10 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Optio
 
 macro_rules! config {
     ($($(#[doc = $doc:literal])* $field:ident: $type:ty = $default:expr;)*) => {
-        /// The settings of a session, whole. Its defaults serve tests and doors; a log always holds the values.
+        /// The settings of a session, whole. Its defaults serve tests and doors; a log holds the values. Only a setting
+        /// that is younger than a log is missing there, and its default is what its absence meant.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
         pub struct Config { $($(#[doc = $doc])* pub $field: $type,)* }
 
         /// Some settings to change.
@@ -216,6 +230,8 @@ config! {
     token_bytes: u64 = 4;
     /// Whether the workspace's state is kept after each change.
     checkpoints: bool = false;
+    /// How well commands must be confined.
+    sandbox: Sandbox = Sandbox::Auto;
     /// Never, whatever else allows it.
     deny: Vec<Rule> = Vec::new();
 }

@@ -1,5 +1,6 @@
 //! Compare-and-append: facts, inputs, blobs, list and ledger in one transaction.
 
+use crate::blobs::SMALL;
 use crate::open::{Sqlite, Writer, classify, failed};
 use dunnock_core::failpoint;
 use dunnock_core::ports::{Appended, Batch, Blob, Charge, LogError};
@@ -19,6 +20,10 @@ impl Sqlite {
         failpoint::hit("store.lock.before", "");
         let mut writer = self.writer().await?;
         failpoint::hit("store.lock.after", "");
+        // A session may have been forgotten since, and this blob's file with it: now nobody can.
+        for blob in batch.blobs.iter().filter(|b| b.bytes.len() > SMALL && !self.blob_path(b.hash).exists()) {
+            self.keep_large(blob)?;
+        }
         let end = transact(&mut writer, &batch).await;
         match &end {
             Err(LogError::Unsure(_)) => writer.abandon(),
@@ -168,7 +173,7 @@ async fn charge_day(conn: &mut SqliteConnection, charge: Charge) -> Result<Appen
 }
 
 async fn keep_small(conn: &mut SqliteConnection, no: i64, blob: &Blob) -> Result<(), LogError> {
-    let bytes = (blob.bytes.len() <= crate::blobs::SMALL).then(|| blob.bytes.to_vec());
+    let bytes = (blob.bytes.len() <= SMALL).then(|| blob.bytes.to_vec());
     let size = i64::try_from(blob.bytes.len()).map_err(failed)?;
     let sql = "INSERT INTO blobs (hash, codec, size, bytes) VALUES (?1, 0, ?2, ?3) ON CONFLICT DO NOTHING";
     let hash = blob.hash.0.to_vec();

@@ -8,6 +8,7 @@
 
 mod append;
 mod blobs;
+mod delete;
 mod memory;
 mod open;
 mod read;

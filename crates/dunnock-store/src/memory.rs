@@ -1,5 +1,6 @@
 //! A store that forgets: for the stateless door, and the model that the contract tests compare with.
 
+use crate::delete::{branched_off, has_branch};
 use crate::search::text_of;
 use dunnock_core::ports::{Appended, Batch, Found, Ledger, Listed, Log, LogError, Wait};
 use dunnock_proto::{At, Hash, InputId, Record, Seq, SessionId};
@@ -23,6 +24,7 @@ struct Session {
     created: At,
     records: Vec<Record>,
     inputs: HashMap<InputId, Seq>,
+    blobs: Vec<Hash>,
     listing: dunnock_core::ports::Listing,
 }
 
@@ -57,6 +59,7 @@ impl Inner {
             row.micros = (row.micros + charge.micros).max(0);
             row.version += 1;
         }
+        let named: Vec<Hash> = batch.blobs.iter().map(|b| b.hash).collect();
         self.blobs.extend(batch.blobs.into_iter().map(|b| (b.hash, b.bytes)));
         self.made += 1;
         let made = self.made;
@@ -65,8 +68,10 @@ impl Inner {
             created,
             records: Vec::new(),
             inputs: HashMap::new(),
+            blobs: Vec::new(),
             listing: batch.listing.clone(),
         });
+        session.blobs.extend(named);
         session.records.extend(batch.records);
         session.inputs.extend(batch.inputs);
         session.listing = batch.listing;
@@ -158,6 +163,26 @@ impl Log for Memory {
                 hit.then(|| Found { session: id.clone(), seq: record.envelope.seq, excerpt: text })
             });
             Ok(found.take(limit as usize).collect())
+        })
+    }
+
+    fn delete<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<bool, LogError>> {
+        Box::pin(async move {
+            let mut inner = self.inner();
+            let branched = |(id, s): (&SessionId, &Session)| {
+                let from = s.records.first().and_then(branched_off);
+                (from.as_ref() == Some(session)).then(|| id.clone())
+            };
+            if let Some(branch) = inner.sessions.iter().find_map(branched) {
+                return Err(has_branch(&branch));
+            }
+            let Some(gone) = inner.sessions.remove(session) else { return Ok(false) };
+            for hash in gone.blobs {
+                if !inner.sessions.values().any(|s| s.blobs.contains(&hash)) {
+                    inner.blobs.remove(&hash);
+                }
+            }
+            Ok(true)
         })
     }
 

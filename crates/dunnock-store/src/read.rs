@@ -31,6 +31,10 @@ impl Log for Sqlite {
         })
     }
 
+    fn delete<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<bool, LogError>> {
+        Box::pin(self.forget(session))
+    }
+
     fn answered<'a>(&'a self, session: &'a SessionId, input: &'a InputId) -> Wait<'a, Result<Option<Seq>, LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;

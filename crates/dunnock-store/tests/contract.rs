@@ -1,7 +1,7 @@
 //! The contract of a log, written against the port alone: another store is run through it unchanged.
 
 use dunnock_core::Status;
-use dunnock_core::ports::{Appended, Batch, Blob, Charge, Ledger, Listing, Log};
+use dunnock_core::ports::{Appended, Batch, Blob, Charge, Ledger, Listing, Log, LogError};
 use dunnock_proto::*;
 use dunnock_store::{Memory, Sqlite};
 use std::sync::Arc;
@@ -101,10 +101,47 @@ contract! {
     the_head_is_stored_beside_the_facts
     one_command_twice_in_a_batch_is_written_by_nobody
     a_cause_of_a_later_release_is_kept
+    a_forgotten_session_is_gone_with_its_words_and_its_own_blobs
+    a_session_that_another_branched_off_stays
 }
 
 mod rules {
     use super::*;
+
+    pub async fn a_forgotten_session_is_gone_with_its_words_and_its_own_blobs(log: &dyn Log) {
+        let (mut a, mut b) = (Writer::new(session(1)), Writer::new(session(2)));
+        let (own, shared) = (Blob::new(vec![1; 3 << 20]), Blob::new(vec![2; 3 << 20]));
+        let (small, small_shared) = (Blob::new(vec![1; 9]), Blob::new(vec![2; 9]));
+        let all = vec![own.clone(), shared.clone(), small.clone(), small_shared.clone()];
+        log.append(Batch { blobs: all, ..a.batch(&[said("alpha wren")], &["in-1"]) }).await.unwrap();
+        let some = vec![shared.clone(), small_shared.clone()];
+        log.append(Batch { blobs: some, ..b.batch(&[said("beta wren")], &[]) }).await.unwrap();
+        log.index(None).await.unwrap();
+        assert_eq!(log.delete(&session(1)).await, Ok(true));
+        assert_eq!(log.delete(&session(1)).await, Ok(false));
+        assert_eq!(read(log, &session(1), 0).await, []);
+        assert_eq!(log.head(&session(1)).await, Ok(None));
+        assert_eq!(log.answered(&session(1), &"in-1".parse().unwrap()).await, Ok(None));
+        assert_eq!(log.search("wren", 9).await.unwrap().len(), 1);
+        assert_eq!(log.list(None, 9).await.unwrap().len(), 1);
+        for (blob, there) in [(&own, false), (&small, false), (&shared, true), (&small_shared, true)] {
+            assert_eq!(log.blob(blob.hash).await.unwrap().is_some(), there);
+        }
+        // The same blobs and the same id may come again.
+        let mut again = Writer::new(session(1));
+        log.append(Batch { blobs: vec![own.clone()], ..again.batch(&[said("alpha")], &[]) }).await.unwrap();
+        assert_eq!(log.blob(own.hash).await.unwrap().unwrap(), own.bytes);
+    }
+
+    pub async fn a_session_that_another_branched_off_stays(log: &dyn Log) {
+        log.append(Writer::new(session(1)).batch(&[said("one")], &[])).await.unwrap();
+        let (config, workspace, app) = (Config::default(), "/w".to_owned(), "0".to_owned());
+        let forked = Forked { from: session(1), at: 1, workspace, app, config, turn: Turn(0) };
+        log.append(Writer::new(session(2)).batch(&[forked.into()], &[])).await.unwrap();
+        assert!(matches!(log.delete(&session(1)).await, Err(LogError::Failed(why)) if why.contains("session002")));
+        assert_eq!(log.delete(&session(2)).await, Ok(true));
+        assert_eq!(log.delete(&session(1)).await, Ok(true));
+    }
 
     pub async fn what_was_appended_is_read_back_byte_for_byte(log: &dyn Log) {
         let mut w = Writer::new(session(1));

@@ -219,7 +219,7 @@ impl Model for ScriptedModel {
         })
     }
 
-    fn summarise(&self, request: Request, _halt: Halt) -> Wait<'_, Result<Arc<str>, String>> {
+    fn summarise(&self, _head: Arc<[u8]>, request: Request, _halt: Halt) -> Wait<'_, Result<Arc<str>, String>> {
         Box::pin(async move {
             let answers = request.messages().iter().filter(|m| matches!(m, Message::Assistant { .. })).count();
             Ok(format!("summary of {} answers", answers.saturating_sub(1)).into())

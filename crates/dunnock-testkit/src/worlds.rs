@@ -29,6 +29,7 @@ pub fn on(log: Arc<dyn Log>, dir: &Path, model: Arc<ScriptedModel>) -> World {
         log,
         model,
         tools: Arc::new(ScriptedTools::new(&traces(dir))),
+        files: None,
         checkpoints: Some(Arc::new(ScriptedFiles)),
         clock: Arc::new(SystemClock),
         locks: dir.join("locks"),

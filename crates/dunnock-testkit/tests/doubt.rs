@@ -98,6 +98,9 @@ impl Log for Faulty {
     fn search<'a>(&'a self, words: &'a str, limit: u32) -> Wait<'a, Result<Vec<Found>, LogError>> {
         self.inner.search(words, limit)
     }
+    fn delete<'a>(&'a self, s: &'a SessionId) -> Wait<'a, Result<bool, LogError>> {
+        self.inner.delete(s)
+    }
     fn ledger(&self, day: i64) -> Wait<'_, Result<Ledger, LogError>> {
         self.inner.ledger(day)
     }

@@ -1,11 +1,29 @@
-//! What can be typed: one source for parsing and help.
+//! What can be typed: one source for parsing, help, completions and the manual.
 
-use clap::{Parser, Subcommand};
+use crate::settings::Value;
+use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Common things to do:
+  dunnock run \"fix the failing test\"            start working; the answer is printed at the end
+  dunnock run --verify \"make test\" \"...\"        \"done\" counts only when that command passes
+  dunnock sessions list                         what was done, and what waits for you
+  dunnock sessions show ID                      everything that was said and done in a session
+  dunnock approve ID --go                       let the waiting command run, and go on
+  dunnock answer ID \"the second one\" --go       answer a question, and go on
+  dunnock resume                                go on with the newest session of this folder
+  dunnock resume ID --prompt \"now the docs\"     go on with more to do
+
+An ID can be shortened to its first letters. Every command has its own --help.";
+
+const EXITS: &str = "\
+Exit codes: 0 done (and verified, if asked), 1 failed, 2 wrong usage, 3 waiting for you, 4 a limit was reached,
+5 verification failed, 130 interrupted. Nothing is lost in any of them: \"dunnock resume\" goes on.";
 
 /// A coding agent you can kill, undo and check.
 #[derive(Debug, Parser)]
-#[command(name = "dunnock", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(name = "dunnock", version, arg_required_else_help = true, disable_help_subcommand = true, after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Keep sessions in this folder instead of the user's data folder
     #[arg(long, global = true, value_name = "DIR")]
@@ -16,9 +34,182 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Look at sessions: list them, show one, check that none was changed
+    /// Work on a task in this folder until it is done, without a window of its own
+    #[command(after_help = EXITS)]
+    Run {
+        /// What to do; read from standard input if left out
+        task: Option<String>,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Go on with a session: after a crash, a stop, a limit, or with more to do
+    #[command(after_help = EXITS)]
+    Resume {
+        /// The session's id, or its beginning; the newest of this folder if left out
+        id: Option<String>,
+        /// Something more to do
+        #[arg(long, value_name = "TEXT")]
+        prompt: Option<String>,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Watch a session that another process is working on; Ctrl-C leaves it working
+    Attach {
+        /// The session's id, or its beginning; the newest of this folder if left out
+        id: Option<String>,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Look at sessions: list, show, search, check, carry elsewhere, delete
     #[command(subcommand)]
     Sessions(Sessions),
+    /// Let a call run that waits for your approval
+    Approve {
+        /// The session's id, or its beginning
+        id: String,
+        /// Which call, as "sessions show" names it (3.0); needed when several wait
+        call: Option<String>,
+        /// All that wait
+        #[arg(long, conflicts_with = "call")]
+        all: bool,
+        /// Go on working at once
+        #[arg(long)]
+        go: bool,
+    },
+    /// Refuse a call that waits for your approval; the model is told
+    Decline {
+        /// The session's id, or its beginning
+        id: String,
+        /// Which call, as "sessions show" names it (3.0); needed when several wait
+        call: Option<String>,
+        /// All that wait
+        #[arg(long, conflicts_with = "call")]
+        all: bool,
+        /// Why, or what to do instead: told to the model
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+        /// Go on working at once
+        #[arg(long)]
+        go: bool,
+    },
+    /// Answer any question that a session asks you
+    Answer {
+        /// The session's id, or its beginning
+        id: String,
+        /// The answer, or first which question (q2) and then the answer
+        #[arg(required = true, num_args = 1..=2, value_names = ["QUESTION", "TEXT"])]
+        words: Vec<String>,
+        /// Go on working at once
+        #[arg(long)]
+        go: bool,
+    },
+    /// Say why a call ran, asked or was refused
+    Why {
+        /// The session's id, or its beginning
+        id: String,
+        /// Which call, as "sessions show" names it (3.0)
+        call: String,
+    },
+    /// Show which models can be used
+    #[command(subcommand)]
+    Models(Models),
+    /// Show every setting, its value and where it comes from
+    Config {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+        /// Work in this folder
+        #[arg(long, value_name = "DIR")]
+        cd: Option<PathBuf>,
+        /// Take this folder's own settings as if they were yours
+        #[arg(long)]
+        trust: bool,
+    },
+    /// Check that everything is in order, and say what to do where it is not
+    Doctor {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print completions for a shell
+    Completions {
+        /// For instance: dunnock completions bash > /etc/bash_completion.d/dunnock
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man {
+        /// Write a page for each command into this folder instead
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// What `run` and `resume` can be told.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct Flags {
+    /// The model, as provider/model ("dunnock models list" shows those there are)
+    #[arg(long, value_name = "P/M")]
+    pub(crate) model: Option<String>,
+    /// Who is asked: read (change nothing), ask (every change), edits (commands ask), auto (what cannot be confined asks),
+    /// all (nothing asks)
+    #[arg(long, value_name = "MODE")]
+    pub(crate) approve: Option<String>,
+    /// How well commands must be confined: auto, off, require, require=A|B|C
+    #[arg(long, value_name = "HOW")]
+    pub(crate) sandbox: Option<String>,
+    /// A command that must pass before the work counts as done; may be given several times
+    #[arg(long, value_name = "CMD")]
+    pub(crate) verify: Vec<String>,
+    /// Stop after so many requests to the model
+    #[arg(long, value_name = "N")]
+    pub(crate) max_steps: Option<String>,
+    /// Stop after so much: 200ktok, 10min, 2usd
+    #[arg(long, value_name = "HOW MUCH")]
+    pub(crate) budget: Option<String>,
+    /// Work in this folder instead of the current one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cd: Option<PathBuf>,
+    /// Take this folder's own settings (.dunnock/config.toml) as if they were yours
+    #[arg(long)]
+    pub(crate) trust: bool,
+    /// Write the answer to this file, too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print one JSON object a line instead of words
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Flags {
+    /// Those that are settings.
+    pub(crate) fn settings(&self) -> Vec<(&'static str, Value)> {
+        let one = |name, value: &Option<String>| value.clone().map(|v| (name, Value::Text(v)));
+        let mut all: Vec<(&'static str, Value)> = [
+            one("model", &self.model),
+            one("approve", &self.approve),
+            one("sandbox", &self.sandbox),
+            one("max-steps", &self.max_steps),
+            one("budget", &self.budget),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if !self.verify.is_empty() {
+            all.push(("verify", Value::List(self.verify.clone())));
+        }
+        all
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Models {
+    /// List providers, whether they can be reached, and their models
+    List {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -43,6 +234,21 @@ pub(crate) enum Sessions {
         #[arg(long)]
         json: bool,
     },
+    /// Find sessions by what was said and done in them
+    Search {
+        /// Words that must all occur
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Only in sessions of this folder
+        #[arg(long)]
+        here: bool,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+        /// At most this many places
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        most: u32,
+    },
     /// Check that the facts of sessions are those that were written
     Verify {
         /// The session's id, or its beginning; all sessions if left out
@@ -50,5 +256,23 @@ pub(crate) enum Sessions {
         /// One JSON object a line
         #[arg(long)]
         json: bool,
+    },
+    /// Write a session with everything it needs to a file, or to standard output
+    Export {
+        /// The session's id, or its beginning
+        id: String,
+        /// The file
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Take a session in that was exported elsewhere
+    Import {
+        /// The file; standard input if left out
+        file: Option<PathBuf>,
+    },
+    /// Forget a session and everything that only it needs; this cannot be taken back
+    Delete {
+        /// The session's id, or its beginning
+        id: String,
     },
 }

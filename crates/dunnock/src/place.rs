@@ -1,33 +1,100 @@
 //! Where things are kept. The only file that reads the environment.
 
-use anyhow::Context as _;
+use crate::settings::{Settings, Sources, Value};
+use anyhow::{Context as _, bail};
 use dunnock_store::Sqlite;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// The user's data folder for Dunnock: `$XDG_DATA_HOME/dunnock`, or what the system uses instead.
-fn data_dir() -> anyhow::Result<PathBuf> {
-    let from = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    if let Some(dir) = from("DUNNOCK_DATA_DIR") {
-        return Ok(dir);
-    }
-    if let Some(dir) = from("XDG_DATA_HOME").filter(|d| d.is_absolute()) {
+/// A variable that is set to something.
+fn var(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
+/// A variable as text.
+pub(crate) fn text_var(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn user_folder(xdg: &str, below_home: &str) -> anyhow::Result<PathBuf> {
+    if let Some(dir) = var(xdg).filter(|d| d.is_absolute()) {
         return Ok(dir.join("dunnock"));
     }
     if cfg!(windows) {
-        let dir = from("LOCALAPPDATA").context("there is no data folder. Set LOCALAPPDATA, or use --data-dir")?;
+        let dir = var("LOCALAPPDATA").context("there is no folder for data. Set LOCALAPPDATA, or use --data-dir")?;
         return Ok(dir.join("dunnock"));
     }
-    let home = from("HOME").context("there is no home folder. Set HOME, or use --data-dir")?;
-    Ok(home.join(".local/share/dunnock"))
+    let home = var("HOME").context("there is no home folder. Set HOME, or use --data-dir")?;
+    Ok(home.join(below_home).join("dunnock"))
+}
+
+/// The user's configuration folder: `$XDG_CONFIG_HOME/dunnock`.
+pub(crate) fn config_dir() -> anyhow::Result<PathBuf> {
+    user_folder("XDG_CONFIG_HOME", ".config")
+}
+
+/// Where sessions are kept: as configured, or `$XDG_DATA_HOME/dunnock`.
+pub(crate) fn data_dir(settings: &Settings) -> anyhow::Result<PathBuf> {
+    match settings.text("data_dir") {
+        Some(dir) => std::path::absolute(dir).with_context(|| format!("{dir} cannot be a folder")),
+        None => user_folder("XDG_DATA_HOME", ".local/share"),
+    }
+}
+
+/// Where sockets lie: the session's runtime folder, or a private one whose path is short enough for a socket.
+pub(crate) fn runtime_dir(data: &Path) -> PathBuf {
+    if let Some(dir) = var("XDG_RUNTIME_DIR").filter(|d| d.is_absolute() && d.is_dir()) {
+        return dir.join("dunnock");
+    }
+    let beside = data.join("run");
+    if beside.as_os_str().len() < 80 {
+        return beside;
+    }
+    #[cfg(unix)]
+    let user = rustix::process::getuid().as_raw().to_string();
+    #[cfg(not(unix))]
+    let user = "user";
+    std::env::temp_dir().join(format!("dunnock-{user}"))
+}
+
+/// The folder to work in: given, or the current one, by its real name.
+pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let dir = match given {
+        Some(dir) => dir.to_path_buf(),
+        None => std::env::current_dir().context("this folder cannot be read. Go to another, or use --cd DIR")?,
+    };
+    let Ok(real) = dir.canonicalize() else {
+        bail!("{} is not there, so it cannot be worked in. Give a folder with --cd DIR", dir.display());
+    };
+    if !real.is_dir() {
+        bail!("{} is not a folder, so it cannot be worked in. Give a folder with --cd DIR", dir.display());
+    }
+    if real.parent().is_none() {
+        bail!("{} is the whole machine, not a workspace. Go to a project's folder, or use --cd DIR", dir.display());
+    }
+    Ok(real)
+}
+
+/// Settings for a workspace, from everywhere.
+pub(crate) fn settings(
+    workspace: Option<&Path>,
+    trusted: bool,
+    flags: Vec<(&'static str, Value)>,
+) -> anyhow::Result<Settings> {
+    let user = match var("DUNNOCK_CONFIG") {
+        Some(path) => Some(path),
+        None => config_dir().ok().map(|dir| dir.join("config.toml")),
+    };
+    let project = workspace.map(|dir| (dir.join(".dunnock/config.toml"), trusted));
+    let env = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| name.starts_with("DUNNOCK_"))
+        .collect();
+    Settings::load(&Sources { user, project, env, flags })
 }
 
 /// Opens the store, and says so if it had to be rebuilt.
-pub(crate) async fn open(given: Option<PathBuf>) -> anyhow::Result<Sqlite> {
-    let dir = match given {
-        Some(dir) => dir,
-        None => data_dir()?,
-    };
-    let opened = Sqlite::open(&dir).await.with_context(|| format!("sessions in {} cannot be opened", dir.display()))?;
+pub(crate) async fn open(dir: &Path) -> anyhow::Result<Sqlite> {
+    let opened = Sqlite::open(dir).await.with_context(|| format!("sessions in {} cannot be opened", dir.display()))?;
     if let Some(salvaged) = &opened.salvaged {
         crate::say::note(&format!(
             "the session database was damaged ({}) and was rebuilt: {} sessions whole, {} in part. The damaged one is kept in {}",

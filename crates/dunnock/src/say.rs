@@ -5,15 +5,25 @@ use std::io::Write as _;
 
 /// One line of the answer. A closed pipe is the reader's choice, not an error.
 pub(crate) fn line(text: &str) {
+    piece(&format!("{text}\n"));
+}
+
+/// A piece of the answer, as it is.
+pub(crate) fn piece(text: &str) {
     let mut out = std::io::stdout().lock();
-    if out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).is_err() {
+    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
         std::process::exit(0);
     }
 }
 
-/// Something beside the answer.
+/// Something beside the answer, under our name.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "dunnock: {text}");
+    aside(&format!("dunnock: {text}"));
+}
+
+/// A line of progress.
+pub(crate) fn aside(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// What went wrong, with its causes.
@@ -24,6 +34,28 @@ pub(crate) fn error(error: &anyhow::Error) {
 /// A moment as RFC 3339 in UTC.
 pub(crate) fn time(at: At) -> String {
     jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| "unknown".into(), |t| format!("{t:.0}"))
+}
+
+/// How long something took.
+pub(crate) fn took(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
+    }
+}
+
+/// A number with its thousands set apart.
+pub(crate) fn number(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (at, c) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
 }
 
 /// Text from a model or a file, safe to print: control characters are made visible, line breaks stay.
@@ -43,4 +75,14 @@ pub(crate) fn visible(text: &str) -> String {
 /// The same on one line: a title cannot pretend to be another row.
 pub(crate) fn one_line(text: &str) -> String {
     visible(text).replace(['\n', '\t'], " ")
+}
+
+/// At most so many characters.
+pub(crate) fn short(text: &str, most: usize) -> String {
+    if text.chars().count() <= most { text.to_owned() } else { text.chars().take(most - 3).collect::<String>() + "..." }
+}
+
+/// The beginning of an id that is enough to name it.
+pub(crate) fn id(session: &dunnock_proto::SessionId) -> &str {
+    session.as_str().get(..8).unwrap_or(session.as_str())
 }

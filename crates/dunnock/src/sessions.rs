@@ -1,37 +1,44 @@
-//! `dunnock sessions`: list, show, verify.
+//! `dunnock sessions`: list, show, search, verify; carrying and deleting is in `carry.rs`.
 
 use crate::args::Sessions;
-use crate::say;
-use anyhow::{Context as _, bail};
+use crate::told::told;
+use crate::{carry, drive, place, run, say, work};
+use anyhow::bail;
 use dunnock_core::ports::{Listed, Log, LogError};
 use dunnock_engine::check_chain;
-use dunnock_proto::{Decoded, Event, Outcome, Part, Record, SessionId, Why};
-use dunnock_store::Sqlite;
+use dunnock_proto::SessionId;
 use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub(crate) async fn run(store: &Sqlite, which: Sessions) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Result<ExitCode> {
+    let settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
+    let open = work::open(&settings).await?;
+    let log = open.world.log.as_ref();
     match which {
-        Sessions::List { here, json, most } => list(store, here, json, most).await,
-        Sessions::Show { id, json } => show(store, &find(store, &id).await?, json).await,
-        Sessions::Verify { id, json } => verify(store, id.as_deref(), json).await,
+        Sessions::List { here, json, most } => list(log, here, json, most).await,
+        Sessions::Show { id, json } => show(&open, &find(log, &id).await?, json).await,
+        Sessions::Search { words, here, json, most } => search(log, &words.join(" "), here, json, most).await,
+        Sessions::Verify { id, json } => verify(log, id.as_deref(), json).await,
+        Sessions::Export { id, output } => carry::export(log, &find(log, &id).await?, output).await,
+        Sessions::Import { file } => carry::import(&open.world, file).await,
+        Sessions::Delete { id } => carry::delete(&open.world, &find(log, &id).await?).await,
     }
 }
 
 /// The one session whose id begins so.
-async fn find(store: &Sqlite, prefix: &str) -> anyhow::Result<SessionId> {
+pub(crate) async fn find(store: &dyn Log, prefix: &str) -> anyhow::Result<SessionId> {
     match store.find(prefix).await?.as_slice() {
+        _ if prefix.is_empty() => bail!("an id is wanted. \"dunnock sessions list\" shows those there are"),
         [] => bail!("there is no session {prefix}. \"dunnock sessions list\" shows those there are"),
         [one] => Ok(one.clone()),
         _ => bail!("several sessions begin with {prefix}. Give more of the id; \"dunnock sessions list\" shows them"),
     }
 }
 
-async fn list(store: &Sqlite, here: bool, json: bool, most: u32) -> anyhow::Result<ExitCode> {
-    let folder = match here {
-        true => Some(std::env::current_dir().context("this folder cannot be read")?.to_string_lossy().into_owned()),
-        false => None,
-    };
+async fn list(store: &dyn Log, here: bool, json: bool, most: u32) -> anyhow::Result<ExitCode> {
+    let folder = folder(here)?;
     let rows = store.list(folder.as_deref(), most).await?;
     if json {
         rows.iter().for_each(|row| say::line(&row_json(row).to_string()));
@@ -56,6 +63,11 @@ async fn list(store: &Sqlite, here: bool, json: bool, most: u32) -> anyhow::Resu
     Ok(ExitCode::SUCCESS)
 }
 
+/// This folder, if only its sessions are meant.
+fn folder(here: bool) -> anyhow::Result<Option<String>> {
+    here.then(|| place::workspace(None).map(|dir| dir.to_string_lossy().into_owned())).transpose()
+}
+
 fn row_json(row: &Listed) -> serde_json::Value {
     json!({
         "id": row.id.as_str(), "title": row.title, "workspace": row.workspace, "state": row.status,
@@ -63,9 +75,10 @@ fn row_json(row: &Listed) -> serde_json::Value {
     })
 }
 
-async fn show(store: &Sqlite, id: &SessionId, json: bool) -> anyhow::Result<ExitCode> {
+async fn show(open: &work::Work, id: &SessionId, json: bool) -> anyhow::Result<ExitCode> {
     let mut lines = Vec::new();
-    store
+    open.world
+        .log
         .read(id, 0, &mut |record| {
             match json {
                 true => lines.extend(serde_json::to_string(&record)),
@@ -75,67 +88,47 @@ async fn show(store: &Sqlite, id: &SessionId, json: bool) -> anyhow::Result<Exit
         })
         .await?;
     lines.iter().for_each(|line| say::line(line));
+    if !json {
+        let seen = drive::Seen::read(&open.world, id).await?;
+        if seen.fresh(&open.world).await == crate::end::Fresh::Stale {
+            say::line("the proof is stale: files changed after they were checked");
+        }
+        crate::plain::ways_on(&seen.state, say::id(id)).iter().for_each(|line| say::line(line));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A fact in words; nothing for those that only matter to the machine.
-fn told(record: &Record) -> Option<String> {
-    let event = match record.decode() {
-        Decoded::Known(event) => event,
-        Decoded::Unknown(why) => return Some(say::visible(&format!("? {} ({why})", record.envelope.kind))),
-    };
-    let text = match event {
-        Event::Created(e) => format!("session in {}, {}", e.workspace, say::time(record.envelope.at)),
-        Event::Forked(e) => format!("branched off {} at fact {}", e.from, e.at),
-        Event::Prompted(e) => format!("\n> {}", e.text),
-        Event::Continued(_) => "\n> (go on)".into(),
-        Event::Answered(e) => {
-            let parts = e.parts.iter().filter_map(|part| match part {
-                Part::Text { text } => Some(text.to_string()),
-                Part::Call(call) => Some(format!("  call {} {}", call.tool, call.args)),
-                Part::Reasoning { .. } => None,
-            });
-            parts.collect::<Vec<_>>().join("\n")
+async fn search(store: &dyn Log, words: &str, here: bool, json: bool, most: u32) -> anyhow::Result<ExitCode> {
+    store.index(None).await?;
+    let only = folder(here)?;
+    let rows: BTreeMap<SessionId, Listed> =
+        store.list(only.as_deref(), u32::MAX).await?.into_iter().map(|row| (row.id.clone(), row)).collect();
+    let found = store.search(words, if here { u32::MAX } else { most }).await?;
+    let found: Vec<_> =
+        found.into_iter().filter_map(|f| Some((rows.get(&f.session)?, f))).take(most as usize).collect();
+    for (row, place) in &found {
+        match json {
+            true => {
+                let mut line = row_json(row);
+                line["seq"] = json!(place.seq);
+                line["excerpt"] = json!(place.excerpt);
+                say::line(&line.to_string());
+            }
+            false => say::line(&format!(
+                "{}  {}  {}",
+                place.session,
+                say::short(&say::one_line(&row.title), 40),
+                say::one_line(&place.excerpt)
+            )),
         }
-        Event::TurnFailed(e) => format!("  the model did not answer: {}", e.error),
-        Event::Asked(e) => format!("  {} waits: {}", e.question, e.text),
-        Event::Replied(e) => format!("  {} answered: {:?}", e.question, e.answer),
-        Event::Finished(e) => format!("  {} {}: {}", e.call, outcome(&e.outcome), e.shown),
-        Event::Called(e) => format!("  check {} {}", e.tool, e.args),
-        Event::InterruptAsked(_) => "  interrupted".into(),
-        Event::Rewound(_) => "  went back".into(),
-        Event::Compacted(e) => format!("  compacted: {} bytes, then {}", e.before, e.after),
-        Event::Ended(e) => format!("ended: {}", why(&e.why)),
-        Event::Titled(e) => format!("titled {}", e.title),
-        Event::Noticed(e) => format!("  note: {}", e.text),
-        _ => return None,
-    };
-    Some(say::visible(&text))
-}
-
-fn outcome(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Done => "done",
-        Outcome::Failed => "failed",
-        Outcome::Declined { .. } => "declined",
-        Outcome::Cut => "cut off",
-        Outcome::NotRun => "not run",
-        Outcome::Unknown => "outcome unknown",
     }
-}
-
-fn why(why: &Why) -> String {
-    match why {
-        Why::Done => "done".into(),
-        Why::Stopped => "stopped".into(),
-        Why::Failed { error } => format!("failed: {error}"),
-        Why::Limit => "the limit of steps was reached".into(),
-        Why::Budget => "the budget was used up".into(),
-        Why::Unproven => "verification failed".into(),
+    if found.is_empty() && !json {
+        say::note(&format!("nothing was found for {words:?}. All words must occur in one message or output"));
     }
+    Ok(if found.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn verify(store: &Sqlite, id: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
+async fn verify(store: &dyn Log, id: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
     let ids = match id {
         Some(prefix) => vec![find(store, prefix).await?],
         None => store.list(None, u32::MAX).await?.into_iter().map(|row| row.id).collect(),

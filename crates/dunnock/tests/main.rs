@@ -64,7 +64,7 @@ fn a_session_is_shown_in_words_by_the_beginning_of_its_id() {
     let id = &first["id"].as_str().unwrap()[..10];
     let (code, out, _) = dunnock(dir.path(), &["sessions", "show", id]);
     assert_eq!(code, 0);
-    for words in ["> do the plain thing", "call append", "1.0 done: one", "> and then one more", "ended: done"] {
+    for words in ["> do the plain thing", "1.0 append", "1.0 done:\n    one", "> and then one more", "ended: done"] {
         assert!(out.contains(words), "{words} is missing in:\n{out}");
     }
     let (_, facts, _) = dunnock(dir.path(), &["sessions", "show", id, "--json"]);

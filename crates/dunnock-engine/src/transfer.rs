@@ -1,0 +1,63 @@
+//! Sessions that come from elsewhere, and sessions that go.
+
+use crate::catch_up::Loaded;
+use crate::door::DoorError;
+use crate::own::Ownership;
+use crate::world::World;
+use dunnock_core::ports::{Appended, Batch, Blob, LogError};
+use dunnock_proto::{Event, Record, SessionId};
+use std::collections::BTreeSet;
+
+/// Takes a session in, with the facts and blobs it had elsewhere. Its chain is checked, and every blob it names must be
+/// there.
+///
+/// # Errors
+/// When there is such a session already, or what came is not what was written.
+pub async fn import(
+    world: &World,
+    session: &SessionId,
+    records: Vec<Record>,
+    blobs: Vec<Blob>,
+) -> Result<u64, LogError> {
+    let mut loaded = Loaded::empty();
+    let mut named = BTreeSet::new();
+    for record in &records {
+        let event = loaded.take_in(record)?.event;
+        if let Some(Event::Forked(forked)) = &event
+            && world.log.head(&forked.from).await?.is_none_or(|(seq, _)| seq < forked.at)
+        {
+            let (from, at) = (&forked.from, forked.at);
+            return Err(LogError::Failed(format!("it branched off {from} at fact {at}; import that session first")));
+        }
+        named.extend(event.iter().flat_map(Event::blobs).map(|hash| hash.0));
+    }
+    if loaded.state.workspace.is_none() {
+        return Err(LogError::Damaged("it does not begin as a session does".into()));
+    }
+    let brought: BTreeSet<[u8; 32]> = blobs.iter().map(|blob| blob.hash.0).collect();
+    if let Some(missing) = named.iter().find(|hash| !brought.contains(*hash)) {
+        let missing = dunnock_proto::Hash(*missing);
+        return Err(LogError::Damaged(format!("the blob {missing} is missing")));
+    }
+    let (seq, listing) = (loaded.state.seq, crate::commit::listing(&loaded.state));
+    let inputs = Vec::new();
+    let batch = Batch { session: session.clone(), after: 0, records, inputs, blobs, listing, charge: None };
+    match world.log.append(batch).await? {
+        Appended::Done => Ok(seq),
+        Appended::Conflict | Appended::Repeated(..) => {
+            Err(LogError::Failed(format!("session {session} is here already; delete it first to take this one in")))
+        }
+    }
+}
+
+/// Forgets a session that nobody drives.
+///
+/// # Errors
+/// When somebody drives it, another branched off it, or the log cannot be written.
+pub async fn remove(world: &World, session: &SessionId) -> Result<bool, DoorError> {
+    let Some(_alone) = Ownership::hold(&world.locks, session)? else {
+        let pid = Ownership::note(&world.locks, session).map_or(0, |note| note.pid);
+        return Err(DoorError::InUse { pid });
+    };
+    Ok(world.log.delete(session).await?)
+}

@@ -1,0 +1,231 @@
+//! One request: its tries, its end, and what it comes to when it is told to stop.
+
+use crate::chat::{self, Answer};
+use crate::head::Recorded;
+use crate::provider::Provider;
+use crate::stream::{self, Broken};
+use crate::trouble::Trouble;
+use dunnock_core::ports::{Halt, Live};
+use dunnock_core::{Request, failpoint};
+use dunnock_proto::{Answered, At, Attempt, Delta, Failure, Message, TurnFailed, Usage};
+use futures_util::StreamExt as _;
+use secrecy::ExposeSecret as _;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long to wait for what.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// For a connection.
+    pub connect: Duration,
+    /// For the next byte. Long, because a local model may think about a long prompt before its first.
+    pub idle: Duration,
+    /// Before the second try; doubled each time, with jitter.
+    pub pause: Duration,
+    /// No pause is longer, whatever the server asks for.
+    pub longest_pause: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            idle: Duration::from_secs(300),
+            pause: Duration::from_millis(500),
+            longest_pause: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What a request needs beside its bytes.
+pub(crate) struct Line<'a> {
+    pub(crate) client: &'a reqwest::Client,
+    pub(crate) provider: &'a Provider,
+    pub(crate) patience: Patience,
+}
+
+/// How a try ended.
+enum Tried {
+    Done,
+    Trouble(Trouble),
+}
+
+fn now() -> At {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+fn add(sum: &mut Usage, more: Usage) {
+    sum.input += more.input;
+    sum.cached += more.cached;
+    sum.output += more.output;
+    sum.reasoning += more.reasoning;
+}
+
+/// Asks until there is an answer, trying is no use, or it is told to stop.
+pub(crate) async fn ask(
+    line: &Line<'_>,
+    head: &Recorded,
+    request: &Request,
+    messages: &[Message],
+    live: Live,
+    halt: Halt,
+) -> Result<Answered, TurnFailed> {
+    let turn = request.turn;
+    let body = chat::body(head, messages);
+    let mut attempts: Vec<Attempt> = Vec::new();
+    let mut usage = Usage::default();
+    loop {
+        let (at, began) = (now(), Instant::now());
+        let attempt = u32::try_from(attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let mut answer = Answer::default();
+        let tried = {
+            let (mut said, mut thought) = (0_u64, 0_u64);
+            let live = live.clone();
+            let mut show = move |piece: chat::Piece| {
+                if !piece.reasoning.is_empty() {
+                    let offset = thought;
+                    thought += piece.reasoning.len() as u64;
+                    live(Delta::Reasoning { turn, attempt, offset, text: piece.reasoning.into() });
+                }
+                if !piece.text.is_empty() {
+                    let offset = said;
+                    said += piece.text.len() as u64;
+                    live(Delta::Text { turn, attempt, offset, text: piece.text.into() });
+                }
+            };
+            tokio::select! {
+                biased;
+                () = halt.wait() => None,
+                tried = try_once(line, head, body.clone(), &mut answer, &mut show) => Some(tried),
+            }
+        };
+        failpoint::hit("model.tried", "");
+        add(&mut usage, answer.usage);
+        let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let record = |error: Option<String>| Attempt { at, ms, error, usage: answer.usage };
+        let fail = |attempts, failure, error, partial: &str| TurnFailed {
+            turn,
+            attempts,
+            failure,
+            error,
+            partial: partial.into(),
+            usage,
+            retry_at: None,
+        };
+        let trouble = match tried {
+            Some(Tried::Done) => {
+                attempts.push(record(None));
+                let (parts, stop) = answer.finish(turn.0);
+                let (model, wire) = (head.model.clone(), line.provider.wire.to_string());
+                let request = request.hash();
+                return Ok(Answered { turn, attempts, model, wire, parts, stop, usage, request, raw: None });
+            }
+            Some(Tried::Trouble(trouble)) => trouble,
+            None => {
+                attempts.push(record(Some("interrupted".into())));
+                return Err(fail(attempts, Failure::Cut, "interrupted".into(), &answer.text));
+            }
+        };
+        attempts.push(record(Some(trouble.words.clone())));
+        let pause = match trouble.again {
+            Some((most, wait)) if !answer.begun && attempt < most => pause(line.patience, attempt, wait),
+            Some(_) | None => return Err(fail(attempts, trouble.failure, trouble.words, &answer.text)),
+        };
+        let said = format!("{} (trying again in {:.1} s)", trouble.words, pause.as_secs_f32());
+        live(Delta::Said { text: said.into() });
+        tokio::select! {
+            biased;
+            () = halt.wait() => return Err(fail(attempts, Failure::Cut, "interrupted".into(), "")),
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// What the server asked for, or twice the last pause; with jitter, so that many clients do not come back at once.
+fn pause(patience: Patience, attempt: u32, wait: Option<Duration>) -> Duration {
+    let doubled = patience.pause.saturating_mul(1 << attempt.saturating_sub(1).min(16));
+    let mut byte = [0_u8; 1];
+    let jitter = if getrandom::fill(&mut byte).is_ok() { f64::from(byte[0]) / 255.0 } else { 0.5 };
+    let least = wait.unwrap_or(doubled.mul_f64(0.75));
+    least.max(doubled.mul_f64(0.75 + jitter / 2.0)).min(patience.longest_pause)
+}
+
+async fn try_once(
+    line: &Line<'_>,
+    head: &Recorded,
+    body: Vec<u8>,
+    answer: &mut Answer,
+    show: &mut (dyn FnMut(chat::Piece) + Send),
+) -> Tried {
+    let provider = line.provider;
+    let url = format!("{}/chat/completions", provider.base_url.trim_end_matches('/'));
+    let mut request = line.client.post(url).header("content-type", "application/json").body(body);
+    request = request.header("accept", "text/event-stream");
+    if let Some(key) = &provider.key {
+        request = request.bearer_auth(key.expose_secret());
+    }
+    failpoint::hit("model.send", "");
+    let response = match tokio::time::timeout(line.patience.idle, request.send()).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => return Tried::Trouble(Trouble::unreachable(provider, &error)),
+        Err(_) => return Tried::Trouble(broken(provider, &Broken::Idle(line.patience.idle))),
+    };
+    let status = response.status().as_u16();
+    let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    if status != 200 {
+        let wait = header("retry-after").and_then(|s| s.trim().parse().ok()).map(Duration::from_secs_f64_safe);
+        let body = some_of(response, line.patience.idle).await;
+        return Tried::Trouble(Trouble::status(provider, head.names().1, status, wait, &body));
+    }
+    let plain = header("content-type").is_some_and(|t| t.starts_with("application/json"));
+    let done = if plain {
+        let body = some_of(response, line.patience.idle).await;
+        match answer.take(&String::from_utf8_lossy(&body)) {
+            Ok(piece) => {
+                show(piece);
+                if answer.whole() { Ok(()) } else { Err(Broken::Unfinished) }
+            }
+            Err(chat::Bad::Garbage(why)) => Err(Broken::Garbage(why)),
+            Err(chat::Bad::Server(why)) => Err(Broken::Server(why)),
+        }
+    } else {
+        stream::read(response.bytes_stream(), line.patience.idle, answer, show).await
+    };
+    match done {
+        Ok(()) => Tried::Done,
+        Err(why) => Tried::Trouble(broken(provider, &why)),
+    }
+}
+
+fn broken(provider: &Provider, why: &Broken) -> Trouble {
+    let words = format!("{}: {why}", provider.name);
+    let again = match why {
+        Broken::TooLong(_) => None,
+        Broken::Idle(_) => Some((2, None)),
+        Broken::Lost(_) | Broken::Unfinished | Broken::Garbage(_) | Broken::Server(_) => Some((4, None)),
+    };
+    Trouble { failure: Failure::Transport, words, again }
+}
+
+/// The beginning of a body: enough for a message, bounded in bytes and time.
+pub(crate) async fn some_of(response: reqwest::Response, idle: Duration) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut stream = response.bytes_stream();
+    while let Ok(Some(Ok(chunk))) = tokio::time::timeout(idle.min(Duration::from_secs(30)), stream.next()).await {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > 4 << 20 {
+            break;
+        }
+    }
+    bytes
+}
+
+/// Seconds from a server, who may say anything.
+trait Seconds {
+    fn from_secs_f64_safe(seconds: f64) -> Duration;
+}
+impl Seconds for Duration {
+    fn from_secs_f64_safe(seconds: f64) -> Duration {
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+}

@@ -1,0 +1,126 @@
+//! The head of a session: system text and tools, rendered once and recorded.
+//!
+//! Invariant: nothing in a head changes from turn to turn: no clock, no git state, no counts. What is sent later is the
+//! recorded bytes, never what this release would render.
+
+use dunnock_core::ports::{Blob, Offer};
+use minijinja::{Environment, UndefinedBehavior, Value, context};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::path::PathBuf;
+
+/// What the model is told of where it works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The system.
+    pub os: String,
+    /// What runs a command line.
+    pub shell: String,
+    /// The workspace.
+    pub root: String,
+    /// Whether it is a git repository.
+    pub git: bool,
+}
+
+/// What a head is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Briefing {
+    /// Where the model works.
+    pub surroundings: Surroundings,
+    /// Source and text of instructions, the more specific later.
+    pub instructions: Vec<(String, String)>,
+    /// What it may call.
+    pub offers: Vec<Offer>,
+}
+
+/// Prompts: template files in the binary, each of which the user may replace.
+#[derive(Debug, Clone, Default)]
+pub struct Prompts {
+    folder: Option<PathBuf>,
+}
+
+impl Prompts {
+    /// Every prompt: its name and the text in the binary.
+    pub const ALL: &'static [(&'static str, &'static str)] = &[
+        ("system.md", include_str!("../../../prompts/system.md")),
+        ("summary.md", include_str!("../../../prompts/summary.md")),
+    ];
+
+    /// Prompts that a file of the same name in `folder` replaces.
+    #[must_use]
+    pub fn replaced_in(folder: PathBuf) -> Self {
+        Self { folder: Some(folder) }
+    }
+
+    fn source(&self, name: &str) -> Result<(String, String), String> {
+        let replaced = self.folder.as_ref().map(|folder| folder.join(name));
+        if let Some(path) = replaced {
+            match std::fs::read_to_string(&path) {
+                Ok(text) => return Ok((path.display().to_string(), text)),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(format!("the prompt {} cannot be read: {error}", path.display())),
+            }
+        }
+        let known = Self::ALL.iter().find(|(known, _)| *known == name);
+        known.map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).ok_or_else(|| format!("no prompt {name}"))
+    }
+
+    fn render(&self, name: &str, values: Value) -> Result<String, String> {
+        let (place, source) = self.source(name)?;
+        let mut env = Environment::new();
+        env.set_undefined_behavior(UndefinedBehavior::Strict);
+        let told = |e: minijinja::Error| format!("the prompt {place} cannot be used: {e:#}");
+        let text = env.render_str(&source, values).map_err(told)?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// The system text.
+    ///
+    /// # Errors
+    /// When a replaced prompt cannot be read or rendered; says which.
+    pub fn system(&self, briefing: &Briefing) -> Result<String, String> {
+        let at = &briefing.surroundings;
+        let instructions = briefing.instructions.iter();
+        let instructions: Vec<Value> =
+            instructions.map(|(source, text)| context! { source => source.as_str(), text => text.as_str() }).collect();
+        let surroundings = context! {
+            os => at.os.as_str(), shell => at.shell.as_str(), root => at.root.as_str(), git => at.git,
+        };
+        self.render("system.md", context! { surroundings => surroundings, instructions => instructions })
+    }
+
+    /// What a model is told that shall sum talk up.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn summary(&self) -> Result<String, String> {
+        self.render("summary.md", context! {})
+    }
+}
+
+/// A head as recorded.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Recorded {
+    /// Of this form.
+    pub(crate) v: u16,
+    /// `provider/model`.
+    pub(crate) model: String,
+    /// The system text.
+    pub(crate) system: String,
+    /// The tools as the wire has them, byte for byte.
+    pub(crate) tools: Box<RawValue>,
+}
+
+impl Recorded {
+    pub(crate) fn blob(&self) -> Result<Blob, String> {
+        serde_json::to_vec(self).map(Blob::new).map_err(|e| e.to_string())
+    }
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
+        let head: Self = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+        if head.v == 1 { Ok(head) } else { Err(format!("a later release made it (form {})", head.v)) }
+    }
+    /// The provider's name and the model's.
+    pub(crate) fn names(&self) -> (&str, &str) {
+        self.model.split_once('/').unwrap_or((&self.model, ""))
+    }
+}

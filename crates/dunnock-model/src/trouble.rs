@@ -1,0 +1,128 @@
+//! What went wrong with a request, in words that say what to do, and whether trying again may help.
+
+use crate::provider::Provider;
+use dunnock_proto::Failure;
+use secrecy::ExposeSecret as _;
+use serde_json::Value;
+use std::time::Duration;
+
+/// The longest text of a server that is passed on.
+const WORDS: usize = 500;
+
+/// A try that came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) failure: Failure,
+    /// In words.
+    pub(crate) words: String,
+    /// How often this may be tried again in all, and how long the server asked to wait.
+    pub(crate) again: Option<(u32, Option<Duration>)>,
+}
+
+/// What a server said of an error: the message inside its JSON, or its text.
+pub(crate) fn words(body: &Value) -> String {
+    let inner = body.get("error").unwrap_or(body);
+    let text = [inner.get("message"), body.get("message"), body.get("detail"), Some(inner)]
+        .into_iter()
+        .flatten()
+        .find_map(Value::as_str)
+        .map_or_else(|| inner.to_string(), str::to_owned);
+    short(&text)
+}
+
+fn short(text: &str) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = line.trim();
+    let cut = line.floor_char_boundary(WORDS);
+    if cut < line.len() { format!("{}...", &line[..cut]) } else { line.to_owned() }
+}
+
+/// A text of the server's without the key, should it repeat that.
+fn without_key(provider: &Provider, text: String) -> String {
+    match &provider.key {
+        Some(key) if key.expose_secret().len() >= 4 => text.replace(key.expose_secret(), "[key]"),
+        Some(_) | None => text,
+    }
+}
+
+impl Trouble {
+    pub(crate) fn rejected(words: String) -> Self {
+        Self { failure: Failure::Rejected, words, again: None }
+    }
+
+    /// A connection that was not made, or broke before an answer began.
+    pub(crate) fn unreachable(provider: &Provider, error: &reqwest::Error) -> Self {
+        let mut why = error.to_string();
+        let mut source: Option<&dyn std::error::Error> = std::error::Error::source(error);
+        while let Some(inner) = source {
+            why = inner.to_string(); // the innermost says it best: "Connection refused"
+            source = inner.source();
+        }
+        let (name, url) = (&provider.name, &provider.base_url);
+        let why = without_key(provider, short(&why));
+        let words = if error.is_connect() {
+            format!(
+                "{name} cannot be reached at {url}: {why}. Start the server, or set providers.{name}.base_url to where it is"
+            )
+        } else if error.is_builder() {
+            return Self::rejected(format!("{url} is not an address: {why}. Correct providers.{name}.base_url"));
+        } else {
+            format!("{name} at {url} did not answer: {why}")
+        };
+        // Nobody listening will rarely change within seconds: three tries are enough.
+        Self { failure: Failure::Transport, words, again: Some((if error.is_connect() { 3 } else { 5 }, None)) }
+    }
+
+    /// An answer that is an error.
+    pub(crate) fn status(provider: &Provider, model: &str, status: u16, wait: Option<Duration>, body: &[u8]) -> Self {
+        let text = match serde_json::from_slice::<Value>(body) {
+            Ok(json) => words(&json),
+            Err(_) => short(&String::from_utf8_lossy(body)),
+        };
+        let text = without_key(provider, text);
+        let said = if text.is_empty() { String::new() } else { format!(": {text}") };
+        let low = text.to_lowercase();
+        let name = &provider.name;
+        let too_long =
+            ["context_length", "context length", "context size", "too long", "maximum context", "context window"];
+        match status {
+            401 | 403 => Self::rejected(match (&provider.key_env, &provider.key) {
+                (Some(env), Some(_)) => {
+                    format!("{name} refused the key in {env} ({status}){said}. Set {env} to a valid key")
+                }
+                (Some(env), None) => format!("{name} wants a key ({status}){said}. Set {env}"),
+                (None, _) => format!(
+                    "{name} wants a key ({status}){said}. Name the variable that holds it: providers.{name}.api_key_env"
+                ),
+            }),
+            413 => Self {
+                failure: Failure::Overflow,
+                words: format!("the request is too long for {model}{said}"),
+                again: None,
+            },
+            400 | 422 | 500 if too_long.iter().any(|w| low.contains(w)) => Self {
+                failure: Failure::Overflow,
+                words: format!("the request is too long for {model}{said}"),
+                again: None,
+            },
+            400 | 404 if low.contains("model") => Self::rejected(format!(
+                "{name} has no model {model:?} ({status}){said}. \"dunnock models list\" shows those it has"
+            )),
+            404 | 405 => Self::rejected(format!(
+                "there is no chat service at {} ({status}){said}. Correct providers.{name}.base_url",
+                provider.base_url
+            )),
+            300..=399 => Self::rejected(format!(
+                "{name} sends us elsewhere ({status}), and keys are not sent elsewhere. Set providers.{name}.base_url to where it is"
+            )),
+            429 if low.contains("quota") || low.contains("billing") => {
+                Self::rejected(format!("{name} says that your quota is used up{said}"))
+            }
+            408 | 409 | 425 | 429 | 500..=599 => {
+                let words = format!("{name} is busy or failing ({status}){said}. Try again later");
+                Self { failure: Failure::Transport, words, again: Some((5, wait)) }
+            }
+            _ => Self::rejected(format!("{name} refused the request ({status}){said}")),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Forgetting a session.
+//!
+//! Invariant: what is gone for the list is gone for good: facts, words and blobs leave in one transaction. Files of large
+//! blobs follow while the writer's lock is still held; a crash between leaves a file that no fact names, never a fact
+//! whose file is missing.
+
+use crate::open::{Sqlite, classify};
+use dunnock_core::failpoint;
+use dunnock_core::ports::LogError;
+use dunnock_proto::{Decoded, Event, Hash, Record, SessionId};
+use sqlx::{Row, SqliteConnection};
+
+/// Whom a session's first fact says that it branched off.
+pub(crate) fn branched_off(first: &Record) -> Option<SessionId> {
+    match first.decode() {
+        Decoded::Known(Event::Forked(forked)) => Some(forked.from),
+        Decoded::Known(_) | Decoded::Unknown(_) => None,
+    }
+}
+
+pub(crate) fn has_branch(branch: &SessionId) -> LogError {
+    LogError::Failed(format!("session {branch} branched off it and needs its past; delete that one first"))
+}
+
+impl Sqlite {
+    pub(crate) async fn forget(&self, session: &SessionId) -> Result<bool, LogError> {
+        let mut writer = self.writer().await?;
+        let conn = writer.conn()?;
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(classify)?;
+        failpoint::hit("store.delete.before", "");
+        let files = match remove(conn, session).await {
+            Ok(Some(files)) => files,
+            other => {
+                if sqlx::query("ROLLBACK").execute(&mut *conn).await.is_err() {
+                    writer.abandon();
+                }
+                return other.map(|_| false);
+            }
+        };
+        if let Err(error) = sqlx::query("COMMIT").execute(&mut *conn).await {
+            writer.abandon();
+            return Err(match classify(error) {
+                LogError::Failed(why) => LogError::Unsure(why),
+                known @ (LogError::Full(_) | LogError::Damaged(_) | LogError::Unsure(_)) => known,
+            });
+        }
+        failpoint::hit("store.delete.after", "");
+        for hash in files {
+            let _ = std::fs::remove_file(self.blob_path(hash)); // gone already, or rubbish that stays
+        }
+        Ok(true)
+    }
+}
+
+/// The large blobs that nobody names any more; `None` if there is no such session.
+async fn remove(conn: &mut SqliteConnection, session: &SessionId) -> Result<Option<Vec<Hash>>, LogError> {
+    let row =
+        sqlx::query("SELECT no FROM sessions WHERE id = ?1").bind(session.as_str()).fetch_optional(&mut *conn).await;
+    let Some(row) = row.map_err(classify)? else { return Ok(None) };
+    let no: i64 = row.try_get(0).map_err(classify)?;
+    let sql = "SELECT sessions.id FROM facts JOIN sessions USING (no)
+               WHERE facts.seq = 1 AND facts.kind = 'forked' AND json_extract(facts.body, '$.from') = ?1 LIMIT 1";
+    let branch = sqlx::query(sql).bind(session.as_str()).fetch_optional(&mut *conn).await.map_err(classify)?;
+    if let Some(branch) = branch {
+        let id: String = branch.try_get(0).map_err(classify)?;
+        return Err(id.parse().map_or_else(|_| LogError::Damaged(format!("{id} is not an id")), |id| has_branch(&id)));
+    }
+    let only = "SELECT mine.hash FROM blob_uses AS mine
+                WHERE mine.no = ?1 AND NOT EXISTS (SELECT 1 FROM blob_uses AS other WHERE other.hash = mine.hash AND other.no <> ?1)";
+    let sql = format!("SELECT hash FROM blobs WHERE bytes IS NULL AND hash IN ({only})");
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(no).fetch_all(&mut *conn).await.map_err(classify)?;
+    let mut files = Vec::new();
+    for row in rows {
+        let hash: Vec<u8> = row.try_get(0).map_err(classify)?;
+        files.extend(<[u8; 32]>::try_from(hash).map(Hash));
+    }
+    let blobs = format!("DELETE FROM blobs WHERE hash IN ({only})");
+    sqlx::query(sqlx::AssertSqlSafe(blobs)).bind(no).execute(&mut *conn).await.map_err(classify)?;
+    for sql in [
+        "DELETE FROM blob_uses WHERE no = ?1",
+        "DELETE FROM words WHERE rowid IN (SELECT id FROM facts WHERE no = ?1)",
+        "DELETE FROM indexed WHERE no = ?1",
+        "DELETE FROM inputs WHERE no = ?1",
+        "DELETE FROM facts WHERE no = ?1",
+        "DELETE FROM sessions WHERE no = ?1",
+    ] {
+        sqlx::query(sql).bind(no).execute(&mut *conn).await.map_err(classify)?;
+    }
+    Ok(Some(files))
+}

@@ -1,0 +1,33 @@
+//! `ask_person`: answered by the person, through the session.
+
+use crate::tool::{Example, Hand, Said, Tool};
+use dunnock_proto::{Class, Recovery, Role};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Asks the person a question and waits for the answer. Use it when the task is unclear in a way that matters and the
+/// files do not answer it; the wait may be long.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct AskPerson {
+    /// The question, with what the person needs to know to answer it.
+    #[schemars(length(min = 1, max = 4000))]
+    #[expect(dead_code, reason = "the session reads it")]
+    question: String,
+    /// Answers to choose from, if there are some.
+    #[serde(default)]
+    #[schemars(length(max = 10), inner(length(max = 200)))]
+    #[expect(dead_code, reason = "the session reads it")]
+    choices: Vec<String>,
+}
+
+impl Tool for AskPerson {
+    const NAME: &'static str = "ask_person";
+    const CLASS: Class = Class::Read;
+    const RECOVERY: Recovery = Recovery::Repeat;
+    const ROLE: Role = Role::AskPerson;
+    const EXAMPLES: &'static [Example] = &[];
+
+    async fn run(self, _: Hand) -> Said {
+        Err::<String, _>("the session answers this").into()
+    }
+}

@@ -1,0 +1,28 @@
+//! `final_output`: the work is done.
+
+use crate::tool::{Example, Hand, Said, Tool};
+use dunnock_proto::{Class, Recovery, Role};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Says that the task is finished and gives the person the answer. Checks that the person asked for run after it; if one
+/// fails you are told and go on.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct FinalOutput {
+    /// What the person reads: what was done, what was checked, what remains. Markdown.
+    #[schemars(length(max = 100_000))]
+    #[expect(dead_code, reason = "the session reads it")]
+    answer: String,
+}
+
+impl Tool for FinalOutput {
+    const NAME: &'static str = "final_output";
+    const CLASS: Class = Class::Read;
+    const RECOVERY: Recovery = Recovery::Repeat;
+    const ROLE: Role = Role::Final;
+    const EXAMPLES: &'static [Example] = &[];
+
+    async fn run(self, _: Hand) -> Said {
+        Err::<String, _>("the session answers this").into()
+    }
+}

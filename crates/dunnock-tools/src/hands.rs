@@ -1,0 +1,137 @@
+//! The tools port: a call comes in, its end goes out.
+
+use crate::process::{self, Program};
+use crate::root::Root;
+use crate::table;
+use crate::tool::{End, Hand, Said};
+use dunnock_core::failpoint;
+use dunnock_core::ports::{Blob, Halt, Job, Live, Tools, Wait};
+use dunnock_proto::{Finished, Outcome, VerifyArgs};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What runs a command line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Shell {
+    /// bash; PowerShell on Windows.
+    #[default]
+    Auto,
+    /// bash.
+    Bash,
+    /// PowerShell 7.
+    Pwsh,
+    /// The PowerShell of Windows.
+    Powershell,
+}
+
+impl Shell {
+    /// The program that is run, as the model is told.
+    #[must_use]
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Auto if cfg!(windows) => "powershell",
+            Self::Auto if Path::new("/bin/bash").exists() || Path::new("/usr/bin/bash").exists() => "bash",
+            Self::Auto if cfg!(unix) => "sh",
+            Self::Auto | Self::Bash => "bash",
+            Self::Pwsh => "pwsh",
+            Self::Powershell => "powershell",
+        }
+    }
+    /// The words before the command line.
+    pub(crate) fn words(self) -> &'static [&'static str] {
+        match self.program() {
+            "pwsh" => &["pwsh", "-NoProfile", "-NonInteractive", "-Command"],
+            "powershell" => &["powershell", "-NoProfile", "-NonInteractive", "-Command"],
+            "sh" => &["sh", "-c"],
+            _ => &["bash", "-c"],
+        }
+    }
+}
+
+/// Bounds on what tools take and tell.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// What runs a command line.
+    pub shell: Shell,
+    /// Lines of a command's output that the model is shown.
+    pub output_lines: usize,
+    /// Bytes of it.
+    pub output_bytes: usize,
+    /// How long a command may take unless it asks for more.
+    pub command: Duration,
+    /// How long it may take at most.
+    pub command_most: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            shell: Shell::Auto,
+            output_lines: 200,
+            output_bytes: 10 << 10,
+            command: Duration::from_secs(120),
+            command_most: Duration::from_secs(600),
+        }
+    }
+}
+
+/// Runs every tool of the table, and checks of the harness.
+pub struct Hands {
+    limits: Arc<Limits>,
+}
+
+impl Hands {
+    /// Hands with these bounds.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self { limits: Arc::new(limits) }
+    }
+
+    async fn work(&self, job: &Job, live: Live, halt: Halt) -> Said {
+        let root = match Root::open(Path::new(job.workspace.as_ref())) {
+            Ok(root) => Arc::new(root),
+            Err(error) => return Err::<String, _>(format!("the workspace cannot be opened: {error}")).into(),
+        };
+        let hand = Hand { root, limits: self.limits.clone(), call: job.call.id, live, halt };
+        let (tool, args) = (job.call.part.tool.as_str(), job.call.args());
+        if job.call.harness {
+            return match VerifyArgs::parse(args) {
+                Ok(check) => {
+                    let program = Program::line(self.limits.shell, &check.command);
+                    process::run(&hand, program, self.limits.command_most).await
+                }
+                Err(error) => Err::<String, _>(error).into(),
+            };
+        }
+        let said = table::run(tool, args, hand).await;
+        said.unwrap_or_else(|| Err::<String, _>(format!("there is no tool {tool}")).into())
+    }
+}
+
+impl Tools for Hands {
+    fn run(&self, job: Job, live: Live, halt: Halt) -> Wait<'_, (Finished, Vec<Blob>)> {
+        Box::pin(async move {
+            failpoint::hit("tool.before", "");
+            let began = Instant::now();
+            let said = self.work(&job, live, halt).await;
+            failpoint::hit("tool.after", "");
+            let blobs: Vec<Blob> = said.full.map(Blob::new).into_iter().collect();
+            let finished = Finished {
+                call: job.call.id,
+                outcome: match said.end {
+                    End::Done => Outcome::Done,
+                    End::Failed => Outcome::Failed,
+                    End::Cut => Outcome::Cut,
+                },
+                shown: said.text.into(),
+                full: blobs.first().map(|b| b.hash),
+                tree: None,
+                exit: said.exit,
+                ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                level: Some(job.level),
+            };
+            (finished, blobs)
+        })
+    }
+}

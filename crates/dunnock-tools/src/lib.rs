@@ -1,0 +1,34 @@
+//! Reads, searches, edits and runs inside one workspace.
+//!
+//! One tool, one file: an input type whose doc comment is what the model reads, a `run`, and examples that are its tests
+//! and its reference page. The list of tools is in `table.rs`; a new tool is a file and a line there. [`Hands`] is the
+//! [`Tools`](dunnock_core::ports::Tools) port.
+//!
+//! Invariant: every path of a model goes through [`RepoPath`](root::RepoPath); the root comes from the session.
+//! Invariant: a child process sees an environment by allow list, an empty standard input, and is gone with all of its
+//! group when its call ends.
+
+mod ask_person;
+mod final_output;
+mod hands;
+mod insert_text;
+pub mod instructions;
+mod kept;
+mod list_files;
+mod process;
+mod replace_text;
+pub mod root;
+mod search_text;
+mod shell;
+mod table;
+mod tool;
+mod tree;
+mod update_plan;
+mod view_file;
+mod walk;
+mod write_file;
+
+pub use hands::{Hands, Limits, Shell};
+pub use table::{offers, page, pages};
+pub use tool::Example;
+pub use tree::PlainWalk;

@@ -1,0 +1,95 @@
+//! `shell`.
+
+use crate::process::{self, Program};
+use crate::root::RepoPath;
+use crate::tool::{Example, Hand, Said, Tool};
+use dunnock_proto::{Class, Recovery};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::time::Duration;
+
+/// Runs a command in the workspace and returns its output and, if it fails, its exit code. Nothing carries over from one
+/// call to the next: no variables, no folder, no background process. Standard input is empty. Long output is shortened in
+/// the middle.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShellCommand {
+    /// The command: a line for the shell, or a list of words to run directly.
+    #[schemars(schema_with = "line_schema")]
+    command: Line,
+    /// Folder to run in, relative to the workspace root; the root if left out.
+    #[serde(default)]
+    #[schemars(length(max = 4096))]
+    folder: Option<String>,
+    /// Seconds until it is stopped: 120 if left out, at most 600.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 600))]
+    timeout: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Text(String),
+    Words(Vec<String>),
+}
+
+fn line_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "anyOf": [
+        { "type": "string", "maxLength": 100_000 },
+        { "type": "array", "items": { "type": "string", "maxLength": 100_000 }, "minItems": 1, "maxItems": 1000 },
+    ]})
+}
+
+impl Tool for ShellCommand {
+    const NAME: &'static str = "shell";
+    const CLASS: Class = Class::Command;
+    const RECOVERY: Recovery = Recovery::Unknown;
+    const EXAMPLES: &'static [Example] = &[
+        Example { about: "A line", args: r#"{"command":"echo one; printf two"}"#, gives: "one\ntwo", ..Example::PLAIN },
+        Example {
+            about: "Words, in a folder",
+            files: &[("src/a.txt", "x")],
+            args: r#"{"command":["ls","-1"],"folder":"src"}"#,
+            gives: "a.txt",
+            ..Example::PLAIN
+        },
+        Example {
+            about: "It fails",
+            args: r#"{"command":"echo no; exit 3"}"#,
+            gives: "no\n[exit 3]",
+            fails: true,
+            ..Example::PLAIN
+        },
+        Example { about: "It says nothing", args: r#"{"command":"true"}"#, gives: "(no output)", ..Example::PLAIN },
+        Example {
+            about: "It takes too long",
+            args: r#"{"command":"echo begun; sleep 30","timeout":1}"#,
+            gives: "begun\n[stopped: it took longer than 1 s]",
+            fails: true,
+            ..Example::PLAIN
+        },
+        Example {
+            about: "A folder outside",
+            args: r#"{"command":"pwd","folder":"../.."}"#,
+            gives: "../.. is outside the workspace; give a path inside it, relative to its root",
+            fails: true,
+            ..Example::PLAIN
+        },
+    ];
+
+    async fn run(self, hand: Hand) -> Said {
+        let program = match self.command {
+            Line::Text(line) => Program::line(hand.limits.shell, &line),
+            Line::Words(words) => Program::words(words),
+        };
+        let folder = self.folder.as_deref().map(|f| RepoPath::parse(&hand.root, f).and_then(|p| hand.root.folder(&p)));
+        let program = match folder {
+            None => program,
+            Some(Ok(folder)) => program.within(folder),
+            Some(Err(error)) => return Err::<String, _>(error).into(),
+        };
+        let most = self.timeout.map_or(hand.limits.command, Duration::from_secs).min(hand.limits.command_most);
+        process::run(&hand, program, most).await
+    }
+}

@@ -1,0 +1,152 @@
+//! The shape of a tool.
+
+use crate::hands::Limits;
+use crate::root::Root;
+use dunnock_core::ports::{Halt, Live, Offer};
+use dunnock_proto::{CallId, Class, Recovery, Role, Tool as Known};
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::future::Future;
+use std::sync::Arc;
+
+/// What a tool works with.
+#[derive(Clone)]
+pub(crate) struct Hand {
+    pub(crate) root: Arc<Root>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) call: CallId,
+    pub(crate) live: Live,
+    pub(crate) halt: Halt,
+}
+
+/// How a tool ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Done,
+    Failed,
+    Cut,
+}
+
+/// What a tool says.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    pub(crate) end: End,
+    /// For the model.
+    pub(crate) text: String,
+    /// Everything, where `text` is not.
+    pub(crate) full: Option<Vec<u8>>,
+    /// The exit code of a program.
+    pub(crate) exit: Option<i32>,
+}
+
+impl Said {
+    fn plain(end: End, text: String) -> Self {
+        Self { end, text, full: None, exit: None }
+    }
+}
+
+/// A tool's failure is output for the model.
+impl<E: std::fmt::Display> From<Result<String, E>> for Said {
+    fn from(result: Result<String, E>) -> Self {
+        match result {
+            Ok(text) => Self::plain(End::Done, text),
+            Err(error) => Self::plain(End::Failed, error.to_string()),
+        }
+    }
+}
+
+/// A tool: an input type that says everything about itself.
+pub(crate) trait Tool: DeserializeOwned + schemars::JsonSchema + Send + 'static {
+    /// As the model calls it.
+    const NAME: &'static str;
+    /// Reader or writer, edit or command.
+    const CLASS: Class;
+    /// After a crash.
+    const RECOVERY: Recovery;
+    /// Whether the session itself answers it.
+    const ROLE: Role = Role::Work;
+    /// Its tests and its page.
+    const EXAMPLES: &'static [Example];
+
+    /// Does it.
+    fn run(self, hand: Hand) -> impl Future<Output = Said> + Send;
+}
+
+/// A call with what must come of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Example {
+    /// What it shows.
+    pub about: &'static str,
+    /// Files that are there before.
+    pub files: &'static [(&'static str, &'static str)],
+    /// The arguments.
+    pub args: &'static str,
+    /// What the model is told.
+    pub gives: &'static str,
+    /// Whether that is a failure.
+    pub fails: bool,
+    /// Files that must be there afterwards.
+    pub leaves: &'static [(&'static str, &'static str)],
+}
+
+impl Example {
+    /// For what an example leaves out.
+    pub(crate) const PLAIN: Self = Self { about: "", files: &[], args: "{}", gives: "", fails: false, leaves: &[] };
+}
+
+/// The tool as a model is told of it: its doc comment and its schema, without references.
+pub(crate) fn offer<T: Tool>() -> Offer {
+    let generator = SchemaSettings::draft2020_12().with(|s| {
+        s.inline_subschemas = true;
+        s.meta_schema = None;
+    });
+    let mut schema = generator.into_generator().into_root_schema_for::<T>().to_value();
+    let mut description = String::new();
+    if let Value::Object(map) = &mut schema {
+        map.remove("title");
+        map.remove("$schema");
+        if let Some(Value::String(text)) = map.remove("description") {
+            description = text;
+        }
+        map.insert("additionalProperties".into(), Value::Bool(false));
+    }
+    plain(&mut schema);
+    let tool = Known { name: T::NAME.into(), class: T::CLASS, recovery: T::RECOVERY, role: T::ROLE };
+    Offer { tool, description, schema: schema.to_string() }
+}
+
+/// What a model has no use for: formats of integers, defaults that say nothing, `null` beside a type.
+fn plain(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            map.remove("format");
+            if map.get("default") == Some(&Value::Null) {
+                map.remove("default");
+            }
+            if let Some(Value::Array(types)) = map.get_mut("type") {
+                types.retain(|t| t != "null");
+                if let [one] = types.as_slice() {
+                    let one = one.clone();
+                    map.insert("type".into(), one);
+                }
+            }
+            if let Some(Value::Array(any)) = map.get_mut("anyOf") {
+                any.retain(|s| s.get("type") != Some(&Value::String("null".into())));
+            }
+            map.values_mut().for_each(plain);
+        }
+        Value::Array(items) => items.iter_mut().for_each(plain),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Runs something that blocks beside the driver.
+pub(crate) async fn blocking<E: std::fmt::Display + Send + 'static>(
+    work: impl FnOnce() -> Result<String, E> + Send + 'static,
+) -> Said {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.into(),
+        Err(error) => Said::plain(End::Failed, format!("an error inside the agent: {error}")),
+    }
+}

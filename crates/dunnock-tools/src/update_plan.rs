@@ -1,0 +1,45 @@
+//! `update_plan`: the list of steps that doors show.
+
+use crate::tool::{Example, Hand, Said, Tool};
+use dunnock_proto::{Class, Recovery, Role};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Sets the list of steps that the person sees. Give all steps each time; one is active at a time.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct UpdatePlan {
+    /// All steps, in order.
+    #[schemars(length(max = 30))]
+    #[expect(dead_code, reason = "the session reads it")]
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "the session reads it")]
+struct Step {
+    /// What is to be done, in a few words.
+    #[schemars(length(max = 200))]
+    text: String,
+    /// How far it is.
+    state: Progress,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Progress {
+    Pending,
+    Active,
+    Done,
+}
+
+impl Tool for UpdatePlan {
+    const NAME: &'static str = "update_plan";
+    const CLASS: Class = Class::Read;
+    const RECOVERY: Recovery = Recovery::Repeat;
+    const ROLE: Role = Role::Plan;
+    const EXAMPLES: &'static [Example] = &[];
+
+    async fn run(self, _: Hand) -> Said {
+        Err::<String, _>("the session answers this").into()
+    }
+}

@@ -1,0 +1,126 @@
+//! `view_file`.
+
+use crate::root::RepoPath;
+use crate::tool::{Example, Hand, Said, Tool, blocking};
+use dunnock_proto::{Class, Recovery};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Lines of one answer.
+const LINES: usize = 2_000;
+/// Bytes of one answer.
+const BYTES: usize = 128 << 10;
+/// Characters of one line.
+const WIDTH: usize = 2_000;
+
+/// Reads a file of the workspace, or some lines of it. Each line comes with its number.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ViewFile {
+    /// Path relative to the workspace root.
+    #[schemars(length(max = 4096))]
+    path: String,
+    /// First line to show, from 1.
+    #[serde(default)]
+    first: Option<u32>,
+    /// Last line to show.
+    #[serde(default)]
+    last: Option<u32>,
+}
+
+impl Tool for ViewFile {
+    const NAME: &'static str = "view_file";
+    const CLASS: Class = Class::Read;
+    const RECOVERY: Recovery = Recovery::Repeat;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            about: "A whole file",
+            files: &[("a.txt", "one\ntwo\n")],
+            args: r#"{"path":"a.txt"}"#,
+            gives: "Read a.txt (lines 1-2 of 2 total)\n\n1  one\n2  two",
+            ..Example::PLAIN
+        },
+        Example {
+            about: "Some lines",
+            files: &[("a.txt", "one\ntwo\nthree\n")],
+            args: r#"{"path":"a.txt","first":2,"last":2}"#,
+            gives: "Read a.txt (lines 2-2 of 3 total)\n\n2  two",
+            ..Example::PLAIN
+        },
+        Example {
+            about: "An empty file",
+            files: &[("a.txt", "")],
+            args: r#"{"path":"a.txt"}"#,
+            gives: "empty file: 0 lines",
+            ..Example::PLAIN
+        },
+        Example {
+            about: "Lines that are not there",
+            files: &[("a.txt", "one\n")],
+            args: r#"{"path":"a.txt","first":5}"#,
+            gives: "a.txt has 1 lines; line 5 is not there",
+            fails: true,
+            ..Example::PLAIN
+        },
+        Example {
+            about: "A path that leads outside",
+            args: r#"{"path":"../secret"}"#,
+            gives: "../secret is outside the workspace; give a path inside it, relative to its root",
+            fails: true,
+            ..Example::PLAIN
+        },
+    ];
+
+    async fn run(self, hand: Hand) -> Said {
+        blocking(move || view(&self, &hand).map_err(|e| e.to_string())).await
+    }
+}
+
+fn view(args: &ViewFile, hand: &Hand) -> Result<String, String> {
+    let path = RepoPath::parse(&hand.root, &args.path).map_err(|e| e.to_string())?;
+    if hand.root.is_folder(&path) {
+        return Err(format!("{} is a folder; list_files shows what is in it", path.shown()));
+    }
+    let contents = hand.root.read(&path).map_err(|e| e.to_string())?;
+    if contents.bytes.is_empty() {
+        return Ok("empty file: 0 lines".into());
+    }
+    if contents.bytes.iter().take(8 << 10).any(|b| *b == 0) {
+        return Ok(format!("{} is a binary file of {} bytes", path.shown(), contents.bytes.len()));
+    }
+    let text = String::from_utf8_lossy(&contents.bytes);
+    let total = text.lines().count();
+    let first = args.first.unwrap_or(1).max(1) as usize;
+    let last = args.last.map_or(total, |l| l as usize).min(total);
+    if first > total {
+        return Err(format!("{} has {total} lines; line {first} is not there", path.shown()));
+    }
+    if last < first {
+        return Err(format!("last ({last}) comes before first ({first})"));
+    }
+    let width = last.to_string().len();
+    let mut body = String::new();
+    let mut shown = 0;
+    for (n, line) in text.lines().enumerate().take(last).skip(first - 1).take(LINES) {
+        let cut = line.floor_char_boundary(WIDTH);
+        let rest = line.len() - cut;
+        let more = if rest > 0 { format!(" [{rest} more bytes in this line]") } else { String::new() };
+        let line = format!("{:>width$}  {}{more}\n", n + 1, line.get(..cut).unwrap_or_default());
+        if body.len() + line.len() > BYTES {
+            break;
+        }
+        body.push_str(&line);
+        shown += 1;
+    }
+    let end = first + shown - 1;
+    let mut out = String::new();
+    if end < last {
+        out = format!("[TRUNCATED: showing first {shown} lines, {} more available]\n", last - end);
+    }
+    out.push_str(&format!(
+        "Read {} (lines {first}-{end} of {total} total)\n\n{}",
+        path.shown(),
+        body.trim_end_matches('\n')
+    ));
+    Ok(out)
+}

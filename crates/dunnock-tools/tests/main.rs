@@ -1,0 +1,48 @@
+//! The tools as the driver meets them: through the port, in real folders.
+
+#![expect(clippy::unwrap_used, reason = "a test ends where it goes wrong")]
+
+mod examples;
+mod paths;
+mod processes;
+mod words;
+
+use dunnock_core::ports::{Halt, Job, Live, Tools as _};
+use dunnock_core::{Call, Stage};
+use dunnock_proto::*;
+use dunnock_tools::{Hands, Limits};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A call of a tool, or of the harness.
+pub fn job(root: &Path, tool: &str, args: &str) -> Job {
+    let known = dunnock_tools::offers().into_iter().find(|o| o.tool.name == tool).map(|o| o.tool);
+    let part = CallPart { id: "c".into(), tool: tool.into(), args: args.into(), recovered: false, shape: None };
+    let call = Call {
+        id: CallId { turn: Turn(1), index: 0 },
+        part: Arc::new(part),
+        class: known.as_ref().map_or(Class::Command, |t| t.class),
+        recovery: known.as_ref().map_or(Recovery::Repeat, |t| t.recovery),
+        role: known.as_ref().map(|t| t.role),
+        stage: Stage::Allowed,
+        edited: None,
+        allowed: None,
+        harness: tool == "verify",
+    };
+    Job { session: SessionId::from_random([7; 16]), workspace: root.to_string_lossy().into(), call, level: Level::D }
+}
+
+/// What comes of it.
+pub async fn run(root: &Path, tool: &str, args: &str) -> Finished {
+    let quiet: Live = Arc::new(|_| {});
+    Hands::new(Limits::default()).run(job(root, tool, args), quiet, Halt::default()).await.0
+}
+
+/// Files that are there before.
+pub fn put(root: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}

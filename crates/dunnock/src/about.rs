@@ -1,0 +1,126 @@
+//! The program about itself: settings, completions, manual, help; and kind words for what was mistyped.
+
+use crate::settings::Value;
+use crate::{place, run, say};
+use clap::Command;
+use serde_json::json;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Other programs of this user shall not read our memory or environment: keys are in it.
+pub(crate) fn be_private() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+}
+
+/// What was typed where a command should be.
+pub(crate) enum Typed {
+    /// A task: run it.
+    Task(Vec<OsString>),
+    /// A word that is no command.
+    Mistake(String),
+}
+
+/// A task without a command is run; one word that is no command is answered kindly.
+pub(crate) fn task_or_mistake(words: &[OsString]) -> Option<Typed> {
+    let first = words.get(1)?.to_str()?;
+    let known = <crate::args::Args as clap::CommandFactory>::command();
+    if first.starts_with('-') || known.get_subcommands().any(|c| c.get_name() == first) {
+        return None;
+    }
+    if first.contains(char::is_whitespace) {
+        let run =
+            words.first().cloned().into_iter().chain([OsString::from("run")]).chain(words.iter().skip(1).cloned());
+        return Some(Typed::Task(run.collect()));
+    }
+    let names: Vec<&str> = known.get_subcommands().map(clap::Command::get_name).collect();
+    let near = names.iter().map(|n| (strsim::levenshtein(n, first), *n)).min();
+    let hint = match near {
+        Some((d, name)) if d <= 2 => format!("Did you mean \"dunnock {name}\"?"),
+        _ => format!("To give a task: dunnock \"{first} the tests\""),
+    };
+    Some(Typed::Mistake(format!("no command {first:?}. {hint} (dunnock --help shows the commands)")))
+}
+
+pub(crate) fn config(data: Option<PathBuf>, cd: Option<PathBuf>, trust: bool, json: bool) -> anyhow::Result<ExitCode> {
+    let workspace = place::workspace(cd.as_deref())?;
+    let mut settings = place::settings(Some(&workspace), trust, run::given(data, Vec::new()))?;
+    if settings.text("model").is_none() {
+        for known in dunnock_model::KNOWN {
+            if let (Some(env), Some(default)) = (known.key_env, known.default_model)
+                && place::text_var(env).is_some_and(|key| !key.is_empty())
+            {
+                settings.found("model", &format!("{}/{default}", known.name), &format!("because {env} is set"));
+                break;
+            }
+        }
+    }
+    if settings.text("data_dir").is_none()
+        && let Ok(dir) = place::data_dir(&settings)
+    {
+        settings.found("data_dir", &dir.to_string_lossy(), "default");
+    }
+    for (key, value, origin) in settings.all() {
+        let about = crate::keys_table::KEYS.iter().find(|k| k.name == key).map(|k| k.about);
+        match (json, value) {
+            (true, value) => {
+                let value = value.map(|v| match v {
+                    Value::Text(text) => json!(text),
+                    Value::List(all) => json!(all),
+                });
+                say::line(&json!({"key": key, "value": value, "origin": origin}).to_string());
+            }
+            (false, Some(value)) => say::line(&format!("{key} = {}  # {origin}", say::one_line(&value.to_string()))),
+            (false, None) => say::line(&format!("# {key}: {origin} ({})", about.unwrap_or_default())),
+        }
+    }
+    if !json {
+        let set = |env: &&str| place::text_var(env).is_some_and(|v| !v.is_empty());
+        let keys: Vec<&str> = dunnock_model::KNOWN.iter().filter_map(|k| k.key_env).filter(set).collect();
+        if !keys.is_empty() {
+            say::line(&format!("# keys that are set: {}", keys.join(", ")));
+        }
+        say::line(
+            "# where no model is set, the first of these that can be used is: OPENAI_API_KEY, then the only model of a local server",
+        );
+    }
+    settings.notes.iter().for_each(|note| say::note(note));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn completions(shell: clap_complete::Shell, mut command: Command) -> anyhow::Result<ExitCode> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut command, "dunnock", &mut text);
+    say::piece(&String::from_utf8_lossy(&text));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn man(dir: Option<PathBuf>, command: Command) -> anyhow::Result<ExitCode> {
+    match dir {
+        Some(dir) => {
+            std::fs::create_dir_all(&dir)?;
+            clap_mangen::generate_to(command, &dir)?;
+            say::note(&format!("wrote the pages to {}; read one with: man {}/dunnock.1", dir.display(), dir.display()));
+        }
+        None => {
+            let mut text = Vec::new();
+            clap_mangen::Man::new(command).render(&mut text)?;
+            say::piece(&String::from_utf8_lossy(&text));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Every help page.
+pub(crate) fn help_pages(mut command: Command) -> Vec<(String, String)> {
+    command.build();
+    let mut pages = Vec::new();
+    let mut open = vec![("dunnock".to_owned(), command)];
+    while let Some((name, mut command)) = open.pop() {
+        let below: Vec<Command> = command.get_subcommands().cloned().collect();
+        open.extend(below.into_iter().rev().map(|c| (format!("{name} {}", c.get_name()), c)));
+        pages.push((name, command.render_long_help().to_string()));
+    }
+    pages
+}

@@ -1,0 +1,156 @@
+//! `dunnock doctor`: is everything in order, and what to do where it is not.
+
+use crate::{place, run, say, work};
+use dunnock_core::ports::Log as _;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How a check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Ok,
+    Note,
+    Bad,
+}
+
+struct Report {
+    json: bool,
+    bad: bool,
+}
+
+impl Report {
+    fn say(&mut self, sign: Sign, what: &str, text: &str) {
+        self.bad |= sign == Sign::Bad;
+        let word = match sign {
+            Sign::Ok => "ok",
+            Sign::Note => "note",
+            Sign::Bad => "BAD",
+        };
+        say::line(&match self.json {
+            true => json!({"check": what, "sign": word.to_lowercase(), "text": text}).to_string(),
+            false => format!("{word:<5} {what:<10} {}", say::visible(text)),
+        });
+    }
+}
+
+pub(crate) async fn run(data: Option<PathBuf>, json: bool) -> anyhow::Result<ExitCode> {
+    let mut report = Report { json, bad: false };
+    report.say(
+        Sign::Ok,
+        "release",
+        &format!("dunnock {} on {} ({})", work::APP, std::env::consts::OS, std::env::consts::ARCH),
+    );
+    let workspace = place::workspace(None);
+    match &workspace {
+        Ok(dir) => report.say(Sign::Ok, "folder", &dir.display().to_string()),
+        Err(error) => report.say(Sign::Note, "folder", &format!("{error:#}")),
+    }
+    let settings = match place::settings(workspace.as_deref().ok(), false, run::given(data, Vec::new())) {
+        Ok(settings) => settings,
+        Err(error) => {
+            report.say(Sign::Bad, "settings", &format!("{error:#}"));
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    match settings.notes.as_slice() {
+        [] => report.say(Sign::Ok, "settings", "no mistakes found; \"dunnock config\" shows them"),
+        notes => notes.iter().for_each(|note| report.say(Sign::Note, "settings", note)),
+    }
+    store(&mut report, &settings).await;
+    model(&mut report, settings).await;
+    report.say(
+        Sign::Note,
+        "box",
+        "level D: this release cannot confine commands. In the default mode each one asks; --approve all lets them run",
+    );
+    program(&mut report, "shell", "bash", "commands run with sh instead");
+    program(&mut report, "git", "git", "agents often use it; nothing of ours needs it");
+    Ok(if report.bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn store(report: &mut Report, settings: &crate::settings::Settings) {
+    let opened = match place::data_dir(settings) {
+        Ok(dir) => place::open(&dir).await.map(|store| (dir, store)),
+        Err(error) => Err(error),
+    };
+    let (dir, store) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return report.say(Sign::Bad, "sessions", &format!("{error:#}")),
+    };
+    let size = size_of(&dir);
+    match store.list(None, u32::MAX).await {
+        Ok(rows) => report.say(
+            Sign::Ok,
+            "sessions",
+            &format!("{} in {} ({} MB)", rows.len(), dir.display(), say::number(size.div_ceil(1 << 20))),
+        ),
+        Err(error) => report.say(Sign::Bad, "sessions", &error.to_string()),
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        match std::fs::metadata(&dir).map(|m| m.permissions().mode() & 0o777) {
+            Ok(0o700) => {}
+            Ok(mode) => report.say(
+                Sign::Bad,
+                "sessions",
+                &format!("{} has mode {mode:o}; others may read it. chmod 700 it", dir.display()),
+            ),
+            Err(error) => report.say(Sign::Bad, "sessions", &error.to_string()),
+        }
+    }
+}
+
+fn size_of(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => size_of(&entry.path()),
+        Ok(found) => found.len(),
+        Err(_) => 0,
+    };
+    entries.map(size).sum()
+}
+
+async fn model(report: &mut Report, mut settings: crate::settings::Settings) {
+    let speaker = match work::speaker(&settings) {
+        Ok(speaker) => speaker,
+        Err(error) => return report.say(Sign::Bad, "model", &format!("{error:#}")),
+    };
+    let model = match work::model(&mut settings, &speaker).await {
+        Ok(model) => model,
+        Err(error) => return report.say(Sign::Bad, "model", &format!("{error:#}")),
+    };
+    let (name, wanted) = model.split_once('/').unwrap_or((&model, ""));
+    let Some(provider) = speaker.providers().iter().find(|p| p.name == name) else {
+        return report.say(
+            Sign::Bad,
+            "model",
+            &format!("{model}: there is no provider {name:?}. Add [providers.{name}] to the configuration"),
+        );
+    };
+    match speaker.models(provider, Duration::from_secs(5)).await {
+        Ok(models) if models.iter().any(|m| m == wanted) => {
+            report.say(Sign::Ok, "model", &format!("{model} can be used"))
+        }
+        Ok(models) => report.say(
+            Sign::Note,
+            "model",
+            &format!(
+                "{name} answers, but does not list {wanted:?} among its {} models; \"dunnock models list\" shows them",
+                models.len()
+            ),
+        ),
+        Err(why) => report.say(Sign::Bad, "model", &why),
+    }
+}
+
+fn program(report: &mut Report, what: &str, name: &str, without: &str) {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
+    match found {
+        Some(file) => report.say(Sign::Ok, what, &file.display().to_string()),
+        None => report.say(Sign::Note, what, &format!("{name} is not on the path; {without}")),
+    }
+}

@@ -1,0 +1,103 @@
+//! How a session stands when a door leaves it: the exit code and its word.
+
+use dunnock_core::{State, Status};
+use dunnock_proto::{Proof, Why as Ended};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::fmt;
+
+/// A mistake of the person's at the command line: exit 2.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for Usage {}
+
+/// A usage error.
+pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
+    Usage(text.into()).into()
+}
+
+/// Why a run ended, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Why {
+    Done,
+    Failed,
+    Waiting,
+    Working,
+    Limit,
+    Unproven,
+    Stale,
+    Interrupted,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Done | Self::Stale => "done",
+            Self::Failed => "failed",
+            Self::Waiting => "waiting for you",
+            Self::Working => "still at work",
+            Self::Limit => "a limit was reached",
+            Self::Unproven => "verification failed",
+            Self::Interrupted => "interrupted",
+        })
+    }
+}
+
+/// How a door leaves a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct End {
+    /// In one word, as `--json` names it.
+    pub(crate) why: Why,
+    /// The exit code.
+    pub(crate) exit: u8,
+    /// What went wrong, if anything.
+    pub(crate) error: Option<String>,
+}
+
+/// Whether the files are those that were checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fresh {
+    Yes,
+    /// They changed since.
+    Stale,
+}
+
+/// From where the session stands.
+pub(crate) fn end(s: &State, fresh: Fresh) -> End {
+    let plain = |why, exit| End { why, exit, error: None };
+    match (s.status(), s.last.as_deref()) {
+        (Status::Waiting, _) => plain(Why::Waiting, 3),
+        (Status::Working, _) => plain(Why::Working, 3),
+        (Status::Done, _) if s.proof == Proof::Proven && fresh == Fresh::Stale => End {
+            why: Why::Stale,
+            exit: 5,
+            error: Some("files changed after they were checked, so the proof is stale. Check again: dunnock resume --prompt \"check again\"".into()),
+        },
+        (Status::Done, _) => plain(Why::Done, 0),
+        (_, Some(Ended::Failed { error })) => End { why: Why::Failed, exit: 1, error: Some(error.clone()) },
+        (_, Some(Ended::Unproven)) => End {
+            why: Why::Unproven,
+            exit: 5,
+            error: Some("verification failed as often as it may".into()),
+        },
+        (_, Some(Ended::Limit)) if s.proof == Proof::Failed => End {
+            why: Why::Unproven,
+            exit: 5,
+            error: Some("the limit of steps was reached before verification passed".into()),
+        },
+        (_, Some(Ended::Limit)) => {
+            End { why: Why::Limit, exit: 4, error: Some(format!("the limit of {} steps was reached", s.config.max_steps)) }
+        }
+        (_, Some(Ended::Budget)) => {
+            End { why: Why::Limit, exit: 4, error: Some("the budget does not cover the next request".into()) }
+        }
+        (_, Some(Ended::Stopped | Ended::Done) | None) => plain(Why::Interrupted, 130),
+    }
+}

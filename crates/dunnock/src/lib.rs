@@ -1,0 +1,91 @@
+//! The `dunnock` program: a table of contents.
+//!
+//! Arguments are in `args.rs`, settings in `settings.rs` and `keys_table.rs`, folders in `place.rs`, each group of commands
+//! in a file of its own. `work.rs` chooses the adapters, `drive.rs` holds a session's door until it rests, and shows it
+//! through `plain.rs` (words) or `lines.rs` (JSON). What people read goes through `say.rs`.
+
+mod about;
+mod args;
+mod carry;
+mod doctor;
+mod drive;
+mod end;
+mod keys_table;
+mod lines;
+mod models;
+mod place;
+mod plain;
+mod reply;
+mod run;
+mod say;
+mod sessions;
+mod settings;
+mod told;
+mod work;
+
+use args::{Args, Command};
+use clap::{CommandFactory as _, Parser as _};
+use std::process::ExitCode;
+
+pub use lines::schema as json_schema;
+
+/// Every help page: the words that were typed, and what is printed.
+#[must_use]
+pub fn help_pages() -> Vec<(String, String)> {
+    about::help_pages(Args::command())
+}
+
+/// Runs the program.
+#[must_use]
+pub fn main() -> ExitCode {
+    about::be_private();
+    let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    let args = match about::task_or_mistake(&words) {
+        Some(about::Typed::Task(words)) => Args::parse_from(words),
+        Some(about::Typed::Mistake(text)) => {
+            say::note(&text);
+            return ExitCode::from(2);
+        }
+        None => Args::parse_from(words),
+    };
+    let done = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| {
+            let done = runtime.block_on(command(args));
+            runtime.shutdown_background(); // a thread that waits for standard input does not hold the end up
+            done
+        });
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            say::error(&error);
+            if error.is::<end::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+async fn command(args: Args) -> anyhow::Result<ExitCode> {
+    let data = args.data_dir;
+    match args.command {
+        Command::Run { task, flags } => run::run(data, task, flags).await,
+        Command::Resume { id, prompt, flags } => run::resume(data, id, prompt, flags).await,
+        Command::Attach { id, json } => run::attach(data, id, json).await,
+        Command::Sessions(which) => sessions::run(data, which).await,
+        Command::Approve { id, call, all, go } => {
+            reply::approve(data, &id, reply::Which::of(call, all)?, reply::Say::Yes, go).await
+        }
+        Command::Decline { id, call, all, note, go } => {
+            reply::approve(data, &id, reply::Which::of(call, all)?, reply::Say::No(note), go).await
+        }
+        Command::Answer { id, words, go } => reply::answer(data, &id, words, go).await,
+        Command::Why { id, call } => reply::why(data, &id, &call).await,
+        Command::Models(args::Models::List { json }) => models::list(data, json).await,
+        Command::Config { json, cd, trust } => about::config(data, cd, trust, json),
+        Command::Doctor { json } => doctor::run(data, json).await,
+        Command::Completions { shell } => about::completions(shell, Args::command()),
+        Command::Man { dir } => about::man(dir, Args::command()),
+    }
+}

@@ -1,0 +1,242 @@
+//! A session as JSON, one object a line, for programs. The schema is made from these types.
+//!
+//! Invariant: `event` lines carry facts as they are stored, so the log can be rebuilt from them, chain included.
+
+use crate::end::{End, Why};
+use crate::told::Tally;
+use crate::{say, work};
+use dunnock_core::{State, Status};
+use dunnock_proto::{Delta, Record, SessionId};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// One line of `run --json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Line {
+    /// The version of this form.
+    v: u8,
+    /// The session.
+    session: String,
+    /// The last fact that this line knows of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
+    #[serde(flatten)]
+    what: What,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum What {
+    /// The first line.
+    Session {
+        /// The release.
+        app: String,
+        /// The folder.
+        workspace: String,
+        /// provider/model.
+        model: String,
+        /// How well commands are confined: A best, D not at all.
+        level: Level,
+    },
+    /// A fact, as it is stored: see docs/facts.md.
+    Event {
+        #[schemars(with = "Fact")]
+        record: Record,
+    },
+    /// Something live that is never stored.
+    Delta {
+        /// One of text, reasoning, output, said.
+        delta: Value,
+    },
+    /// The session's state changed.
+    State { state: Word },
+    /// A question stands; dunnock answer, approve or decline answers it.
+    Question {
+        /// Its name: q1.
+        question: String,
+        /// What it is about: approval, person, unknown, limit, budget, trust.
+        about: Value,
+        /// What is asked.
+        text: String,
+        /// Answers to choose from.
+        choices: Vec<String>,
+        /// Of what was shown.
+        hash: String,
+    },
+    /// The last line.
+    Ended {
+        why: Why,
+        /// The exit code.
+        exit: u8,
+        /// What went wrong.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// The answer, if there is one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
+        /// What is known of its correctness.
+        proof: Proof,
+        /// Model requests since the prompt.
+        steps: u32,
+        /// Tokens sent since the prompt.
+        tokens_in: u64,
+        /// Tokens received.
+        tokens_out: u64,
+        /// US dollars; null while the price is unknown.
+        usd: Option<f64>,
+    },
+}
+
+/// The envelope of a stored fact and its body.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "the schema of a record, which knows none itself")]
+struct Fact {
+    /// Its place, from 1.
+    seq: u64,
+    /// Milliseconds since 1970.
+    at: i64,
+    /// What made it: "driver", "report" or "input ID".
+    cause: String,
+    /// Its name.
+    kind: String,
+    /// The version of its form.
+    v: u16,
+    /// Whether a reader that does not know it may go on.
+    need: Need,
+    /// The chain up to the fact before, in hexadecimal.
+    prev: String,
+    /// What it says.
+    body: Value,
+}
+
+/// The state of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Working,
+    Waiting,
+    Done,
+    Failed,
+    Stopped,
+    Limit,
+}
+
+impl From<Status> for Word {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Working => Self::Working,
+            Status::Waiting => Self::Waiting,
+            Status::Done => Self::Done,
+            Status::Failed => Self::Failed,
+            Status::Stopped => Self::Stopped,
+            Status::Limit => Self::Limit,
+        }
+    }
+}
+
+/// What is known of the work's correctness.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Proof {
+    None,
+    Proven,
+    Failed,
+    /// It was proven, and files changed since.
+    Stale,
+}
+
+/// For a reader that does not know a fact.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "the schema of a record, which knows none itself")]
+enum Need {
+    Must,
+    May,
+}
+
+/// A box level.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+enum Level {
+    A,
+    B,
+    C,
+    D,
+}
+
+/// The JSON schema of one line.
+#[must_use]
+pub fn schema() -> String {
+    let schema = schemars::schema_for!(Line);
+    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
+}
+
+/// Prints lines.
+pub(crate) struct Lines {
+    session: SessionId,
+    state: Option<Word>,
+}
+
+impl Lines {
+    pub(crate) fn new(session: SessionId) -> Self {
+        Self { session, state: None }
+    }
+
+    fn print(&self, seq: Option<u64>, what: What) {
+        let line = Line { v: 1, session: self.session.to_string(), seq, what };
+        if let Ok(text) = serde_json::to_string(&line) {
+            say::line(&text);
+        }
+    }
+
+    pub(crate) fn begin(&mut self, s: &State) {
+        let level = match work::LEVEL {
+            dunnock_proto::Level::A => Level::A,
+            dunnock_proto::Level::B => Level::B,
+            dunnock_proto::Level::C => Level::C,
+            dunnock_proto::Level::D => Level::D,
+        };
+        let workspace = s.workspace.as_deref().unwrap_or_default().to_owned();
+        self.print(None, What::Session { app: work::APP.into(), workspace, model: s.config.model.clone(), level });
+    }
+
+    pub(crate) fn fact(&mut self, s: &State, record: &Record) {
+        self.print(Some(record.envelope.seq), What::Event { record: record.clone() });
+        if record.envelope.kind == "asked"
+            && let Some(asked) = s.questions.last()
+        {
+            let about = serde_json::to_value(&asked.about).unwrap_or_default();
+            let (text, choices) = (asked.text.to_string(), asked.choices.to_vec());
+            let (question, hash) = (asked.id.to_string(), asked.hash.to_string());
+            self.print(Some(s.seq), What::Question { question, about, text, choices, hash });
+        }
+        let state = Word::from(s.status());
+        if self.state != Some(state) {
+            self.state = Some(state);
+            self.print(Some(s.seq), What::State { state });
+        }
+    }
+
+    pub(crate) fn delta(&mut self, delta: &Delta) {
+        if let Ok(delta) = serde_json::to_value(delta) {
+            self.print(None, What::Delta { delta });
+        }
+    }
+
+    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &End, stale: bool) {
+        let proof = match s.proof {
+            _ if stale => Proof::Stale,
+            dunnock_proto::Proof::None => Proof::None,
+            dunnock_proto::Proof::Proven => Proof::Proven,
+            dunnock_proto::Proof::Failed => Proof::Failed,
+        };
+        let why = end.why;
+        let answer = (!tally.answer.is_empty()).then(|| tally.answer.clone());
+        let (exit, error, steps) = (end.exit, end.error.clone(), tally.steps);
+        let (tokens_in, tokens_out) = (tally.usage.input, tally.usage.output);
+        self.print(
+            Some(s.seq),
+            What::Ended { why, exit, error, answer, proof, steps, tokens_in, tokens_out, usd: None },
+        );
+    }
+}

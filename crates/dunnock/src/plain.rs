@@ -1,0 +1,225 @@
+//! A session in words: the answer on standard output, progress on standard error.
+
+use crate::end::{End, Why};
+use crate::told::{self, Tally, gist};
+use crate::{say, work};
+use dunnock_core::State;
+use dunnock_proto::{Asked, Delta, Event, Finished, Mode, Outcome, Part, SessionId, Turn};
+use std::io::IsTerminal as _;
+
+/// Lines of a command's output that are shown.
+const OUTPUT: usize = 5;
+
+/// What is shown, and how much of it was already.
+pub(crate) struct Plain {
+    session: SessionId,
+    /// Words appear on standard output as they come.
+    streams: bool,
+    /// The turn of which words were shown.
+    shown: Option<Turn>,
+    /// The last word shown ended its line.
+    at_start: bool,
+    dim: (&'static str, &'static str),
+}
+
+impl Plain {
+    pub(crate) fn new(session: SessionId) -> Self {
+        let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        Self {
+            session,
+            streams: std::io::stdout().is_terminal(),
+            shown: None,
+            at_start: true,
+            dim: if colour { ("\x1b[2m", "\x1b[0m") } else { ("", "") },
+        }
+    }
+
+    fn quiet(&mut self, text: &str) {
+        self.end_line();
+        say::aside(&format!("{}{text}{}", self.dim.0, self.dim.1));
+    }
+
+    fn end_line(&mut self) {
+        if !self.at_start {
+            say::piece("\n");
+            self.at_start = true;
+        }
+    }
+
+    /// The first line.
+    pub(crate) fn begin(&mut self, s: &State) {
+        let confined = match s.config.mode {
+            Mode::All => "commands run unconfined and unasked (level D)",
+            Mode::Read => "nothing is changed and no command runs",
+            Mode::Ask | Mode::Edits | Mode::Auto => "commands would run unconfined (level D), so each one asks",
+        };
+        let (app, id, model) = (work::APP, say::id(&self.session), say::one_line(&s.config.model));
+        self.quiet(&format!("dunnock {app} · {model} · session {id} · {confined}"));
+    }
+
+    pub(crate) fn fact(&mut self, s: &State, event: &Event) {
+        match event {
+            Event::Answered(e) => {
+                let text: String = e
+                    .parts
+                    .iter()
+                    .filter_map(|p| match p {
+                        Part::Text { text } => Some(text.as_ref()),
+                        Part::Call(_) | Part::Reasoning { .. } => None,
+                    })
+                    .collect();
+                let more = e.parts.iter().any(|p| matches!(p, Part::Call(_)));
+                if self.shown == Some(e.turn) {
+                    self.end_line();
+                } else if more && !text.trim().is_empty() {
+                    self.quiet(&say::visible(text.trim()));
+                }
+            }
+            Event::Started(e) => {
+                if let Some(call) = s.call(e.call) {
+                    let (tool, what) = if call.harness {
+                        ("check", check(&call.part.args))
+                    } else {
+                        (call.part.tool.as_str(), gist(&call.part))
+                    };
+                    self.quiet(&format!("• {tool}  {}", say::short(&say::one_line(&what), 160)));
+                }
+            }
+            Event::Finished(e) => self.finished(s, e),
+            Event::Planned(e) => {
+                let mark = |state: &str| match state {
+                    "done" => "x",
+                    "active" => ">",
+                    _ => " ",
+                };
+                let steps: Vec<String> =
+                    e.steps.iter().map(|p| format!("  [{}] {}", mark(&p.state), say::one_line(&p.text))).collect();
+                self.quiet(&format!("• plan\n{}", steps.join("\n")));
+            }
+            Event::Asked(Asked { question, .. }) => {
+                if let Some(asked) = s.question(*question) {
+                    let text = told::question(s, asked);
+                    self.end_line();
+                    say::aside(&format!("? {question}  {text}"));
+                }
+            }
+            Event::TurnFailed(e) if e.retry_at.is_some() => self.quiet(&format!("  {}", say::one_line(&e.error))),
+            Event::Compacted(e) => self.quiet(&format!("  talk shortened from {} to {} bytes", e.before, e.after)),
+            Event::InterruptAsked(_) => self.quiet("  stopping"),
+            _ => {}
+        }
+    }
+
+    fn finished(&mut self, s: &State, e: &Finished) {
+        let Some(call) = s.call(e.call) else { return };
+        let (tool, role) = (call.part.tool.as_str(), call.role);
+        if !call.harness && !matches!(role, Some(dunnock_proto::Role::Work) | None) {
+            return;
+        }
+        let time = if e.ms >= 100 { format!(" ({})", say::took(e.ms)) } else { String::new() };
+        let command = call.harness || tool == "shell";
+        let ok = e.outcome == Outcome::Done;
+        if command && matches!(e.outcome, Outcome::Done | Outcome::Failed | Outcome::Cut) {
+            let shown = say::visible(e.shown.trim_end());
+            let lines: Vec<&str> = shown.lines().filter(|l| *l != "(no output)").collect();
+            let hidden = lines.len().saturating_sub(OUTPUT);
+            if hidden > 0 {
+                self.quiet(&format!("  │ ... {hidden} more lines"));
+            }
+            for line in lines.iter().skip(hidden) {
+                self.quiet(&format!("  │ {}", say::short(line, 200)));
+            }
+            let word = if call.harness && ok { "passed" } else { told::outcome(&e.outcome) };
+            self.quiet(&format!("  └ {word}{time}"));
+        } else if ok {
+            let first = e.shown.lines().next().unwrap_or_default();
+            let more = e.shown.lines().count().saturating_sub(1);
+            let more = if more > 0 { format!(" (+{more} lines)") } else { String::new() };
+            self.quiet(&format!("  └ {}{more}{time}", say::short(&say::one_line(first), 120)));
+        } else {
+            self.quiet(&format!("  └ {}: {}", told::outcome(&e.outcome), say::short(&say::one_line(&e.shown), 200)));
+        }
+    }
+
+    pub(crate) fn delta(&mut self, delta: &Delta) {
+        match delta {
+            Delta::Text { turn, text, .. } if self.streams => {
+                self.shown = Some(*turn);
+                say::piece(&say::visible(text));
+                self.at_start = text.ends_with('\n');
+            }
+            Delta::Said { text } => self.quiet(&format!("  {}", say::one_line(text))),
+            Delta::Text { .. } | Delta::Reasoning { .. } | Delta::Output { .. } => {}
+        }
+    }
+
+    /// The answer, the closing line, and what to do next.
+    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &End, stale: bool) {
+        self.end_line();
+        let id = say::id(&self.session).to_owned();
+        let rests = matches!(end.why, Why::Done | Why::Stale | Why::Unproven);
+        // Words that streamed are on the screen already; an answer by a call is not.
+        let on_screen = self.shown == Some(s.turn) && !s.calls.iter().any(|c| c.part.tool == "final_output");
+        if rests && !on_screen && !tally.answer.trim().is_empty() {
+            say::line(say::visible(&tally.answer).trim_end());
+        }
+        if let Some(error) = &end.error {
+            say::note(&say::visible(error));
+        }
+        let word = end.why.to_string();
+        match end.why {
+            Why::Waiting => {
+                self.quiet(&tally.closing(s, &word, false));
+                for line in ways_on(s, &id) {
+                    say::aside(&line);
+                }
+            }
+            Why::Working => self.quiet(&format!("{word} · go on: dunnock resume {id}")),
+            Why::Done | Why::Failed | Why::Limit | Why::Unproven | Why::Stale | Why::Interrupted => {
+                self.quiet(&tally.closing(s, &word, stale));
+                let next = match end.why {
+                    Why::Interrupted | Why::Limit => format!("go on: dunnock resume {id}"),
+                    _ => format!("go on: dunnock resume {id} --prompt \"...\""),
+                };
+                self.quiet(&format!("{next} · look: dunnock sessions show {id} · undo: not in this release"));
+            }
+        }
+    }
+}
+
+fn check(args: &str) -> String {
+    dunnock_proto::VerifyArgs::parse(args).map_or_else(|_| args.to_owned(), |a| a.command)
+}
+
+/// The commands that answer what waits.
+pub(crate) fn ways_on(s: &State, id: &str) -> Vec<String> {
+    use dunnock_proto::About;
+    let approvals: Vec<&dunnock_core::Question> =
+        s.questions.iter().filter(|q| matches!(q.about, About::Approval { .. })).collect();
+    let mut lines = Vec::new();
+    match approvals.as_slice() {
+        [] => {}
+        [_] => {
+            lines.push(format!("  yes:  dunnock approve {id} --go"));
+            lines.push(format!("  no:   dunnock decline {id} --note \"why\" --go"));
+        }
+        several => {
+            lines.push(format!("  yes to all:  dunnock approve {id} --all --go"));
+            for question in several {
+                if let About::Approval { call } = question.about {
+                    lines.push(format!(
+                        "  one:         dunnock approve {id} {call}    or    dunnock decline {id} {call}"
+                    ));
+                }
+            }
+        }
+    }
+    for question in s.questions.iter().filter(|q| !matches!(q.about, About::Approval { .. })) {
+        let words = match question.about {
+            About::Person { .. } => "\"your answer\"",
+            _ => "yes|no",
+        };
+        lines.push(format!("  answer:  dunnock answer {id} {} {words} --go", question.id));
+    }
+    lines
+}

@@ -1,0 +1,278 @@
+//! `approve`, `decline`, `answer`, `why`: a person's word on what a session asks, and the reasons it keeps.
+
+use crate::args::Flags;
+use crate::drive::{Seen, Signals};
+use crate::end::usage;
+use crate::plain::ways_on;
+use crate::told::{self, gist};
+use crate::{place, run, say, sessions, work};
+use dunnock_core::{Question, State};
+use dunnock_engine::{Left, deposit};
+use dunnock_proto::{About, Answer, By, CallId, Command, Decoded, Event, InputId, Order, Outcome, Part};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Which of those that wait.
+pub(crate) enum Which {
+    Only,
+    Call(CallId),
+    All,
+}
+
+impl Which {
+    pub(crate) fn of(call: Option<String>, all: bool) -> anyhow::Result<Self> {
+        match (call, all) {
+            (None, false) => Ok(Self::Only),
+            (None, true) => Ok(Self::All),
+            (Some(call), _) => Ok(Self::Call(call_id(&call)?)),
+        }
+    }
+}
+
+fn call_id(text: &str) -> anyhow::Result<CallId> {
+    text.parse().map_err(|_| {
+        usage(format!("{text:?} is not a call; calls are named like 3.0, as \"dunnock sessions show\" prints them"))
+    })
+}
+
+/// What is said to an approval.
+#[derive(Clone)]
+pub(crate) enum Say {
+    Yes,
+    No(Option<String>),
+}
+
+/// Everything a reply needs.
+struct At {
+    settings: crate::settings::Settings,
+    open: work::Work,
+    session: dunnock_proto::SessionId,
+    seen: Seen,
+}
+
+async fn at(data: Option<PathBuf>, id: &str) -> anyhow::Result<At> {
+    let settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
+    let open = work::open(&settings).await?;
+    let session = sessions::find(open.world.log.as_ref(), id).await?;
+    let seen = Seen::read(&open.world, &session).await?;
+    Ok(At { settings, open, session, seen })
+}
+
+fn nothing(s: &State, id: &str) -> anyhow::Error {
+    let others = ways_on(s, id);
+    match others.is_empty() {
+        true => usage(format!("nothing waits for approval in session {id}; it is {}", s.status())),
+        false => usage(format!(
+            "nothing waits for approval in session {id}, but something else does:\n{}",
+            others.join("\n")
+        )),
+    }
+}
+
+pub(crate) async fn approve(
+    data: Option<PathBuf>,
+    id: &str,
+    which: Which,
+    say: Say,
+    go: bool,
+) -> anyhow::Result<ExitCode> {
+    let signals = Signals::new()?;
+    let at = at(data, id).await?;
+    let s = &at.seen.state;
+    let waiting: Vec<(CallId, Question)> = s
+        .questions
+        .iter()
+        .filter_map(|q| match q.about {
+            About::Approval { call } => Some((call, q.clone())),
+            About::Person { .. } | About::Unknown { .. } | About::Limit | About::Budget | About::Trust { .. } => None,
+        })
+        .collect();
+    let short = say::id(&at.session).to_owned();
+    let meant: Vec<Question> = match (which, waiting.as_slice()) {
+        (_, []) => return Err(nothing(s, &short)),
+        (Which::Only, [(_, one)]) => vec![one.clone()],
+        (Which::Only, several) => {
+            let list: Vec<String> = several
+                .iter()
+                .map(|(call, q)| {
+                    format!(
+                        "  {call}  {}",
+                        say::one_line(
+                            &s.call(*call)
+                                .map_or_else(|| q.text.to_string(), |c| format!("{} {}", c.part.tool, gist(&c.part)))
+                        )
+                    )
+                })
+                .collect();
+            return Err(usage(format!(
+                "several calls wait in session {short}:\n{}\nName one (dunnock approve {short} {}), or use --all",
+                list.join("\n"),
+                several.first().map_or_else(String::new, |(call, _)| call.to_string())
+            )));
+        }
+        (Which::All, several) => several.iter().map(|(_, q)| q.clone()).collect(),
+        (Which::Call(call), several) => match several.iter().find(|(id, _)| *id == call) {
+            Some((_, one)) => vec![one.clone()],
+            None => {
+                let ids: Vec<String> = several.iter().map(|(id, _)| id.to_string()).collect();
+                return Err(usage(format!("call {call} does not wait in session {short}; {} does", ids.join(", "))));
+            }
+        },
+    };
+    for question in meant {
+        let (answer, note, word) = match &say {
+            Say::Yes => (Answer::Yes, None, "approved"),
+            Say::No(note) => (Answer::No, note.clone(), "declined"),
+        };
+        say::aside(&format!("{word}: {}", told::question(s, &question)));
+        leave(&at, &question, answer, note).await?;
+    }
+    on(at, go, signals).await
+}
+
+pub(crate) async fn answer(data: Option<PathBuf>, id: &str, words: Vec<String>, go: bool) -> anyhow::Result<ExitCode> {
+    let signals = Signals::new()?;
+    let at = at(data, id).await?;
+    let s = &at.seen.state;
+    let short = say::id(&at.session).to_owned();
+    let (name, text) = match words.as_slice() {
+        [name, text] => (Some(name.as_str()), text.as_str()),
+        [text] => (None, text.as_str()),
+        _ => return Err(usage("give the answer in one piece: dunnock answer ID \"...\"")),
+    };
+    let question = match (name, s.questions.as_slice()) {
+        (_, []) => return Err(usage(format!("nothing waits for an answer in session {short}; it is {}", s.status()))),
+        (None, [one]) => one.clone(),
+        (None, several) => {
+            let list: Vec<String> = several.iter().map(|q| format!("  {}  {}", q.id, say::one_line(&q.text))).collect();
+            return Err(usage(format!(
+                "several questions wait in session {short}:\n{}\nName one: dunnock answer {short} q1 \"...\"",
+                list.join("\n")
+            )));
+        }
+        (Some(name), several) => match several.iter().find(|q| q.id.to_string() == name) {
+            Some(one) => one.clone(),
+            None => {
+                let ids: Vec<String> = several.iter().map(|q| q.id.to_string()).collect();
+                return Err(usage(format!(
+                    "question {name} does not wait in session {short}; {} does",
+                    ids.join(", ")
+                )));
+            }
+        },
+    };
+    let answer = read_answer(&question, text).map_err(usage)?;
+    say::aside(&format!("answered: {}", told::question(s, &question)));
+    leave(&at, &question, answer, None).await?;
+    on(at, go, signals).await
+}
+
+/// What a person typed, as an answer to that question.
+pub(crate) fn read_answer(question: &Question, text: &str) -> Result<Answer, String> {
+    let lower = text.trim().to_lowercase();
+    let yes = matches!(lower.as_str(), "y" | "yes");
+    let no = matches!(lower.as_str(), "n" | "no");
+    match &question.about {
+        About::Person { .. } => {
+            if text.trim().is_empty() {
+                return Err("the answer is empty".into());
+            }
+            let chosen = lower.parse::<usize>().ok().and_then(|n| question.choices.get(n.checked_sub(1)?));
+            Ok(Answer::Text { text: chosen.map_or(text.trim(), String::as_str).into() })
+        }
+        _ if yes => Ok(Answer::Yes),
+        _ if no => Ok(Answer::No),
+        _ => Err(format!("{text:?} is no answer here; say yes or no")),
+    }
+}
+
+async fn leave(at: &At, question: &Question, answer: Answer, note: Option<String>) -> anyhow::Result<()> {
+    let id: InputId = format!("{:032x}", u128::from_le_bytes(at.open.world.clock.random()))
+        .parse()
+        .map_err(|_| anyhow::anyhow!("an id could not be made"))?;
+    let command = Command::Reply { question: question.id, hash: question.hash, answer, note };
+    match deposit(&at.open.world, &at.session, Order { id, expect: None, command }).await? {
+        Ok(Left::ToOwner(_) | Left::Stored(_)) => Ok(()),
+        Err(refusal) => Err(anyhow::anyhow!("{refusal}")),
+    }
+}
+
+async fn on(at: At, go: bool, signals: Signals) -> anyhow::Result<ExitCode> {
+    let short = say::id(&at.session).to_owned();
+    if go {
+        return run::go_on(at.open, &at.settings, at.session, None, Flags::default(), signals).await;
+    }
+    let now = Seen::read(&at.open.world, &at.session).await?.state;
+    match now.questions.is_empty() {
+        true => say::aside(&format!("stored. Go on: dunnock resume {short}")),
+        false => {
+            say::aside("stored. Still waiting:");
+            ways_on(&now, &short).iter().for_each(|line| say::aside(line));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::Result<ExitCode> {
+    let call = call_id(call)?;
+    let at = at(data, id).await?;
+    let mut lines: Vec<String> = Vec::new();
+    let mut question = None;
+    at.open
+        .world
+        .log
+        .read(&at.session, 0, &mut |record| {
+            let Decoded::Known(event) = record.decode() else { return true };
+            let when = say::time(record.envelope.at);
+            match event {
+                Event::Answered(e) if e.turn == call.turn => {
+                    let mut calls = e.parts.iter().filter_map(|p| match p {
+                        Part::Call(call) => Some(call),
+                        Part::Text { .. } | Part::Reasoning { .. } => None,
+                    });
+                    if let Some(part) = calls.nth(usize::from(call.index)) {
+                        lines.push(format!("{call}  {} {}", part.tool, part.args));
+                        lines.push(format!("asked for by {}, {when}", e.model));
+                    }
+                }
+                Event::Called(e) if e.call == call => lines.push(format!("{call}  a check of the harness: {}", e.args)),
+                Event::Asked(e) if e.about == (About::Approval { call }) => {
+                    question = Some(e.question);
+                    let reason = e.text.rsplit_once("\nwhy: ").map_or(e.text.as_ref(), |(_, why)| why).to_owned();
+                    lines.push(format!("it had to ask ({}): {reason}", e.question));
+                }
+                Event::Replied(e) if Some(e.question) == question => {
+                    let word = if e.answer == Answer::No { "declined" } else { "allowed" };
+                    let note = e.note.map_or(String::new(), |n| format!(": {n}"));
+                    lines.push(format!("you {word} it{note}, {when}"));
+                }
+                Event::Allowed(e) if e.call == call => lines.push(match e.by {
+                    By::Policy(reason) => format!("it ran unasked, because: {reason}"),
+                    By::Grant(rule) => {
+                        format!("it ran unasked, because you granted: {} {}", rule.tool, rule.words.join(" "))
+                    }
+                    By::Person(question) => format!("it ran on your word ({question})"),
+                    By::Harness => "it ran because you asked for this check".into(),
+                }),
+                Event::Finished(e) if e.call == call => {
+                    let level = e.level.map_or(String::new(), |l| format!(", box level {l:?}"));
+                    let text = match &e.outcome {
+                        Outcome::NotRun => format!("it did not run: {}", e.shown),
+                        other => format!("{}{level}, {when}", told::outcome(other)),
+                    };
+                    lines.push(text);
+                }
+                _ => {}
+            }
+            true
+        })
+        .await?;
+    if lines.is_empty() {
+        return Err(usage(format!(
+            "there is no call {call} in session {0}. \"dunnock sessions show {0}\" names them",
+            say::id(&at.session)
+        )));
+    }
+    lines.iter().for_each(|line| say::line(&say::visible(line)));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,143 @@
+//! `run`, `resume`, `attach`: a door on a session, held until it rests.
+
+use crate::args::Flags;
+use crate::drive::{self, CtrlC, Drive, Seen, Signals, View, attended};
+use crate::end::usage;
+use crate::settings::Value;
+use crate::{place, say, sessions, work};
+use anyhow::{Context as _, bail};
+use dunnock_core::{Phase, Status};
+use dunnock_engine::{Door, create};
+use dunnock_proto::{Command, SessionId};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Flags as settings, the data folder among them.
+pub(crate) fn given(data: Option<PathBuf>, mut more: Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)> {
+    if let Some(dir) = data {
+        more.push(("data-dir", Value::Text(dir.to_string_lossy().into_owned())));
+    }
+    more
+}
+
+pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flags) -> anyhow::Result<ExitCode> {
+    let signals = Signals::new()?;
+    let workspace = place::workspace(flags.cd.as_deref())?;
+    let mut settings = place::settings(Some(&workspace), flags.trust, given(data, flags.settings()))?;
+    let task = drive::task(task).await?;
+    let open = work::open(&settings).await?;
+    let model = work::model(&mut settings, &open.speaker).await?;
+    let config = work::config(&settings, model, attended(flags.json));
+    work::keepable(&config)?;
+    let session = create(&open.world, &workspace.to_string_lossy(), config).await?;
+    let mut view = View::new(&session, flags.json);
+    let seen = Seen::read(&open.world, &session).await?;
+    view.begin(&seen.state);
+    // JSON lines hold every fact, the first one too.
+    let seen = Seen { state: dunnock_core::State::default(), tally: seen.tally };
+    let mut door = Door::open(open.world.clone(), session.clone(), 0).await?;
+    accepted(door.send(Command::Prompt { text: task, images: Vec::new() }).await?)?;
+    Drive { world: open.world, session, seen, view, signals, ctrl_c: CtrlC::Stops, output: flags.output }.go(door).await
+}
+
+fn accepted(answer: Result<u64, dunnock_engine::Refusal>) -> anyhow::Result<()> {
+    answer.map(drop).map_err(|refusal| anyhow::anyhow!("{refusal}"))
+}
+
+/// The session meant: by id, or the newest of this folder.
+pub(crate) async fn meant(open: &work::Work, id: Option<&str>, workspace: Option<&Path>) -> anyhow::Result<SessionId> {
+    if let Some(id) = id {
+        return sessions::find(open.world.log.as_ref(), id).await;
+    }
+    let workspace = place::workspace(workspace)?;
+    let newest = open.world.log.list(Some(&workspace.to_string_lossy()), 1).await?.into_iter().next();
+    newest
+        .map(|row| row.id)
+        .with_context(|| format!("there is no session in {} yet. Start one: dunnock run \"...\"", workspace.display()))
+}
+
+pub(crate) async fn resume(
+    data: Option<PathBuf>,
+    id: Option<String>,
+    prompt: Option<String>,
+    flags: Flags,
+) -> anyhow::Result<ExitCode> {
+    let signals = Signals::new()?;
+    let here = place::workspace(flags.cd.as_deref()).ok();
+    let settings = place::settings(here.as_deref(), flags.trust, given(data, flags.settings()))?;
+    let open = work::open(&settings).await?;
+    let session = meant(&open, id.as_deref(), flags.cd.as_deref()).await?;
+    go_on(open, &settings, session, prompt, flags, signals).await
+}
+
+/// Goes on with a session, as `resume` and `approve --go` do.
+pub(crate) async fn go_on(
+    open: work::Work,
+    settings: &crate::settings::Settings,
+    session: SessionId,
+    prompt: Option<String>,
+    flags: Flags,
+    signals: Signals,
+) -> anyhow::Result<ExitCode> {
+    let seen = Seen::read(&open.world, &session).await?;
+    if let Some(unknown) = &seen.state.read_only {
+        bail!(
+            "session {} was written by a later release ({}), which recorded {:?}. Use that release to go on with it",
+            say::id(&session),
+            unknown.app,
+            unknown.kind
+        );
+    }
+    let folder = seen.state.workspace.clone().unwrap_or_default();
+    if !Path::new(folder.as_ref()).is_dir() {
+        bail!("the folder of this session, {folder}, is not there any more. Put it back to go on");
+    }
+    let patch = work::patch(settings, &seen.state.config, attended(flags.json));
+    let config = patch.as_ref().map_or_else(|| seen.state.config.as_ref().clone(), |p| seen.state.config.with(p));
+    work::keepable(&config)?;
+    let mut view = View::new(&session, flags.json);
+    let status = seen.state.status();
+    let over = matches!(status, Status::Done | Status::Failed);
+    view.begin(&seen.state);
+    let (from, world) = (seen.state.seq, open.world.clone());
+    let again = matches!(status, Status::Stopped | Status::Limit)
+        && seen.state.phase == Phase::Rest
+        && seen.state.last.is_some();
+    let fresh = seen.state.last.is_none() && seen.state.phase == Phase::Rest && seen.state.seq <= 2;
+    let drive =
+        Drive { world, session: session.clone(), seen, view, signals, ctrl_c: CtrlC::Stops, output: flags.output };
+    if over && prompt.is_none() {
+        return drive.show_end().await;
+    }
+    if fresh && prompt.is_none() {
+        return Err(usage(format!(
+            "session {} was never given a task. Give one: dunnock resume {0} --prompt \"...\"",
+            say::id(&session)
+        )));
+    }
+    let mut door = Door::open(open.world, session, from).await?;
+    if let Some(set) = patch {
+        accepted(door.send(Command::Configure { set }).await?)?;
+    }
+    if let Some(text) = prompt {
+        accepted(door.send(Command::Prompt { text: text.into(), images: Vec::new() }).await?)?;
+    } else if again {
+        accepted(door.send(Command::Run).await?)?;
+    }
+    drive.go(door).await
+}
+
+pub(crate) async fn attach(data: Option<PathBuf>, id: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
+    let signals = Signals::new()?;
+    let settings = place::settings(place::workspace(None).ok().as_deref(), false, given(data, Vec::new()))?;
+    let open = work::open(&settings).await?;
+    let session = meant(&open, id.as_deref(), None).await?;
+    let seen = Seen::read(&open.world, &session).await?;
+    let Some(door) = Door::join(open.world.clone(), session.clone(), seen.state.seq).await? else {
+        let id = say::id(&session);
+        bail!("nobody is working on session {id} ({}). Go on with it: dunnock resume {id}", seen.state.status());
+    };
+    let mut view = View::new(&session, json);
+    view.begin(&seen.state);
+    Drive { world: open.world, session, seen, view, signals, ctrl_c: CtrlC::Leaves, output: None }.go(door).await
+}

@@ -1,0 +1,505 @@
+//! What is configured, from where: defaults, the user's file, the project's file, the environment, flags; later ones win.
+//!
+//! Invariant: every value knows its origin, and a wrong one is an error that names it with its line.
+//! Invariant: a project that nobody trusts can only tighten.
+
+use crate::keys_table::{KEYS, Key, Kind, MODES, PROVIDER, Untrusted};
+use anyhow::{Context as _, bail};
+use dunnock_model::{KNOWN, Provider, Wire};
+use dunnock_proto::{Budget, Level, Mode, Sandbox};
+use secrecy::SecretString;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// Variables that begin like settings and are none.
+const NOT_SETTINGS: &[&str] = &["DUNNOCK_CONFIG", "DUNNOCK_FAIL_AT", "DUNNOCK_FAIL_LIST", "DUNNOCK_BLESS"];
+
+/// Where a value is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Default,
+    File(PathBuf, usize),
+    Env(String),
+    Flag(&'static str),
+    Found(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::Env(name) => f.write_str(name),
+            Self::Flag(name) => write!(f, "--{name}"),
+            Self::Found(why) => f.write_str(why),
+        }
+    }
+}
+
+/// A value as it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) if text.parse::<u64>().is_ok() => f.write_str(text),
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::List(all) => write!(f, "{all:?}"),
+        }
+    }
+}
+
+/// Everything that is configured.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    values: BTreeMap<String, (Value, Origin)>,
+    /// What was not taken, and why.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Where settings are read from; the environment comes in from outside, so that tests can give their own.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    pub(crate) user: Option<PathBuf>,
+    /// The project's file, and whether its folder is trusted.
+    pub(crate) project: Option<(PathBuf, bool)>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) flags: Vec<(&'static str, Value)>,
+}
+
+impl Settings {
+    pub(crate) fn load(sources: &Sources) -> anyhow::Result<Self> {
+        let mut settings = Self::default();
+        for key in KEYS {
+            if let Some(default) = key.default {
+                settings.values.insert(key.name.into(), (Value::Text(default.into()), Origin::Default));
+            }
+        }
+        for known in KNOWN {
+            let name = |key: &str| format!("providers.{}.{key}", known.name);
+            let mut set = |key: &str, value: &str| {
+                settings.values.insert(name(key), (Value::Text(value.into()), Origin::Default));
+            };
+            set("wire", "chat");
+            set("base_url", known.base_url);
+            if let Some(env) = known.key_env {
+                set("api_key_env", env);
+            }
+        }
+        if let Some(path) = &sources.user {
+            settings.read_file(path, true)?;
+        }
+        if let Some((path, trusted)) = &sources.project {
+            settings.read_file(path, *trusted)?;
+        }
+        for (name, value) in &sources.env {
+            settings.read_env(name, value)?;
+        }
+        for (name, value) in &sources.flags {
+            let flag = Origin::Flag(name);
+            let key =
+                KEYS.iter().find(|k| k.name.replace('_', "-") == *name).with_context(|| format!("no key {name}"))?;
+            let value = check(key.kind, value.clone()).map_err(|why| anyhow::anyhow!("{flag}: {why}"))?;
+            settings.values.insert(key.name.into(), (value, flag));
+        }
+        Ok(settings)
+    }
+
+    fn read_file(&mut self, path: &Path, trusted: bool) -> anyhow::Result<()> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => bail!("{} cannot be read: {error}", path.display()),
+        };
+        let line_of = |at: usize| {
+            text.get(..at).map_or(1, |before| before.lines().count().max(1) + usize::from(before.ends_with('\n')))
+        };
+        let table = DeTable::parse(&text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_of(span.start));
+            anyhow::anyhow!("{}:{line}: {}", path.display(), error.message())
+        })?;
+        for (name, value) in table.get_ref() {
+            let line = line_of(name.span().start);
+            if name.get_ref() == "providers" {
+                self.read_providers(path, value.get_ref(), &line_of, trusted)?;
+                continue;
+            }
+            let Some(key) = KEYS.iter().find(|k| k.name == name.get_ref().as_ref()) else {
+                bail!(
+                    "{}:{line}: there is no setting {:?}{}",
+                    path.display(),
+                    name.get_ref(),
+                    near(name.get_ref(), KEYS)
+                );
+            };
+            let value = plain(value.get_ref())
+                .and_then(|v| check(key.kind, v))
+                .map_err(|why| anyhow::anyhow!("{}:{line}: {}: {why}", path.display(), key.name))?;
+            let old = self.values.get(key.name).map(|(v, _)| v.clone());
+            if trusted || tightens(key, old.as_ref(), &value) {
+                self.values.insert(key.name.into(), (value, Origin::File(path.into(), line)));
+            } else {
+                self.ignored(path, line, key.name);
+            }
+        }
+        Ok(())
+    }
+
+    fn ignored(&mut self, path: &Path, line: usize, what: &str) {
+        self.notes.push(format!(
+            "{}:{line}: {what} is ignored, because this folder is not trusted and that would not tighten anything. Use --trust to take it",
+            path.display()
+        ));
+    }
+
+    fn read_providers(
+        &mut self,
+        path: &Path,
+        value: &DeValue<'_>,
+        line_of: &dyn Fn(usize) -> usize,
+        trusted: bool,
+    ) -> anyhow::Result<()> {
+        let Some(all) = value.as_table() else {
+            bail!("{}: providers must be a table: [providers.NAME]", path.display())
+        };
+        for (name, provider) in all {
+            let line = line_of(name.span().start);
+            let Some(fields) = provider.get_ref().as_table() else {
+                bail!("{}:{line}: a provider is a table: [providers.{}]", path.display(), name.get_ref());
+            };
+            for (field, value) in fields {
+                let line = line_of(field.span().start);
+                let Some(key) = PROVIDER.iter().find(|k| k.name == field.get_ref().as_ref()) else {
+                    let near = near(field.get_ref(), PROVIDER);
+                    bail!("{}:{line}: a provider has no {:?}{near}", path.display(), field.get_ref());
+                };
+                let value = plain(value.get_ref())
+                    .and_then(|v| check(key.kind, v))
+                    .map_err(|why| anyhow::anyhow!("{}:{line}: {}: {why}", path.display(), key.name))?;
+                let full = format!("providers.{}.{}", name.get_ref(), key.name);
+                match trusted {
+                    true => drop(self.values.insert(full, (value, Origin::File(path.into(), line)))),
+                    false => self.ignored(path, line, &full),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_env(&mut self, name: &str, value: &str) -> anyhow::Result<()> {
+        let Some(rest) = name.strip_prefix("DUNNOCK_") else { return Ok(()) };
+        if NOT_SETTINGS.contains(&name) || value.is_empty() {
+            return Ok(());
+        }
+        let words: Vec<String> = rest.split("__").map(str::to_lowercase).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (key, full) = match words.as_slice() {
+            ["providers", name, field] => {
+                (PROVIDER.iter().find(|k| k.name == *field), format!("providers.{name}.{field}"))
+            }
+            [key] => (KEYS.iter().find(|k| k.name == *key), (*key).to_owned()),
+            _ => (None, String::new()),
+        };
+        let Some(key) = key else {
+            self.notes.push(format!("{name} is not a setting and was ignored"));
+            return Ok(());
+        };
+        let value = check(key.kind, Value::Text(value.into())).map_err(|why| anyhow::anyhow!("{name}: {why}"))?;
+        self.values.insert(full, (value, Origin::Env(name.into())));
+        Ok(())
+    }
+
+    /// Sets what was found out rather than configured.
+    pub(crate) fn found(&mut self, key: &str, value: &str, why: &str) {
+        self.values.insert(key.into(), (Value::Text(value.into()), Origin::Found(why.into())));
+    }
+
+    /// Everything there is, in the order of the table, providers last.
+    pub(crate) fn all(&self) -> Vec<(String, Option<&Value>, String)> {
+        let mut rows: Vec<(String, Option<&Value>, String)> = Vec::new();
+        for key in KEYS {
+            let set = self.values.get(key.name);
+            let origin = set.map_or_else(|| "not set".to_owned(), |(_, o)| o.to_string());
+            rows.push((key.name.into(), set.map(|(v, _)| v), origin));
+        }
+        let providers = self.values.iter().filter(|(k, _)| k.starts_with("providers."));
+        rows.extend(providers.map(|(k, (v, o))| (k.clone(), Some(v), o.to_string())));
+        rows
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        match self.values.get(key) {
+            Some((Value::Text(text), _)) => Some(text),
+            Some((Value::List(_), _)) | None => None,
+        }
+    }
+
+    /// Whether it was said on this command line.
+    pub(crate) fn flagged(&self, key: &str) -> bool {
+        self.values.get(key).is_some_and(|(_, origin)| matches!(origin, Origin::Flag(_)))
+    }
+
+    pub(crate) fn count(&self, key: &str) -> Option<u64> {
+        self.text(key).and_then(|t| t.parse().ok())
+    }
+
+    pub(crate) fn list(&self, key: &str) -> Vec<String> {
+        match self.values.get(key) {
+            Some((Value::List(all), _)) => all.clone(),
+            Some((Value::Text(_), _)) | None => Vec::new(),
+        }
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        match self.text("approve") {
+            Some("read") => Mode::Read,
+            Some("ask") => Mode::Ask,
+            Some("edits") => Mode::Edits,
+            Some("all") => Mode::All,
+            _ => Mode::Auto,
+        }
+    }
+
+    pub(crate) fn sandbox(&self) -> Sandbox {
+        self.text("sandbox").and_then(|t| sandbox(t).ok()).unwrap_or(Sandbox::Auto)
+    }
+
+    pub(crate) fn budget(&self) -> Budget {
+        self.text("budget").and_then(|t| budget(t).ok()).unwrap_or_default()
+    }
+
+    /// Every provider, with its key from `env`.
+    pub(crate) fn providers(&self, env: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Vec<Provider>> {
+        let mut names: Vec<&str> = KNOWN.iter().map(|k| k.name).collect();
+        let configured = self.values.keys().filter_map(|k| k.strip_prefix("providers.")?.rsplit_once('.'));
+        for (name, _) in configured {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let provider = |name: &&str| {
+            let field = |key: &str| self.text(&format!("providers.{name}.{key}")).map(str::to_owned);
+            let wire: Wire = field("wire")
+                .as_deref()
+                .unwrap_or("chat")
+                .parse()
+                .map_err(|why: String| anyhow::anyhow!("providers.{name}.wire: {why}"))?;
+            let base_url = field("base_url").with_context(|| {
+                format!("the provider {name} has no address. Set providers.{name}.base_url, for instance \"http://127.0.0.1:8080/v1\"")
+            })?;
+            let key_env = field("api_key_env");
+            let key = key_env.as_deref().and_then(env).filter(|k| !k.is_empty()).map(SecretString::from);
+            Ok(Provider { name: (*name).to_owned(), wire, base_url, key_env, key })
+        };
+        names.iter().map(provider).collect()
+    }
+}
+
+/// A setting that is spelled almost so.
+fn near(name: &str, keys: &[Key]) -> String {
+    let closest = keys.iter().map(|k| (strsim::levenshtein(name, k.name), k.name)).min();
+    match closest {
+        Some((d, known)) if d <= 3 => format!("; did you mean {known}?"),
+        _ => "; \"dunnock config\" shows all".to_owned(),
+    }
+}
+
+fn plain(value: &DeValue<'_>) -> Result<Value, String> {
+    match value {
+        DeValue::String(text) => Ok(Value::Text(text.to_string())),
+        DeValue::Integer(number) => Ok(Value::Text(number.as_str().replace('_', ""))),
+        DeValue::Array(items) => {
+            let text = |item: &toml::Spanned<DeValue<'_>>| item.get_ref().as_str().map(str::to_owned);
+            let all: Option<Vec<String>> = items.iter().map(text).collect();
+            all.map(Value::List).ok_or_else(|| "a list may hold only texts".into())
+        }
+        DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Table(_) => {
+            Err(format!("{} does not fit here", value.type_str()))
+        }
+    }
+}
+
+/// Whether a value fits, in the form in which it is kept.
+fn check(kind: Kind, value: Value) -> Result<Value, String> {
+    let text = match (kind, value) {
+        (Kind::List, Value::Text(one)) => return Ok(Value::List(vec![one])),
+        (Kind::List, list @ Value::List(_)) => return Ok(list),
+        (_, Value::List(_)) => return Err("one value is wanted, not a list".into()),
+        (_, Value::Text(text)) => text,
+    };
+    match kind {
+        Kind::Text | Kind::List if text.is_empty() => Err("it is empty".into()),
+        Kind::Text | Kind::List => Ok(()),
+        Kind::Model => match text.split_once('/') {
+            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(()),
+            Some(_) | None => {
+                Err(format!("{text:?} is not a model; write provider/model, as \"dunnock models list\" shows them"))
+            }
+        },
+        Kind::Choice(words) if words.contains(&text.as_str()) => Ok(()),
+        Kind::Choice(words) => Err(format!("{text:?} is not one of {}", words.join(", "))),
+        Kind::Count(least, most) => match text.parse::<u64>() {
+            Ok(n) if (least..=most).contains(&n) => Ok(()),
+            Ok(_) | Err(_) => Err(format!("{text:?} is not a number from {least} to {most}")),
+        },
+        Kind::Budget => budget(&text).map(drop),
+        Kind::Sandbox => sandbox(&text).map(drop),
+    }?;
+    Ok(Value::Text(text))
+}
+
+fn sandbox(text: &str) -> Result<Sandbox, String> {
+    match text {
+        "auto" => Ok(Sandbox::Auto),
+        "off" => Ok(Sandbox::Off),
+        "require" | "require=C" => Ok(Sandbox::Require(Level::C)),
+        "require=A" => Ok(Sandbox::Require(Level::A)),
+        "require=B" => Ok(Sandbox::Require(Level::B)),
+        _ => Err(format!("{text:?} is not one of auto, off, require, require=A, require=B, require=C")),
+    }
+}
+
+/// `2usd`, `200ktok`, `10min`; several with commas.
+fn budget(text: &str) -> Result<Budget, String> {
+    let mut budget = Budget::default();
+    for part in text.split(',').map(str::trim) {
+        let at = part.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(part.len());
+        let (number, unit) = part.split_at(at);
+        let number: f64 =
+            number.parse().map_err(|_| format!("{part:?} is not a budget; write 2usd, 200ktok or 10min"))?;
+        let scaled = |by: f64| {
+            let n = number * by;
+            if (1.0..1e18).contains(&n) { Ok(n.round() as u64) } else { Err(format!("{part:?} is no useful budget")) }
+        };
+        match unit {
+            "usd" => budget.micros = Some(scaled(1e6)?),
+            "tok" => budget.tokens = Some(scaled(1.0)?),
+            "ktok" => budget.tokens = Some(scaled(1e3)?),
+            "mtok" => budget.tokens = Some(scaled(1e6)?),
+            "s" => budget.ms = Some(scaled(1e3)?),
+            "min" => budget.ms = Some(scaled(60e3)?),
+            "h" => budget.ms = Some(scaled(3600e3)?),
+            _ => return Err(format!("{part:?} is not a budget; write 2usd, 200ktok or 10min")),
+        }
+    }
+    Ok(budget)
+}
+
+fn tightens(key: &Key, old: Option<&Value>, new: &Value) -> bool {
+    let number = |v: &Value| match v {
+        Value::Text(text) => text.parse::<u64>().ok(),
+        Value::List(_) => None,
+    };
+    let rank = |v: &Value| match v {
+        Value::Text(text) => MODES.iter().position(|m| m == text),
+        Value::List(_) => None,
+    };
+    match key.untrusted {
+        Untrusted::No => false,
+        Untrusted::Lower => number(new).is_some_and(|n| old.and_then(number).is_none_or(|o| n < o)),
+        Untrusted::Earlier => rank(new).is_some_and(|n| old.and_then(rank).is_some_and(|o| n < o)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(
+        user: &str,
+        project: Option<(&str, bool)>,
+        env: &[(&str, &str)],
+        flags: &[(&'static str, &str)],
+    ) -> Result<Settings, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let sources = Sources {
+            user: Some(file("user.toml", user)),
+            project: project.map(|(text, trusted)| (file("project.toml", text), trusted)),
+            env: env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            flags: flags.iter().map(|(k, v)| (*k, Value::Text((*v).to_owned()))).collect(),
+        };
+        let place = format!("{}/", dir.path().display());
+        Settings::load(&sources).map_err(|e| format!("{e:#}").replace(&place, ""))
+    }
+
+    #[test]
+    fn later_layers_win_and_each_value_knows_its_origin() {
+        let s = load(
+            "max_steps = 7\nmodel = \"a/b\"\n[providers.a]\nbase_url = \"http://x\"\n",
+            None,
+            &[("DUNNOCK_MAX_STEPS", "8"), ("DUNNOCK_PROVIDERS__A__API_KEY_ENV", "K"), ("DUNNOCK_NONSENSE", "1")],
+            &[("approve", "ask")],
+        )
+        .unwrap();
+        let origin = |key: &str| s.all().into_iter().find(|(k, ..)| k == key).unwrap().2;
+        assert_eq!((s.count("max_steps"), origin("max_steps").as_str()), (Some(8), "DUNNOCK_MAX_STEPS"));
+        assert!(origin("model").ends_with("user.toml:2"), "{}", origin("model"));
+        assert!(origin("providers.a.base_url").ends_with("user.toml:4"));
+        assert_eq!((origin("approve").as_str(), origin("shell").as_str()), ("--approve", "default"));
+        assert_eq!(s.notes, ["DUNNOCK_NONSENSE is not a setting and was ignored"]);
+        let providers = s.providers(&|name| (name == "K").then(|| "secret".to_owned())).unwrap();
+        let a = providers.iter().find(|p| p.name == "a").unwrap();
+        assert!(a.key.is_some() && !format!("{a:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        let wrong = [
+            ("\nmodle = \"a/b\"\n", "user.toml:2: there is no setting \"modle\"; did you mean model?"),
+            ("max_steps = 0\n", "user.toml:1: max_steps: \"0\" is not a number from 1 to 1000000"),
+            ("approve = \"never\"", "user.toml:1: approve: \"never\" is not one of read, ask, edits, auto, all"),
+            (
+                "model = \"gpt\"",
+                "user.toml:1: model: \"gpt\" is not a model; write provider/model, as \"dunnock models list\" shows them",
+            ),
+            ("[providers.x]\nbaseurl = \"u\"", "user.toml:2: a provider has no \"baseurl\"; did you mean base_url?"),
+            ("verify = [1]", "user.toml:1: verify: a list may hold only texts"),
+            ("budget = \"2eur\"", "user.toml:1: budget: \"2eur\" is not a budget; write 2usd, 200ktok or 10min"),
+            (
+                "sandbox = \"on\"",
+                "user.toml:1: sandbox: \"on\" is not one of auto, off, require, require=A, require=B, require=C",
+            ),
+        ];
+        for (text, expect) in wrong {
+            assert_eq!(load(text, None, &[], &[]).unwrap_err(), expect, "{text}");
+        }
+        let broken = load("model = \n", None, &[], &[]).unwrap_err();
+        assert!(broken.starts_with("user.toml:1: "), "{broken}");
+        assert_eq!(
+            load("", None, &[("DUNNOCK_MAX_STEPS", "x")], &[]).unwrap_err(),
+            "DUNNOCK_MAX_STEPS: \"x\" is not a number from 1 to 1000000"
+        );
+    }
+
+    #[test]
+    fn an_untrusted_project_only_tightens() {
+        let project = "approve = \"all\"\nmax_steps = 5\nverify = \"curl evil\"\nmodel = \"a/b\"\n[providers.openai]\nbase_url = \"http://evil\"\n";
+        let s = load("", Some((project, false)), &[], &[]).unwrap();
+        assert_eq!((s.mode(), s.count("max_steps"), s.list("verify").len()), (Mode::Auto, Some(5), 0));
+        assert_eq!(s.text("providers.openai.base_url"), Some("https://api.openai.com/v1"));
+        assert_eq!(s.notes.len(), 4, "{:?}", s.notes);
+        let s = load("", Some(("approve = \"ask\"\nmax_steps = 5000\n", false)), &[], &[]).unwrap();
+        assert_eq!((s.mode(), s.count("max_steps")), (Mode::Ask, Some(200)));
+        let s = load("", Some((project, true)), &[], &[]).unwrap();
+        assert_eq!((s.mode(), s.text("providers.openai.base_url")), (Mode::All, Some("http://evil")));
+    }
+
+    #[test]
+    fn budgets_are_money_tokens_and_time() {
+        assert_eq!(budget("2.5usd").unwrap().micros, Some(2_500_000));
+        let both = budget("200ktok, 10min").unwrap();
+        assert_eq!((both.tokens, both.ms, both.micros), (Some(200_000), Some(600_000), None));
+        assert!(budget("0tok").is_err() && budget("10").is_err() && budget("min").is_err());
+    }
+}

@@ -1,0 +1,270 @@
+//! Facts in words, and what they add up to.
+
+use crate::say;
+use dunnock_core::State;
+use dunnock_proto::{
+    About, CallId, CallPart, Decoded, Event, FinalArgs, Finished, Outcome, Part, Proof, Record, Tree, Usage,
+    VerifyArgs, Why,
+};
+use std::sync::Arc;
+
+/// A fact in words; nothing for those that only matter to the machine.
+pub(crate) fn told(record: &Record) -> Option<String> {
+    let event = match record.decode() {
+        Decoded::Known(event) => event,
+        Decoded::Unknown(why) => return Some(say::visible(&format!("? {} ({why})", record.envelope.kind))),
+    };
+    let text = match event {
+        Event::Created(e) => {
+            format!("session in {}, {}, with {}", e.workspace, say::time(record.envelope.at), model(&e.config.model))
+        }
+        Event::Forked(e) => format!("branched off {} at fact {}", e.from, e.at),
+        Event::Prompted(e) => format!("\n> {}", e.text),
+        Event::Continued(_) => "\n> (go on)".into(),
+        Event::Answered(e) => {
+            let mut index = 0;
+            let parts = e.parts.iter().filter_map(|part| match part {
+                Part::Text { text } => Some(text.to_string()),
+                Part::Call(call) => {
+                    let id = CallId { turn: e.turn, index };
+                    index += 1;
+                    Some(format!("  {id} {}  {}", call.tool, gist(call)))
+                }
+                Part::Reasoning { .. } => None,
+            });
+            let parts: Vec<String> = parts.collect();
+            if parts.is_empty() {
+                return None;
+            }
+            parts.join("\n")
+        }
+        Event::TurnFailed(e) => format!("  the model did not answer: {}", e.error),
+        Event::Asked(e) => format!("  {} waits: {}", e.question, e.text.replace('\n', "\n    ")),
+        Event::Replied(e) => {
+            let note = e.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
+            format!("  {} answered: {}{note}", e.question, answer(&e.answer))
+        }
+        Event::Finished(e) => {
+            let body = e.shown.trim_end().replace('\n', "\n    ");
+            format!(
+                "  {} {}{}",
+                e.call,
+                outcome(&e.outcome),
+                if body.is_empty() { String::new() } else { format!(":\n    {body}") }
+            )
+        }
+        Event::Called(e) => format!(
+            "  {} check  {}",
+            e.call,
+            VerifyArgs::parse(&e.args).map_or_else(|_| e.args.to_string(), |a| a.command)
+        ),
+        Event::Configured(e) => format!("  settings: {}", serde_json::to_string(&e.set).unwrap_or_default()),
+        Event::InterruptAsked(_) => "  interrupted".into(),
+        Event::Rewound(_) => "  went back".into(),
+        Event::Compacted(e) => format!("  compacted: {} bytes, then {}", e.before, e.after),
+        Event::Ended(e) => format!("ended: {}", why(&e.why)),
+        Event::Titled(e) => format!("titled {}", e.title),
+        Event::Noticed(e) => format!("  note: {}", e.text),
+        _ => return None,
+    };
+    Some(say::visible(&text))
+}
+
+fn model(name: &str) -> &str {
+    if name.is_empty() { "no model" } else { name }
+}
+
+fn answer(answer: &dunnock_proto::Answer) -> String {
+    use dunnock_proto::Answer;
+    match answer {
+        Answer::Yes => "yes".into(),
+        Answer::No => "no".into(),
+        Answer::Always { rule } => format!("yes, always for {} {}", rule.tool, rule.words.join(" ")),
+        Answer::Edit { args } => format!("yes, as {args}"),
+        Answer::Text { text } => text.to_string(),
+    }
+}
+
+pub(crate) fn outcome(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done => "done",
+        Outcome::Failed => "failed",
+        Outcome::Declined { .. } => "declined",
+        Outcome::Cut => "cut off",
+        Outcome::NotRun => "not run",
+        Outcome::Unknown => "outcome unknown",
+    }
+}
+
+pub(crate) fn why(why: &Why) -> String {
+    match why {
+        Why::Done => "done".into(),
+        Why::Stopped => "stopped".into(),
+        Why::Failed { error } => format!("failed: {error}"),
+        Why::Limit => "the limit of steps was reached".into(),
+        Why::Budget => "the budget was used up".into(),
+        Why::Unproven => "verification failed".into(),
+    }
+}
+
+/// The one argument of a call that says most: the command, the path, the pattern; all of them where none does.
+pub(crate) fn gist(call: &CallPart) -> String {
+    let Ok(args) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&call.args) else {
+        return call.args.to_string();
+    };
+    let text = |key: &str| match args.get(key)? {
+        serde_json::Value::String(text) => Some(text.clone()),
+        serde_json::Value::Array(words) => Some(
+            words.iter().map(|w| w.as_str().map_or_else(|| w.to_string(), str::to_owned)).collect::<Vec<_>>().join(" "),
+        ),
+        _ => None,
+    };
+    match call.tool.as_str() {
+        "shell" => text("command"),
+        "search_text" => {
+            text("pattern").map(|p| format!("{p:?}{}", text("path").map_or(String::new(), |p| format!(" in {p}"))))
+        }
+        "list_files" => Some(text("glob").or_else(|| text("path")).unwrap_or_else(|| ".".into())),
+        "ask_person" => text("question"),
+        "final_output" | "update_plan" => Some(String::new()),
+        _ => text("path"),
+    }
+    .unwrap_or_else(|| call.args.to_string())
+}
+
+/// One check of the last try at verification.
+#[derive(Debug, Clone)]
+pub(crate) struct Check {
+    pub(crate) call: CallId,
+    pub(crate) command: String,
+    pub(crate) end: Option<(Outcome, Option<Tree>)>,
+}
+
+/// What the facts since the last prompt add up to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tally {
+    pub(crate) steps: u32,
+    pub(crate) usage: Usage,
+    pub(crate) began: i64,
+    pub(crate) ended: i64,
+    /// What the person reads.
+    pub(crate) answer: String,
+    pub(crate) checks: Vec<Check>,
+    rests: bool,
+}
+
+impl Tally {
+    /// Takes a fact in.
+    pub(crate) fn add(&mut self, at: i64, event: &Event) {
+        match event {
+            Event::Prompted(_) | Event::Continued(_) if self.rests || self.began == 0 => {
+                *self = Self { began: at, ..Self::default() };
+            }
+            Event::TurnStarted(_) => self.steps += 1,
+            Event::TurnFailed(e) => self.use_up(e.usage),
+            Event::Answered(e) => {
+                self.use_up(e.usage);
+                self.answered(&e.parts);
+            }
+            Event::Called(e) => {
+                if e.tried > 1 && self.checks.iter().all(|c| c.end.is_some()) {
+                    self.checks.clear();
+                }
+                let command = VerifyArgs::parse(&e.args).map_or_else(|_| e.args.to_string(), |a| a.command);
+                self.checks.push(Check { call: e.call, command, end: None });
+            }
+            Event::Finished(Finished { call, outcome, tree, .. }) => {
+                if let Some(check) = self.checks.iter_mut().find(|c| c.call == *call) {
+                    check.end = Some((outcome.clone(), tree.clone()));
+                }
+            }
+            Event::Ended(_) => self.rests = true,
+            _ => {}
+        }
+        self.ended = at;
+    }
+
+    fn use_up(&mut self, usage: Usage) {
+        self.usage.input += usage.input;
+        self.usage.cached += usage.cached;
+        self.usage.output += usage.output;
+    }
+
+    fn answered(&mut self, parts: &[Part]) {
+        let calls: Vec<&Arc<CallPart>> = parts
+            .iter()
+            .filter_map(|p| match p {
+                Part::Call(call) => Some(call),
+                Part::Text { .. } | Part::Reasoning { .. } => None,
+            })
+            .collect();
+        let said: String = parts
+            .iter()
+            .filter_map(|p| match p {
+                Part::Text { text } => Some(text.as_ref()),
+                Part::Call(_) | Part::Reasoning { .. } => None,
+            })
+            .collect();
+        let last = calls.iter().find(|c| c.tool == "final_output").and_then(|c| FinalArgs::parse(&c.args).ok());
+        match last {
+            Some(last) if !last.answer.is_empty() => self.answer = last.answer.to_string(),
+            Some(_) => self.answer = said,
+            None if calls.is_empty() => self.answer = said,
+            None => {}
+        }
+    }
+
+    /// The files that the last checks proved something of; `None` where they do not agree.
+    pub(crate) fn proven_tree(&self) -> Option<&Tree> {
+        let mut trees = self.checks.iter().map(|c| c.end.as_ref().and_then(|(_, tree)| tree.as_ref()));
+        let first = trees.next()??;
+        trees.all(|tree| tree == Some(first)).then_some(first)
+    }
+
+    /// The last line of a run: proof, steps, time, tokens, cost.
+    pub(crate) fn closing(&self, s: &State, word: &str, stale: bool) -> String {
+        let commands: Vec<String> = self.checks.iter().map(|c| format!("`{}`", say::one_line(&c.command))).collect();
+        let proof = match s.proof {
+            _ if stale => format!("proof stale: files changed after {}", commands.join(", ")),
+            Proof::Proven => format!("proven by {}", commands.join(", ")),
+            Proof::Failed => format!("not proven: {} failed", commands.join(", ")),
+            Proof::None if s.config.verify.is_empty() => "not checked (no --verify)".into(),
+            Proof::None => "not checked".into(),
+        };
+        let ms = u64::try_from(self.ended - self.began).unwrap_or(0);
+        let steps = if self.steps == 1 { "1 step".into() } else { format!("{} steps", self.steps) };
+        let tokens = match self.usage {
+            Usage { input: 0, output: 0, .. } => "tokens unknown".into(),
+            used => format!("{} tokens in, {} out", say::number(used.input), say::number(used.output)),
+        };
+        format!("{word} · {proof} · {steps} · {} · {tokens} · price unknown", say::took(ms))
+    }
+}
+
+/// A question as a person is shown it.
+pub(crate) fn question(s: &State, question: &dunnock_core::Question) -> String {
+    let mut text = match &question.about {
+        About::Approval { call } => match s.call(*call) {
+            Some(known) => {
+                let reason = question.text.rsplit_once("\nwhy: ").map_or("", |(_, why)| why);
+                let args = serde_json::from_str::<serde_json::Value>(known.args())
+                    .ok()
+                    .and_then(|v| v.as_object().cloned())
+                    .filter(|m| m.len() > 1)
+                    .map_or(String::new(), |m| format!("\n  arguments: {}", serde_json::Value::Object(m)));
+                let folder = s.workspace.as_deref().unwrap_or_default();
+                format!(
+                    "may call {call} run?\n  {}  {}{args}\n  in: {folder}\n  why it asks: {reason}",
+                    known.part.tool,
+                    gist(&known.part)
+                )
+            }
+            None => question.text.to_string(),
+        },
+        _ => question.text.to_string(),
+    };
+    for (n, choice) in question.choices.iter().enumerate() {
+        text.push_str(&format!("\n  {}. {choice}", n + 1));
+    }
+    say::visible(&text)
+}

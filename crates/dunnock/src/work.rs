@@ -1,0 +1,184 @@
+//! Picks one of each: log, model, tools; and what a session is told at its beginning.
+
+use crate::end::usage;
+use crate::settings::Settings;
+use crate::{place, say};
+use anyhow::bail;
+use dunnock_engine::{SystemClock, World};
+use dunnock_model::{Briefing, KNOWN, Patience, Prompts, Speaker, Surroundings};
+use dunnock_proto::{Config, ConfigPatch, Level, Sandbox};
+use dunnock_tools::{Hands, Limits, PlainWalk, Shell, instructions};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// This release.
+pub(crate) const APP: &str = env!("CARGO_PKG_VERSION");
+/// How well commands are confined: not at all, until the box is there.
+pub(crate) const LEVEL: Level = Level::D;
+
+/// A world, and the parts of it that commands need by their own type.
+pub(crate) struct Work {
+    pub(crate) world: World,
+    pub(crate) speaker: Arc<Speaker>,
+}
+
+pub(crate) fn speaker(settings: &Settings) -> anyhow::Result<Speaker> {
+    let providers = settings.providers(&place::text_var)?;
+    let prompts =
+        place::config_dir().map_or_else(|_| Prompts::default(), |dir| Prompts::replaced_in(dir.join("prompts")));
+    let shell = shell(settings);
+    let brief = move |_: &Config, workspace: &str| {
+        let root = Path::new(workspace);
+        Ok(Briefing {
+            surroundings: Surroundings {
+                os: format!("{} ({})", std::env::consts::OS, std::env::consts::ARCH),
+                shell: shell.program().into(),
+                root: workspace.into(),
+                git: root.ancestors().any(|dir| dir.join(".git").exists()),
+            },
+            instructions: instructions::find(root),
+            offers: dunnock_tools::offers(),
+        })
+    };
+    let idle = Duration::from_secs(settings.count("idle_timeout").unwrap_or(300));
+    let patience = Patience { idle, ..Patience::default() };
+    Ok(Speaker::new(providers, prompts, Arc::new(brief), patience, APP))
+}
+
+fn shell(settings: &Settings) -> Shell {
+    match settings.text("shell") {
+        Some("bash") => Shell::Bash,
+        Some("pwsh") => Shell::Pwsh,
+        Some("powershell") => Shell::Powershell,
+        _ => Shell::Auto,
+    }
+}
+
+/// Opens everything.
+pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Work> {
+    let data = place::data_dir(settings)?;
+    let speaker = Arc::new(speaker(settings)?);
+    let count = |key: &str, or: u64| usize::try_from(settings.count(key).unwrap_or(or)).unwrap_or(usize::MAX);
+    let limits = Limits {
+        shell: shell(settings),
+        output_lines: count("output_lines", 200),
+        output_bytes: count("output_bytes", 10_240),
+        command: Duration::from_secs(settings.count("command_timeout").unwrap_or(120)),
+        ..Limits::default()
+    };
+    let world = World {
+        log: Arc::new(place::open(&data).await?),
+        model: speaker.clone(),
+        tools: Arc::new(Hands::new(limits)),
+        files: Some(Arc::new(PlainWalk)),
+        checkpoints: None,
+        clock: Arc::new(SystemClock),
+        locks: data.join("locks"),
+        runtime: place::runtime_dir(&data),
+        level: LEVEL,
+        app: APP.into(),
+        day_budget: None,
+    };
+    settings.notes.iter().for_each(|note| say::note(note));
+    Ok(Work { world, speaker })
+}
+
+/// What a new session is told.
+pub(crate) fn config(settings: &Settings, model: String, attended: bool) -> Config {
+    let default = Config::default();
+    let number = |key: &str, or: u32| settings.count(key).and_then(|n| u32::try_from(n).ok()).unwrap_or(or);
+    Config {
+        model,
+        mode: settings.mode(),
+        sandbox: settings.sandbox(),
+        attended,
+        max_steps: number("max_steps", default.max_steps),
+        verify: settings.list("verify"),
+        verify_tries: number("verify_tries", default.verify_tries),
+        budget: settings.budget(),
+        window: settings.count("window"),
+        ..default
+    }
+}
+
+/// What flags change about a session that is there.
+pub(crate) fn patch(settings: &Settings, now: &Config, attended: bool) -> Option<ConfigPatch> {
+    let whole = config(settings, settings.text("model").unwrap_or_default().to_owned(), attended);
+    let patch = ConfigPatch {
+        model: settings.flagged("model").then_some(whole.model),
+        mode: settings.flagged("approve").then_some(whole.mode),
+        sandbox: settings.flagged("sandbox").then_some(whole.sandbox),
+        max_steps: settings.flagged("max_steps").then_some(whole.max_steps),
+        verify: settings.flagged("verify").then_some(whole.verify),
+        budget: settings.flagged("budget").then_some(whole.budget),
+        attended: (now.attended != attended).then_some(attended),
+        ..ConfigPatch::default()
+    };
+    (now.with(&patch) != *now).then_some(patch)
+}
+
+/// What cannot be kept is refused before anything begins.
+pub(crate) fn keepable(config: &Config) -> anyhow::Result<()> {
+    if let Sandbox::Require(level) = config.sandbox {
+        bail!(
+            "commands cannot be confined by this release (level D), and level {level:?} is required. Use --sandbox auto to be asked \
+             before each command, or a machine you can lose"
+        );
+    }
+    if config.budget.micros.is_some() && config.price.is_none() {
+        return Err(usage(format!(
+            "the price of {} is not known, so a budget of money cannot be kept. Give tokens or time: --budget 200ktok",
+            config.model
+        )));
+    }
+    Ok(())
+}
+
+/// The model: as configured, or the one that is there to be found.
+pub(crate) async fn model(settings: &mut Settings, speaker: &Speaker) -> anyhow::Result<String> {
+    if let Some(model) = settings.text("model") {
+        return Ok(model.to_owned());
+    }
+    for known in KNOWN {
+        if let (Some(env), Some(default)) = (known.key_env, known.default_model)
+            && place::text_var(env).is_some_and(|key| !key.is_empty())
+        {
+            let model = format!("{}/{default}", known.name);
+            settings.found("model", &model, &format!("because {env} is set"));
+            return Ok(model);
+        }
+    }
+    let found = local_models(speaker).await;
+    match found.as_slice() {
+        [one] => {
+            say::note(&format!("using {one}, the only model found on this machine"));
+            settings.found("model", one, "found on this machine");
+            Ok(one.clone())
+        }
+        [] => Err(usage(
+            "no model is configured. Set OPENAI_API_KEY, or start a local server (Ollama, llama.cpp, LM Studio, vLLM), or set \
+             model = \"provider/model\" in the configuration; \"dunnock models list\" shows the choices",
+        )),
+        several => {
+            let shown: Vec<&str> = several.iter().take(10).map(String::as_str).collect();
+            Err(usage(format!(
+                "no model is configured, and there are several on this machine: {}. Choose one: dunnock run --model {} \"...\"",
+                shown.join(", "),
+                shown.first().copied().unwrap_or_default()
+            )))
+        }
+    }
+}
+
+/// Models of servers on this machine, asked over loopback.
+async fn local_models(speaker: &Speaker) -> Vec<String> {
+    let local = |url: &str| ["http://127.0.0.1", "http://localhost", "http://[::1]"].iter().any(|l| url.starts_with(l));
+    let mut found = Vec::new();
+    for provider in speaker.providers().iter().filter(|p| local(&p.base_url)) {
+        if let Ok(models) = speaker.models(provider, Duration::from_millis(400)).await {
+            found.extend(models.iter().map(|m| format!("{}/{m}", provider.name)));
+        }
+    }
+    found
+}
