@@ -203,6 +203,13 @@ struct Details {
     reasoning_tokens: Option<u64>,
 }
 
+/// How a part of an answer comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Come {
+    Piece,
+    Whole,
+}
+
 /// What a piece of a stream brought that can be shown at once.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
@@ -269,8 +276,11 @@ impl Answer {
         let mut piece = Piece::default();
         // One answer was asked for: a second choice is none of ours.
         if let Some(choice) = chunk.choices.into_iter().next() {
-            if let Some(delta) = choice.delta.or(choice.message) {
-                self.add(delta, &mut piece)?;
+            if let Some(delta) = choice.delta {
+                self.add(delta, Come::Piece, &mut piece)?;
+            }
+            if let Some(message) = choice.message {
+                self.add(message, Come::Whole, &mut piece)?;
             }
             if let Some(reason) = choice.finish_reason.filter(|r| !r.is_empty()) {
                 self.stop = Some(match reason.as_str() {
@@ -285,7 +295,7 @@ impl Answer {
         Ok(piece)
     }
 
-    fn add(&mut self, delta: WireDelta, piece: &mut Piece) -> Result<(), Bad> {
+    fn add(&mut self, delta: WireDelta, come: Come, piece: &mut Piece) -> Result<(), Bad> {
         piece.text = delta.content.map(text_of).unwrap_or_default();
         piece.reasoning = match (delta.reasoning_content, delta.reasoning) {
             (Some(text), _) => text,
@@ -299,7 +309,7 @@ impl Answer {
         self.text.push_str(&piece.text);
         self.reasoning.push_str(&piece.reasoning);
         for call in delta.tool_calls.unwrap_or_default() {
-            self.add_call(call)?;
+            self.add_call(call, come)?;
         }
         self.begun |= !piece.text.is_empty() || !piece.reasoning.is_empty() || !self.calls.is_empty();
         for (key, value) in delta.other {
@@ -310,16 +320,18 @@ impl Answer {
         Ok(())
     }
 
-    /// Servers repeat indexes, leave them out, and leave ids out: a new name or another id begins a new call.
-    fn add_call(&mut self, call: WireCall) -> Result<(), Bad> {
+    /// Servers repeat indexes, leave them out, and leave ids out: another id, or a name after whole arguments, begins a
+    /// new call.
+    fn add_call(&mut self, call: WireCall, come: Come) -> Result<(), Bad> {
         let (name, arguments) = call.function.map_or((None, None), |f| (f.name, f.arguments));
         let (name, id) = (name.unwrap_or_default(), call.id.unwrap_or_default());
         let same = |open: &OpenCall| {
             let other_id = !id.is_empty() && !open.id.is_empty() && open.id != id;
-            let again = !name.is_empty() && !open.args.is_empty() && (id.is_empty() || open.id != id);
+            let again = !name.is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(&open.args).is_ok();
             (call.index.is_none() || open.index == call.index) && !other_id && !again
         };
         let at = match call.index {
+            _ if come == Come::Whole => None,
             Some(_) => self.calls.iter().rposition(same),
             None => self.calls.len().checked_sub(1).filter(|last| self.calls.get(*last).is_some_and(same)),
         };

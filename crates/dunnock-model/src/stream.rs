@@ -92,7 +92,7 @@ where
             Some((next, (bytes, whole, over)))
         }
     });
-    let mut events = Box::pin(timed).eventsource();
+    let mut events = Box::pin(without_mark(timed)).eventsource();
     while let Some(event) = events.next().await {
         since.store(0, Ordering::Relaxed);
         let event = event.map_err(|error| match error {
@@ -109,6 +109,27 @@ where
         }
     }
     if answer.whole() { Ok(()) } else { Err(Broken::Unfinished) }
+}
+
+/// The bytes without a byte order mark at their start, in whatever pieces that comes: the parser panics at one.
+fn without_mark<B: AsRef<[u8]>>(
+    bytes: impl Stream<Item = Result<B, Broken>>,
+) -> impl Stream<Item = Result<Vec<u8>, Broken>> {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    bytes.scan(Some(Vec::new()), |start: &mut Option<Vec<u8>>, piece| {
+        let piece = piece.map(|piece| match start.take() {
+            None => piece.as_ref().to_vec(),
+            Some(mut held) => {
+                held.extend_from_slice(piece.as_ref());
+                if held.len() < MARK.len() && MARK.starts_with(&held) {
+                    *start = Some(held);
+                    return Vec::new();
+                }
+                held.strip_prefix(MARK).map_or_else(|| held.clone(), <[u8]>::to_vec)
+            }
+        });
+        std::future::ready(Some(piece))
+    })
 }
 
 /// Reads pieces that are at hand; see [`crate::read_pieces`].

@@ -6,6 +6,7 @@
 
 pub mod failpoints;
 pub mod files;
+pub mod fixture;
 pub mod model;
 pub mod scenario;
 pub mod server;

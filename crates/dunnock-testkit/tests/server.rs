@@ -23,7 +23,7 @@ async fn all(mut stream: TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-const FIRST: &str = r#"{"messages":[{"role":"user","content":"hi"}]}"#;
+const FIRST: &str = r#"{"model":"scripted","messages":[{"role":"user","content":"hi"}]}"#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_streams_words_and_calls_in_the_place_of_the_script() {
@@ -34,7 +34,7 @@ async fn it_streams_words_and_calls_in_the_place_of_the_script() {
         text.starts_with("HTTP/1.1 200") && text.contains(r#""content":"one ""#) && text.contains("[DONE]"),
         "{text}"
     );
-    let second = r#"{"messages":[{"role":"user"},{"role":"assistant"},{"role":"tool"}]}"#;
+    let second = r#"{"model":"scripted","messages":[{"role":"user"},{"role":"assistant"},{"role":"tool"}]}"#;
     let text = all(post(&server, second).await).await;
     assert!(text.contains(r#""name":"shell""#) && text.contains("tool_calls"), "{text}");
     assert_eq!(server.requests().len(), 2);
@@ -42,7 +42,7 @@ async fn it_streams_words_and_calls_in_the_place_of_the_script() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_breaks_as_it_is_told() {
-    let broken = |fault| Served { say: Say::text("one two three"), fault, gated: false };
+    let broken = |fault| Served::wrong(Say::text("one two three"), fault);
     for (fault, has, lacks) in [
         (Fault::Status(429, Some(7)), "retry-after: 7", "one"),
         (Fault::CutAfter(2), "two", "three"),
@@ -62,7 +62,7 @@ async fn it_breaks_as_it_is_told() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gate_holds_each_piece() {
-    let served = Served { say: Say::text("one two"), fault: Fault::None, gated: true };
+    let served = Served::from(Say::text("one two")).gated();
     let server = ScriptedServer::start(vec![served]).await;
     let mut stream = post(&server, FIRST).await;
     server.open_gate(1);

@@ -1,0 +1,134 @@
+//! The exact bytes that go out, and that each request begins with the one before.
+
+use crate::{Asked, ask, ask_with, config, prompt, provider, speaker};
+use dunnock_core::ports::{Halt, Model as _};
+use dunnock_proto::*;
+use dunnock_testkit::fixture;
+use dunnock_testkit::model::Say;
+use dunnock_testkit::server::{Fault, ScriptedServer, Served};
+use std::sync::Arc;
+
+fn finished(call: CallId, shown: &str) -> Event {
+    let (outcome, shown) = (Outcome::Done, shown.into());
+    Finished { call, outcome, shown, full: None, tree: None, exit: None, ms: 0, level: None }.into()
+}
+
+/// The text between `"messages":[` and its closing bracket.
+fn messages(body: &[u8]) -> (&str, &str) {
+    let text = std::str::from_utf8(body).unwrap();
+    let (before, messages) = text.split_once(r#","messages":["#).unwrap();
+    (before, messages.strip_suffix("]}").unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_request_begins_with_the_bytes_of_the_one_before() {
+    let say = Say {
+        reasoning: "hm ".into(),
+        text: "I look \"there\"".into(),
+        ..Say::calls(&[("shell", r#"{"command": "ls"}"#), ("shell", "{broken")])
+    };
+    let script = vec![say.into(), Say::text("done").into(), Say::text("again").into()];
+    let server = ScriptedServer::start(script).await;
+    let speaker = speaker(provider(&server.base_url(), None));
+    let mut events = vec![prompt("hi\n\u{1F426}")];
+    for turn in 1..=3 {
+        let Asked { answer, .. } = ask_with(&speaker, &events, Halt::default()).await;
+        let answer = answer.unwrap();
+        let calls = answer.parts.iter().filter(|p| matches!(p, Part::Call(_))).count() as u16;
+        let (now, upto) = (Turn(turn), events.len() as u64);
+        events.push(TurnStarted { turn: now, upto, head: Hash::ZERO, reserved: Reserved::default() }.into());
+        events.push(answer.into());
+        events.extend((0..calls).map(|index| finished(CallId { turn: Turn(turn), index }, "a.txt\n")));
+        events.push(Noticed { text: "something changed".into() }.into());
+        events.push(prompt("go on"));
+    }
+    let bodies = server.bodies();
+    assert_eq!(bodies.len(), 3);
+    for pair in bodies.windows(2) {
+        let (first, second) = (messages(&pair[0]), messages(&pair[1]));
+        assert_eq!(first.0, second.0, "model, options and tools are the same bytes");
+        assert!(second.1.starts_with(first.1), "{}\nis not the beginning of\n{}", first.1, second.1);
+        assert!(second.1.len() > first.1.len());
+    }
+    let text = bodies.iter().map(|b| String::from_utf8_lossy(b).into_owned()).collect::<Vec<_>>().join("\n\n");
+    fixture::check("fixtures/wire/chat-requests.txt", &(text + "\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_read_whole_with_its_usage_and_shown_as_it_comes() {
+    let say = Say { reasoning: "think a bit ".into(), ..Say::text("one two three") }.using(12, 3);
+    let server = ScriptedServer::start(vec![say.into()]).await;
+    let Asked { answer, live } = ask(&server).await;
+    let answer = answer.unwrap();
+    let reasoning = Part::Reasoning { text: "think a bit ".into(), opaque: None };
+    assert_eq!(answer.parts, [reasoning, Part::Text { text: "one two three".into() }]);
+    assert_eq!((answer.stop, answer.usage.input, answer.usage.output), (Stop::End, 12, 3));
+    assert_eq!((answer.model.as_str(), answer.wire.as_str(), answer.attempts.len()), ("script/scripted", "chat", 1));
+    let said: String = live
+        .iter()
+        .filter_map(|d| match d {
+            Delta::Text { text, offset, .. } => Some((*offset, text.clone())),
+            _ => None,
+        })
+        .fold(String::new(), |sum, (offset, text)| {
+            assert_eq!(offset as usize, sum.len());
+            sum + &text
+        });
+    assert_eq!(said, "one two three");
+    assert!(live.iter().any(|d| matches!(d, Delta::Reasoning { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_keep_their_exact_arguments() {
+    let say = Say::calls(&[("shell", "{ \"command\" : \"a\\u00e9\" }"), ("view", "{}")]);
+    for fault in [Fault::None, Fault::OneByteChunks, Fault::Plain] {
+        let server = ScriptedServer::start(vec![Served::wrong(say.clone(), fault.clone())]).await;
+        let answer = ask(&server).await.answer.unwrap();
+        let calls: Vec<(&str, &str)> = answer
+            .parts
+            .iter()
+            .filter_map(|p| match p {
+                Part::Call(call) => Some((call.tool.as_str(), call.args.as_ref())),
+                Part::Text { .. } | Part::Reasoning { .. } => None,
+            })
+            .collect();
+        assert_eq!(calls, [("shell", "{ \"command\" : \"a\\u00e9\" }"), ("view", "{}")], "{fault:?}");
+        assert_eq!(answer.stop, Stop::Calls);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_is_the_same_bytes_every_time_and_takes_instructions_as_text() {
+    let speaker = speaker(provider("http://127.0.0.1:1/v1", None));
+    let (first, blob) = speaker.head(&config(), "/w").await.unwrap();
+    let (second, _) = speaker.head(&config(), "/w").await.unwrap();
+    assert_eq!(first, second);
+    let text = String::from_utf8_lossy(&blob.bytes);
+    assert!(text.contains("be {{ kind }}"), "a folder's text is not a template of ours");
+    assert!(text.contains("/w (a git repository)"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_is_not_there_is_named_before_anything_is_sent() {
+    let speaker = speaker(provider("http://127.0.0.1:1/v1", None));
+    let refuse = async |model: &str| {
+        let config = Config { model: model.into(), ..Config::default() };
+        speaker.head(&config, "/w").await.unwrap_err()
+    };
+    assert!(refuse("other/x").await.contains("there is no provider \"other\"; there are script"));
+    assert!(refuse("plain").await.contains("write provider/model"));
+    assert!(refuse("script/").await.contains("names no model"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_summary_is_asked_of_the_same_model_without_tools() {
+    let server = ScriptedServer::start(vec![Say::text("it went well").into()]).await;
+    let speaker = speaker(provider(&server.base_url(), None));
+    let (head, blob) = speaker.head(&config(), "/w").await.unwrap();
+    let request = crate::request(head.hash, &[prompt("hi")]);
+    let summary = speaker.summarise(blob.bytes, request, Halt::default()).await.unwrap();
+    assert_eq!(summary, Arc::from("it went well"));
+    let body = &server.requests()[0];
+    assert!(body.get("tools").is_none());
+    assert_eq!(body["messages"][1]["content"], "PERSON: hi");
+}

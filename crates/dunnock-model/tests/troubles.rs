@@ -1,0 +1,173 @@
+//! What goes wrong with servers: told in words that say what to do, tried again where that may help, stopped at once (R8).
+
+use crate::{Asked, ask, ask_with, patience, prompt, provider, speaker};
+use dunnock_core::ports::Halt;
+use dunnock_proto::*;
+use dunnock_testkit::fixture;
+use dunnock_testkit::model::Say;
+use dunnock_testkit::server::{Fault, Rules, ScriptedServer, Served};
+use std::time::{Duration, Instant};
+
+fn text(answer: &Answered) -> String {
+    let said = answer.parts.iter().map(|p| match p {
+        Part::Text { text } => text.to_string(),
+        Part::Call(_) | Part::Reasoning { .. } => String::new(),
+    });
+    said.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_passes_is_tried_again_and_every_try_is_recorded() {
+    let faults = [
+        Fault::Status(429, None),
+        Fault::Status(500, None),
+        Fault::Status(503, None),
+        Fault::Status(529, None),
+        Fault::Garbage,
+        Fault::EndAfter(0),
+        Fault::CutAfter(0),
+    ];
+    for fault in faults {
+        let server = ScriptedServer::start(vec![Served::wrong(Say::text("fine"), fault.clone()).times(2)]).await;
+        let Asked { answer, live } = ask(&server).await;
+        let answer = answer.unwrap_or_else(|e| panic!("{fault:?}: {e:?}"));
+        assert_eq!((text(&answer).as_str(), answer.attempts.len()), ("fine", 3), "{fault:?}");
+        assert_eq!(answer.attempts.iter().filter(|a| a.error.is_some()).count(), 2, "{fault:?}");
+        let told =
+            live.iter().filter(|d| matches!(d, Delta::Said { text } if text.contains("trying again in"))).count();
+        assert_eq!(told, 2, "{fault:?}: the person is told");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tries_are_bounded_and_wait_as_the_server_asks() {
+    let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Status(503, None))]).await;
+    let failed = ask(&server).await.answer.unwrap_err();
+    assert_eq!((failed.attempts.len(), server.bodies().len(), failed.failure), (5, 5, Failure::Transport));
+    let began = Instant::now();
+    let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Status(429, Some(1))).times(1)]).await;
+    assert_eq!(ask(&server).await.answer.unwrap().attempts.len(), 2);
+    assert!(began.elapsed() >= Duration::from_secs(1), "Retry-After was not honoured");
+    let began = Instant::now();
+    let server =
+        ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Status(429, Some(9_999))).times(1)]).await;
+    assert_eq!(ask(&server).await.answer.unwrap().attempts.len(), 2);
+    assert!(
+        began.elapsed() < patience().longest_pause + Duration::from_secs(1),
+        "a server does not decide how long we wait"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_tried_again_once_words_have_been_shown() {
+    for fault in [Fault::CutAfter(2), Fault::EndAfter(2)] {
+        let server = ScriptedServer::start(vec![Served::wrong(Say::text("one two three"), fault.clone())]).await;
+        let failed = ask(&server).await.answer.unwrap_err();
+        assert_eq!((failed.partial.as_ref(), failed.attempts.len()), ("one two ", 1), "{fault:?}");
+        assert_eq!((failed.failure, server.bodies().len()), (Failure::Transport, 1), "{fault:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_off_call_is_no_call() {
+    // The first piece of a call has come, the second has not.
+    let served = Served::wrong(Say::calls(&[("shell", r#"{"command":"rm -rf x"}"#)]), Fault::EndAfter(1));
+    let server = ScriptedServer::start(vec![served]).await;
+    let failed = ask(&server).await.answer.unwrap_err();
+    assert_eq!((failed.failure, failed.partial.as_ref()), (Failure::Transport, ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_has_an_end() {
+    for fault in [Fault::Silence, Fault::Deaf] {
+        let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), fault.clone())]).await;
+        let began = Instant::now();
+        let failed = ask(&server).await.answer.unwrap_err();
+        assert!(failed.error.contains("the server sent nothing for 0.4 s"), "{fault:?}: {}", failed.error);
+        assert!(began.elapsed() < Duration::from_secs(3), "{fault:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_is_heard_within_100_ms_wherever_it_comes() {
+    let wait = |fault| Served::wrong(Say::text("one two three"), fault);
+    let served = [
+        ("before the headers", wait(Fault::Deaf)),
+        ("before the first word", wait(Fault::Silence)),
+        ("between words", Served::from(Say::text("one two three")).gated()),
+        ("in a pause", wait(Fault::Status(503, Some(60)))),
+    ];
+    for (what, served) in served {
+        let server = ScriptedServer::start(vec![served]).await;
+        server.open_gate(1);
+        let halt = Halt::default();
+        let speaker = speaker(provider(&server.base_url(), None));
+        let events = [prompt("hi")];
+        let asking = ask_with(&speaker, &events, halt.clone());
+        let stop = async {
+            server.wait_for(1).await;
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            halt.tell();
+            Instant::now()
+        };
+        let (asked, told) = tokio::join!(asking, stop);
+        let took = told.elapsed();
+        let failed = asked.answer.unwrap_err();
+        assert_eq!(failed.failure, Failure::Cut, "{what}");
+        assert!(took < Duration::from_millis(100), "{what}: {took:?}");
+        if what == "between words" {
+            assert_eq!(failed.partial.as_ref(), "one ", "what was shown is kept");
+        }
+    }
+    // While connecting: an address that never answers the first packet, if this machine has a route to one.
+    let halt = Halt::default();
+    let speaker = speaker(provider("http://127.0.0.1:9/v1", None));
+    halt.tell();
+    let failed = ask_with(&speaker, &[prompt("hi")], halt).await.answer.unwrap_err();
+    assert_eq!(failed.failure, Failure::Cut);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_refusal_says_what_to_do() {
+    let key = "sk-canary-1234567890";
+    let mut told = Vec::new();
+    let mut note = |what: &str, base: &str, asked: Asked| {
+        let failed = asked.answer.unwrap_err();
+        let error = failed.error.replace(base, "http://SERVER/v1");
+        assert!(!error.contains("canary"), "{what}: the key is in the error: {error}");
+        told.push(format!("{what} ({:?}, {} tries)\n  {error}\n", failed.failure, failed.attempts.len()));
+    };
+    let served = |fault| vec![Served::wrong(Say::text("x"), fault)];
+    let says = |status, text: &str| served(Fault::Says(status, text.to_owned()));
+    let cases = [
+        ("forbidden", says(403, r#"{"error":{"message":"not for you"}}"#)),
+        ("no such address", served(Fault::Says(404, "page not found".into()))),
+        ("sent elsewhere", served(Fault::Redirect("http://127.0.0.1:1/".into()))),
+        ("too long", says(400, r#"{"error":{"message":"This model's maximum context length is 4096 tokens"}}"#)),
+        (
+            "too long, llama.cpp",
+            says(400, r#"{"error":{"code":400,"message":"the request exceeds the available context size"}}"#),
+        ),
+        ("bad request", says(400, r#"{"error":{"message":"temperature must be a number"}}"#)),
+        ("quota", says(429, r#"{"error":{"message":"You exceeded your current quota"}}"#)),
+        ("a page", says(418, "<html>\n<b>teapot</b>\u{1b}[31m</html>")),
+        ("a detail", says(422, r#"{"detail":"field required"}"#)),
+    ];
+    for (what, script) in cases {
+        let server = ScriptedServer::start(script).await;
+        let speaker = speaker(provider(&server.base_url(), Some(key)));
+        note(what, &server.base_url(), ask_with(&speaker, &[prompt("hi")], Halt::default()).await);
+    }
+    let strict = ScriptedServer::with(vec![], Rules { key: Some("right".into()), ..Rules::default() }).await;
+    for (what, given) in [("wrong key", Some(key)), ("no key", None)] {
+        let speaker = speaker(provider(&strict.base_url(), given));
+        note(what, &strict.base_url(), ask_with(&speaker, &[prompt("hi")], Halt::default()).await);
+    }
+    let other = ScriptedServer::with(vec![], Rules { models: vec!["other".into()], ..Rules::default() }).await;
+    note("unknown model", &other.base_url(), ask(&other).await);
+    let refused = speaker(provider("http://127.0.0.1:1/v1", Some(key)));
+    note("nobody there", "http://127.0.0.1:1/v1", ask_with(&refused, &[prompt("hi")], Halt::default()).await);
+    let nonsense = speaker(provider("not an address", Some(key)));
+    note("no address", "http://x", ask_with(&nonsense, &[prompt("hi")], Halt::default()).await);
+    fixture::check("fixtures/wire/refusals.txt", &told.join("\n"));
+}
