@@ -114,7 +114,9 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
     let Some((name, args)) = program.words.split_first() else {
         return Err::<String, _>("the command is empty".to_owned()).into();
     };
-    let mut command = Command::new(name);
+    // Found here, so that the child is made by `posix_spawn`: with a name and an environment of its own it would be made
+    // by copying this whole process.
+    let mut command = Command::new(found(name));
     command.args(args).current_dir(program.folder.as_deref().unwrap_or(hand.root.path())).env_clear();
     let allowed = |name: &str| ENVIRONMENT.contains(&name) || name.starts_with("LC_");
     command.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(allowed)));
@@ -163,6 +165,22 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
         let _ = tokio::time::timeout(GRACE, child.wait()).await;
     }
     said(output.kept, over, most, hand)
+}
+
+/// Where a program is, by the path that it will see itself; the name, if it is nowhere or is a path already.
+fn found(name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let plain = !name.contains(std::path::is_separator) && cfg!(unix);
+    let found = plain.then(|| std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| is_program(file)));
+    found.flatten().unwrap_or_else(|| PathBuf::from(name))
+}
+
+fn is_program(file: &std::path::Path) -> bool {
+    #[cfg(unix)]
+    let runs = |m: &std::fs::Metadata| std::os::unix::fs::PermissionsExt::mode(&m.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let runs = |_: &std::fs::Metadata| true;
+    file.is_absolute() && std::fs::metadata(file).is_ok_and(|m| m.is_file() && runs(&m))
 }
 
 fn said(kept: Kept, over: Over, most: Duration, hand: &Hand) -> Said {

@@ -167,8 +167,10 @@ impl Drive {
         let mut asked: Option<Person> = None;
         loop {
             let mut summary = door.handle().map(dunnock_engine::Handle::summary);
-            let behind = summary.as_ref().is_some_and(|s| s.borrow().seq > self.seen.state.seq);
-            let at_rest = summary.as_ref().is_none_or(|s| s.borrow().parked || s.borrow().gone.is_some());
+            // Seen now: only what changes after this wakes us.
+            let now = summary.as_mut().map(|s| s.borrow_and_update().clone());
+            let behind = now.as_ref().is_some_and(|s| s.seq > self.seen.state.seq);
+            let at_rest = now.as_ref().is_none_or(|s| s.parked || s.gone.is_some());
             if self.seen.settled() && at_rest && !behind {
                 if stopping || self.seen.state.questions.is_empty() || !person {
                     break;
