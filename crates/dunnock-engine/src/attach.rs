@@ -25,6 +25,7 @@ const SHORT: u64 = 4 << 10;
 /// Lets other doors in until the driver is gone.
 pub(crate) fn listen(handle: &Handle, socket: &Path) -> std::io::Result<()> {
     let listener = UnixListener::bind(socket)?;
+    std::fs::set_permissions(socket, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     let owner = std::fs::metadata(socket)?.uid();
     let handle = handle.clone();
     tokio::spawn(async move {

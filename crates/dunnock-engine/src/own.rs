@@ -6,7 +6,7 @@ use dunnock_core::failpoint;
 use dunnock_proto::{LINK_VERSION, SessionId};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// What an owner leaves beside its lock, so that others can reach or name it.
@@ -45,7 +45,9 @@ impl Ownership {
         let note = locks.join(format!("{session}.owner"));
         let told = OwnerNote { pid: std::process::id(), socket: socket.clone(), link: LINK_VERSION, app: app.into() };
         let part = locks.join(format!("{session}.owner.part"));
-        std::fs::write(&part, serde_json::to_vec(&told)?)?;
+        let mut file = private_file(&part)?;
+        file.set_len(0)?; // a dead owner's
+        file.write_all(&serde_json::to_vec(&told)?)?;
         std::fs::rename(&part, &note)?;
         failpoint::hit("own.note.after", "");
         Ok(Some(Self { _lock: lock, note, socket }))
@@ -57,7 +59,7 @@ impl Ownership {
     /// When the folder cannot be used.
     pub(crate) fn hold(locks: &Path, session: &SessionId) -> io::Result<Option<File>> {
         private(locks)?;
-        let lock = File::options().create(true).append(true).open(locks.join(format!("{session}.lock")))?;
+        let lock = private_file(&locks.join(format!("{session}.lock")))?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(lock)),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -83,6 +85,15 @@ impl Drop for Ownership {
         let _ = std::fs::remove_file(&self.socket);
         let _ = std::fs::remove_file(&self.note);
     }
+}
+
+/// A file that only this user may read.
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 pub(crate) fn private(folder: &Path) -> io::Result<()> {

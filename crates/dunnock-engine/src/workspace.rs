@@ -27,7 +27,7 @@ pub(crate) async fn lock(
     // One folder, one name: however it was written.
     let folder = std::fs::canonicalize(workspace).unwrap_or_else(|_| Path::new(workspace).components().collect());
     let name = Hash::of(folder.as_os_str().as_encoded_bytes()).to_string();
-    let file = File::options().create(true).append(true).open(locks.join(format!("{}.writer", &name[..32])))?;
+    let file = crate::own::private_file(&locks.join(format!("{}.writer", &name[..32])))?;
     let mut waiting = Some(waiting);
     loop {
         match file.try_lock() {

@@ -131,7 +131,8 @@ pub(crate) async fn ask(
             Some((most, wait)) if !answer.begun && attempt < most => pause(line.patience, attempt, wait),
             Some(_) | None => return Err(fail(attempts, trouble.failure, trouble.words, &answer.text)),
         };
-        let said = format!("{} (trying again in {:.1} s)", trouble.words, pause.as_secs_f32());
+        let first = trouble.words.split(". ").next().unwrap_or_default();
+        let said = format!("{first} (trying again in {:.1} s)", pause.as_secs_f32());
         live(Delta::Said { text: said.into() });
         tokio::select! {
             biased;

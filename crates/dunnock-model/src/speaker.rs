@@ -52,6 +52,14 @@ impl Speaker {
         })
     }
 
+    /// Whether a model's provider is there; the model itself only its server knows.
+    ///
+    /// # Errors
+    /// What is wrong with the name, and what to do.
+    pub fn knows(&self, model: &str) -> Result<(), String> {
+        self.provider(model).map(drop)
+    }
+
     fn client(&self) -> Result<&reqwest::Client, String> {
         let made = self.client.get_or_init(|| {
             let _ = rustls::crypto::ring::default_provider().install_default();

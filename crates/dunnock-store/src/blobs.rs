@@ -27,6 +27,15 @@ impl Drop for Part {
     }
 }
 
+/// Makes a folder, and those above it, for this user alone.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
 /// Makes the names in a folder durable.
 fn sync_folder(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
@@ -55,7 +64,7 @@ impl Sqlite {
                 return sync_folder(folder); // whoever put it there may have died before that
             }
             if !folder.exists() {
-                fs_err::create_dir_all(folder)?;
+                make_private(folder)?;
                 sync_folder(&self.dir)?;
                 sync_folder(&self.dir.join("blobs"))?;
             }

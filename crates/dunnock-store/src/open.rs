@@ -54,11 +54,11 @@ impl Sqlite {
     /// When the folder cannot be used, or a later release wrote the database.
     pub async fn open(dir: &Path) -> Result<Opened, LogError> {
         private_folder(dir)?;
-        let gate = File::options().create(true).append(true).open(dir.join("write.lock")).map_err(failed)?;
+        let gate = private_file(&dir.join("write.lock"))?;
         let gate = Arc::new(gate);
         let _held = hold(&gate).await?;
         failpoint::hit("lock.after", "store");
-        let in_use = File::options().create(true).append(true).open(dir.join("in-use.lock")).map_err(failed)?;
+        let in_use = private_file(&dir.join("in-use.lock"))?;
         let mut salvaged = None;
         let first = match salvage::unfinished(dir) {
             true => Err(LogError::Damaged("met while working".into())),
@@ -277,8 +277,8 @@ fn private_folder(dir: &Path) -> Result<(), LogError> {
     Ok(())
 }
 
-/// SQLite gives its own files the mode of the database, so making that one private is enough.
-fn private_file(path: &Path) -> Result<(), LogError> {
+/// A file that only this user may read. SQLite gives its own files the mode of the database.
+fn private_file(path: &Path) -> Result<File, LogError> {
     let mut options = File::options();
     options.create(true).append(true);
     #[cfg(unix)]
@@ -286,5 +286,5 @@ fn private_file(path: &Path) -> Result<(), LogError> {
         use std::os::unix::fs::OpenOptionsExt as _;
         options.mode(0o600);
     }
-    options.open(path).map(drop).map_err(failed)
+    options.open(path).map_err(failed)
 }

@@ -55,7 +55,7 @@ pub async fn look(dir: &Path) -> Came {
     Came { facts, lines, messages }
 }
 
-fn unknown(came: &Came) -> BTreeSet<CallId> {
+pub fn unknown(came: &Came) -> BTreeSet<CallId> {
     let lost = came.facts.iter().filter_map(|(_, e)| match e {
         Event::Finished(f) if f.outcome == Outcome::Unknown => Some(f.call),
         _ => None,

@@ -5,9 +5,9 @@ use crate::lines::Lines;
 use crate::plain::{Plain, ways_on};
 use crate::told::{self, Tally};
 use crate::{reply, say};
-use dunnock_core::{Effect, State, apply, wanted};
+use dunnock_core::{Effect, Phase, State, apply, wanted};
 use dunnock_engine::{Door, Loaded, World, load};
-use dunnock_proto::{Command, Decoded, Frame, Need, Proof, Record, SessionId};
+use dunnock_proto::{Command, Decoded, Frame, Need, Proof, Record, Seq, SessionId};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -89,10 +89,15 @@ impl Seen {
     }
 
     /// Nothing is under way but what waits.
-    pub(crate) fn settled(&self) -> bool {
+    fn settled(&self) -> bool {
         let s = &self.state;
         let Some(seat) = s.seat else { return true };
         !s.stopping && wanted(s, seat.owner).iter().all(Effect::parked)
+    }
+
+    /// Nothing is under way, and nothing waits.
+    fn rests(&self) -> bool {
+        self.settled() && self.state.phase == Phase::Rest && self.state.questions.is_empty()
     }
 
     /// Whether the files are those that the last checks were about.
@@ -151,6 +156,8 @@ pub(crate) struct Drive {
     pub(crate) signals: Signals,
     pub(crate) ctrl_c: CtrlC,
     pub(crate) output: Option<PathBuf>,
+    /// The last fact that a command of ours made: the session does not rest before we have seen it.
+    pub(crate) upto: Seq,
 }
 
 /// Whether somebody sits here who can answer.
@@ -169,9 +176,14 @@ impl Drive {
             let mut summary = door.handle().map(dunnock_engine::Handle::summary);
             // Seen now: only what changes after this wakes us.
             let now = summary.as_mut().map(|s| s.borrow_and_update().clone());
-            let behind = now.as_ref().is_some_and(|s| s.seq > self.seen.state.seq);
-            let at_rest = now.as_ref().is_none_or(|s| s.parked || s.gone.is_some());
-            if self.seen.settled() && at_rest && !behind {
+            let seq = self.seen.state.seq;
+            let leaves = match &now {
+                // What the driver says counts only for the facts that we have seen, and for all we were promised.
+                Some(now) => self.seen.settled() && now.parked && now.seq == seq && seq >= self.upto,
+                // Another process drives: facts come one by one, and a question may be answered there.
+                None => self.seen.rests(),
+            };
+            if leaves {
                 if stopping || self.seen.state.questions.is_empty() || !person {
                     break;
                 }
@@ -200,8 +212,9 @@ impl Drive {
                     match (said, question) {
                         (Some(line), Some(person)) => match person.command(&line) {
                             Ok(command) => {
-                                if let Err(refusal) = door.send(command).await? {
-                                    say::note(&refusal.to_string());
+                                match door.send(command).await? {
+                                    Ok(seq) => self.upto = seq,
+                                    Err(refusal) => say::note(&refusal.to_string()),
                                 }
                             }
                             Err(why) => say::note(&why),
@@ -225,7 +238,8 @@ impl Drive {
                     }
                     stopping = true;
                     tokio::select! {
-                        answer = door.send(Command::Interrupt) => drop(answer?),
+                        // Nothing to interrupt is as good: it is at rest already.
+                        answer = door.send(Command::Interrupt) => self.upto = answer?.unwrap_or(self.upto),
                         () = self.signals.next() => std::process::exit(130),
                     }
                 }

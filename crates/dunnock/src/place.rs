@@ -1,7 +1,9 @@
 //! Where things are kept. The only file that reads the environment.
 
+use crate::end::usage;
 use crate::settings::{Settings, Sources, Value};
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
+use dunnock_core::ports::LogError;
 use dunnock_store::Sqlite;
 use std::path::{Path, PathBuf};
 
@@ -63,13 +65,22 @@ pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
         None => std::env::current_dir().context("this folder cannot be read. Go to another, or use --cd DIR")?,
     };
     let Ok(real) = dir.canonicalize() else {
-        bail!("{} is not there, so it cannot be worked in. Give a folder with --cd DIR", dir.display());
+        return Err(usage(format!(
+            "{} is not there, so it cannot be worked in. Give a folder with --cd DIR",
+            dir.display()
+        )));
     };
     if !real.is_dir() {
-        bail!("{} is not a folder, so it cannot be worked in. Give a folder with --cd DIR", dir.display());
+        return Err(usage(format!(
+            "{} is not a folder, so it cannot be worked in. Give a folder with --cd DIR",
+            dir.display()
+        )));
     }
     if real.parent().is_none() {
-        bail!("{} is the whole machine, not a workspace. Go to a project's folder, or use --cd DIR", dir.display());
+        return Err(usage(format!(
+            "{} is the whole machine, not a workspace. Go to a project's folder, or use --cd DIR",
+            dir.display()
+        )));
     }
     Ok(real)
 }
@@ -94,7 +105,12 @@ pub(crate) fn settings(
 
 /// Opens the store, and says so if it had to be rebuilt.
 pub(crate) async fn open(dir: &Path) -> anyhow::Result<Sqlite> {
-    let opened = Sqlite::open(dir).await.with_context(|| format!("sessions in {} cannot be opened", dir.display()))?;
+    let opened = Sqlite::open(dir).await.map_err(|error| match error {
+        LogError::Full(_) => {
+            anyhow::anyhow!("sessions in {} cannot be opened: the disk is full. Make room and try again", dir.display())
+        }
+        other => anyhow::Error::from(other).context(format!("sessions in {} cannot be opened", dir.display())),
+    })?;
     if let Some(salvaged) = &opened.salvaged {
         crate::say::note(&format!(
             "the session database was damaged ({}) and was rebuilt: {} sessions whole, {} in part. The damaged one is kept in {}",

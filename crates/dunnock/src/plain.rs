@@ -75,13 +75,11 @@ impl Plain {
                     self.quiet(&say::visible(text.trim()));
                 }
             }
+            // Only commands run one at a time; of other calls the end says it all.
             Event::Started(e) => {
-                if let Some(call) = s.call(e.call) {
-                    let (tool, what) = if call.harness {
-                        ("check", check(&call.part.args))
-                    } else {
-                        (call.part.tool.as_str(), gist(&call.part))
-                    };
+                if let Some(call) = s.call(e.call).filter(|c| is_command(c)) {
+                    let what = if call.harness { check(&call.part.args) } else { gist(&call.part) };
+                    let tool = if call.harness { "check" } else { "shell" };
                     self.quiet(&format!("• {tool}  {}", say::short(&say::one_line(&what), 160)));
                 }
             }
@@ -117,9 +115,8 @@ impl Plain {
             return;
         }
         let time = if e.ms >= 100 { format!(" ({})", say::took(e.ms)) } else { String::new() };
-        let command = call.harness || tool == "shell";
         let ok = e.outcome == Outcome::Done;
-        if command && matches!(e.outcome, Outcome::Done | Outcome::Failed | Outcome::Cut) {
+        if is_command(call) && matches!(e.outcome, Outcome::Done | Outcome::Failed | Outcome::Cut) {
             let shown = say::visible(e.shown.trim_end());
             let lines: Vec<&str> = shown.lines().filter(|l| *l != "(no output)").collect();
             let hidden = lines.len().saturating_sub(OUTPUT);
@@ -130,15 +127,18 @@ impl Plain {
                 self.quiet(&format!("  │ {}", say::short(line, 200)));
             }
             let word = if call.harness && ok { "passed" } else { told::outcome(&e.outcome) };
-            self.quiet(&format!("  └ {word}{time}"));
-        } else if ok {
+            return self.quiet(&format!("  └ {word}{time}"));
+        }
+        let what = say::short(&say::one_line(&gist(&call.part)), 100);
+        let told = if ok {
             let first = e.shown.lines().next().unwrap_or_default();
             let more = e.shown.lines().count().saturating_sub(1);
             let more = if more > 0 { format!(" (+{more} lines)") } else { String::new() };
-            self.quiet(&format!("  └ {}{more}{time}", say::short(&say::one_line(first), 120)));
+            format!("{}{more}{time}", say::short(&say::one_line(first), 120))
         } else {
-            self.quiet(&format!("  └ {}: {}", told::outcome(&e.outcome), say::short(&say::one_line(&e.shown), 200)));
-        }
+            format!("{}: {}", told::outcome(&e.outcome), say::short(&say::one_line(&e.shown), 200))
+        };
+        self.quiet(&format!("• {tool}  {what}\n  └ {told}"));
     }
 
     pub(crate) fn delta(&mut self, delta: &Delta) {
@@ -179,12 +179,17 @@ impl Plain {
                 self.quiet(&tally.closing(s, &word, stale));
                 let next = match end.why {
                     Why::Interrupted | Why::Limit => format!("go on: dunnock resume {id}"),
+                    Why::Failed => format!("try again: dunnock resume {id} --prompt \"go on\""),
                     _ => format!("go on: dunnock resume {id} --prompt \"...\""),
                 };
                 self.quiet(&format!("{next} · look: dunnock sessions show {id} · undo: not in this release"));
             }
         }
     }
+}
+
+fn is_command(call: &dunnock_core::Call) -> bool {
+    call.class == dunnock_proto::Class::Command
 }
 
 fn check(args: &str) -> String {

@@ -115,7 +115,10 @@ pub(crate) async fn approve(
             Some((_, one)) => vec![one.clone()],
             None => {
                 let ids: Vec<String> = several.iter().map(|(id, _)| id.to_string()).collect();
-                return Err(usage(format!("call {call} does not wait in session {short}; {} does", ids.join(", "))));
+                return Err(usage(format!(
+                    "call {call} does not wait in session {short}; what waits: {}",
+                    ids.join(", ")
+                )));
             }
         },
     };

@@ -36,12 +36,13 @@ pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flag
     // JSON lines hold every fact, the first one too.
     let seen = Seen { state: dunnock_core::State::default(), tally: seen.tally };
     let mut door = Door::open(open.world.clone(), session.clone(), 0).await?;
-    accepted(door.send(Command::Prompt { text: task, images: Vec::new() }).await?)?;
-    Drive { world: open.world, session, seen, view, signals, ctrl_c: CtrlC::Stops, output: flags.output }.go(door).await
+    let upto = accepted(door.send(Command::Prompt { text: task, images: Vec::new() }).await?)?;
+    let (world, output, ctrl_c) = (open.world, flags.output, CtrlC::Stops);
+    Drive { world, session, seen, view, signals, ctrl_c, output, upto }.go(door).await
 }
 
-fn accepted(answer: Result<u64, dunnock_engine::Refusal>) -> anyhow::Result<()> {
-    answer.map(drop).map_err(|refusal| anyhow::anyhow!("{refusal}"))
+fn accepted(answer: Result<u64, dunnock_engine::Refusal>) -> anyhow::Result<u64> {
+    answer.map_err(|refusal| anyhow::anyhow!("{refusal}"))
 }
 
 /// The session meant: by id, or the newest of this folder.
@@ -95,6 +96,7 @@ pub(crate) async fn go_on(
     let patch = work::patch(settings, &seen.state.config, attended(flags.json));
     let config = patch.as_ref().map_or_else(|| seen.state.config.as_ref().clone(), |p| seen.state.config.with(p));
     work::keepable(&config)?;
+    open.speaker.knows(&config.model).map_err(usage)?;
     let mut view = View::new(&session, flags.json);
     let status = seen.state.status();
     let over = matches!(status, Status::Done | Status::Failed);
@@ -104,8 +106,16 @@ pub(crate) async fn go_on(
         && seen.state.phase == Phase::Rest
         && seen.state.last.is_some();
     let fresh = seen.state.last.is_none() && seen.state.phase == Phase::Rest && seen.state.seq <= 2;
-    let drive =
-        Drive { world, session: session.clone(), seen, view, signals, ctrl_c: CtrlC::Stops, output: flags.output };
+    let mut drive = Drive {
+        world,
+        session: session.clone(),
+        seen,
+        view,
+        signals,
+        ctrl_c: CtrlC::Stops,
+        output: flags.output,
+        upto: 0,
+    };
     if over && prompt.is_none() {
         return drive.show_end().await;
     }
@@ -117,12 +127,12 @@ pub(crate) async fn go_on(
     }
     let mut door = Door::open(open.world, session, from).await?;
     if let Some(set) = patch {
-        accepted(door.send(Command::Configure { set }).await?)?;
+        drive.upto = accepted(door.send(Command::Configure { set }).await?)?;
     }
     if let Some(text) = prompt {
-        accepted(door.send(Command::Prompt { text: text.into(), images: Vec::new() }).await?)?;
+        drive.upto = accepted(door.send(Command::Prompt { text: text.into(), images: Vec::new() }).await?)?;
     } else if again {
-        accepted(door.send(Command::Run).await?)?;
+        drive.upto = accepted(door.send(Command::Run).await?)?;
     }
     drive.go(door).await
 }
@@ -139,5 +149,7 @@ pub(crate) async fn attach(data: Option<PathBuf>, id: Option<String>, json: bool
     };
     let mut view = View::new(&session, json);
     view.begin(&seen.state);
-    Drive { world: open.world, session, seen, view, signals, ctrl_c: CtrlC::Leaves, output: None }.go(door).await
+    Drive { world: open.world, session, seen, view, signals, ctrl_c: CtrlC::Leaves, output: None, upto: 0 }
+        .go(door)
+        .await
 }

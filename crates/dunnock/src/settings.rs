@@ -3,6 +3,7 @@
 //! Invariant: every value knows its origin, and a wrong one is an error that names it with its line.
 //! Invariant: a project that nobody trusts can only tighten.
 
+use crate::end::usage;
 use crate::keys_table::{KEYS, Key, Kind, MODES, PROVIDER, Untrusted};
 use anyhow::{Context as _, bail};
 use dunnock_model::{KNOWN, Provider, Wire};
@@ -105,7 +106,7 @@ impl Settings {
             let flag = Origin::Flag(name);
             let key =
                 KEYS.iter().find(|k| k.name.replace('_', "-") == *name).with_context(|| format!("no key {name}"))?;
-            let value = check(key.kind, value.clone()).map_err(|why| anyhow::anyhow!("{flag}: {why}"))?;
+            let value = check(key.kind, value.clone()).map_err(|why| usage(format!("{flag}: {why}")))?;
             settings.values.insert(key.name.into(), (value, flag));
         }
         Ok(settings)

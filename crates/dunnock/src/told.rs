@@ -44,6 +44,7 @@ pub(crate) fn told(record: &Record) -> Option<String> {
             let note = e.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
             format!("  {} answered: {}{note}", e.question, answer(&e.answer))
         }
+        Event::Finished(e) if e.outcome == Outcome::Done && e.shown.as_ref() == "noted" => return None,
         Event::Finished(e) => {
             let body = e.shown.trim_end().replace('\n', "\n    ");
             format!(
@@ -126,7 +127,11 @@ pub(crate) fn gist(call: &CallPart) -> String {
         }
         "list_files" => Some(text("glob").or_else(|| text("path")).unwrap_or_else(|| ".".into())),
         "ask_person" => text("question"),
-        "final_output" | "update_plan" => Some(String::new()),
+        "final_output" => text("answer"),
+        "update_plan" => {
+            let steps = args.get("steps").and_then(|s| s.as_array()).map_or(0, Vec::len);
+            Some(format!("{steps} steps"))
+        }
         _ => text("path"),
     }
     .unwrap_or_else(|| call.args.to_string())

@@ -138,6 +138,7 @@ pub(crate) fn keepable(config: &Config) -> anyhow::Result<()> {
 /// The model: as configured, or the one that is there to be found.
 pub(crate) async fn model(settings: &mut Settings, speaker: &Speaker) -> anyhow::Result<String> {
     if let Some(model) = settings.text("model") {
+        speaker.knows(model).map_err(usage)?;
         return Ok(model.to_owned());
     }
     for known in KNOWN {

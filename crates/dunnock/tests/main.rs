@@ -1,119 +1,132 @@
-//! The program as people and scripts meet it.
+//! The program as people and scripts meet it, against a scripted model behind real HTTP.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where it goes wrong")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a test ends where it goes wrong")]
 
+mod answers;
+mod errors;
+mod interrupts;
+mod lines;
+mod pages;
+mod proof;
+mod runs;
+mod secrets;
+mod sessions;
+
+use dunnock_testkit::server::ScriptedServer;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
-fn golden(dir: &Path) {
-    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/logs").join(env!("CARGO_PKG_VERSION"));
-    std::fs::copy(logs.join("dunnock.db"), dir.join("dunnock.db")).unwrap();
+/// A person's home, a project, and nothing else.
+pub struct Home {
+    pub dir: tempfile::TempDir,
 }
 
-fn dunnock(dir: &Path, args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(PathBuf::from(env!("CARGO_BIN_EXE_dunnock")));
-    let Output { status, stdout, stderr } = command.arg("--data-dir").arg(dir).args(args).output().unwrap();
+/// What a command came to.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+pub const KEY: &str = "sk-canary-5e1f0c77a9";
+
+impl Home {
+    pub fn empty() -> Self {
+        let home = Self { dir: tempfile::tempdir().unwrap() };
+        std::fs::create_dir_all(home.project()).unwrap();
+        home
+    }
+
+    /// With a server configured.
+    pub fn with(server: &ScriptedServer) -> Self {
+        let home = Self::empty();
+        home.configure(&format!(
+            "model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\napi_key_env = \"SCRIPT_KEY\"\n",
+            server.base_url()
+        ));
+        home
+    }
+
+    pub fn configure(&self, text: &str) {
+        let dir = self.dir.path().join(".config/dunnock");
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("config.toml"), text).unwrap();
+    }
+
+    pub fn project(&self) -> PathBuf {
+        self.dir.path().join("project")
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.dir.path().join(".local/share/dunnock")
+    }
+
+    pub fn put(&self, name: &str, text: &str) {
+        let path = self.project().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.project().join(name)).unwrap_or_default()
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_dunnock")), args)
+    }
+
+    pub fn command_of(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(self.project()).env_clear().stdin(Stdio::null());
+        command.env("PATH", std::env::var("PATH").unwrap()).env("HOME", self.dir.path()).env("SCRIPT_KEY", KEY);
+        command
+    }
+
+    /// Runs a command to its end, beside the server of the same test.
+    pub async fn run(&self, args: &[&str]) -> Ran {
+        ran(self.command(args)).await
+    }
+
+    pub fn start(&self, args: &[&str]) -> Child {
+        self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The newest session.
+    pub async fn newest(&self) -> String {
+        let listed = self.run(&["sessions", "list", "--json"]).await;
+        let row: serde_json::Value = serde_json::from_str(listed.out.lines().next().unwrap()).unwrap();
+        row["id"].as_str().unwrap()[..8].to_owned()
+    }
+
+    /// A text without what differs from run to run: folders, ids, times, durations.
+    pub fn plain(&self, text: &str) -> String {
+        let real = self.dir.path().canonicalize().unwrap();
+        let mut text = text.replace(real.to_str().unwrap(), "HOME");
+        text = text.replace(self.dir.path().to_str().unwrap(), "HOME");
+        let rules = [
+            (r"http://127\.0\.0\.1:\d{4,5}\b", "http://SERVER"),
+            (r"\b[a-z0-9]{20}\b", "SESSION"),
+            (r"(session|resume|show|approve|decline|answer|attach|in session) [a-z0-9]{8}\b", "$1 SESSION"),
+            (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
+            (r"· (\d+ ms|\d+\.\d s) ·", "· TIME ·"),
+            (r"\((\d+ ms|\d+\.\d s)\)", "(TIME)"),
+            (r"again in \d+\.\d s", "again in TIME"),
+            (r"process \d+", "process PID"),
+        ];
+        for (pattern, with) in rules {
+            text = regex::Regex::new(pattern).unwrap().replace_all(&text, with).into_owned();
+        }
+        text
+    }
+}
+
+pub async fn ran(mut command: Command) -> Ran {
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    told(output)
+}
+
+pub fn told(output: Output) -> Ran {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (status.code().unwrap(), text(stdout), text(stderr))
-}
-
-#[test]
-fn version_names_the_release() {
-    let dir = tempfile::tempdir().unwrap();
-    let (code, out, _) = dunnock(dir.path(), &["--version"]);
-    assert_eq!((code, out.as_str()), (0, concat!("dunnock ", env!("CARGO_PKG_VERSION"), "\n")));
-}
-
-#[test]
-fn an_empty_list_says_so_and_the_folder_is_private() {
-    let dir = tempfile::tempdir().unwrap();
-    let data = dir.path().join("new/data");
-    let (code, out, err) = dunnock(&data, &["sessions", "list"]);
-    assert_eq!((code, out.as_str(), err.as_str()), (0, "", "dunnock: no sessions yet\n"));
-    use std::os::unix::fs::PermissionsExt as _;
-    let mode = |p: &Path| std::fs::metadata(p).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&data), 0o700);
-    assert_eq!(mode(&data.join("dunnock.db")), 0o600);
-}
-
-#[test]
-fn sessions_are_listed_newest_first_one_object_a_line() {
-    let dir = tempfile::tempdir().unwrap();
-    golden(dir.path());
-    let (code, out, _) = dunnock(dir.path(), &["sessions", "list", "--json"]);
-    assert_eq!(code, 0);
-    let rows: Vec<serde_json::Value> = out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    let titles: Vec<&str> = rows.iter().map(|r| r["title"].as_str().unwrap()).collect();
-    assert_eq!(titles, ["ask me first", "do three things at once", "do the plain thing"]);
-    for row in &rows {
-        let keys: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(keys, ["created", "id", "state", "title", "version", "workspace"]);
-        assert_eq!(row["state"], "done");
-        assert!(row["created"].as_str().unwrap().ends_with('Z'));
-    }
-    let (_, here, _) = dunnock(dir.path(), &["sessions", "list", "--here", "--json"]);
-    assert_eq!(here, "", "none of them is of this folder");
-}
-
-#[test]
-fn a_session_is_shown_in_words_by_the_beginning_of_its_id() {
-    let dir = tempfile::tempdir().unwrap();
-    golden(dir.path());
-    let (_, out, _) = dunnock(dir.path(), &["sessions", "list", "--json"]);
-    let first: serde_json::Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
-    let id = &first["id"].as_str().unwrap()[..10];
-    let (code, out, _) = dunnock(dir.path(), &["sessions", "show", id]);
-    assert_eq!(code, 0);
-    for words in ["> do the plain thing", "1.0 append", "1.0 done:\n    one", "> and then one more", "ended: done"] {
-        assert!(out.contains(words), "{words} is missing in:\n{out}");
-    }
-    let (_, facts, _) = dunnock(dir.path(), &["sessions", "show", id, "--json"]);
-    assert_eq!(facts.lines().count(), 40);
-    let (code, _, err) = dunnock(dir.path(), &["sessions", "show", "nosuchsession"]);
-    assert_eq!(code, 1);
-    assert_eq!(err, "dunnock: there is no session nosuchsession. \"dunnock sessions list\" shows those there are\n");
-}
-
-#[test]
-fn a_changed_fact_is_found_by_verify() {
-    let dir = tempfile::tempdir().unwrap();
-    golden(dir.path());
-    let (code, out, _) = dunnock(dir.path(), &["sessions", "verify"]);
-    assert_eq!((code, out.lines().filter(|l| l.contains("  whole  ")).count()), (0, 3));
-    let path = dir.path().join("dunnock.db");
-    let mut bytes = std::fs::read(&path).unwrap();
-    let needle = br#""text":"and then one more"#;
-    let at = bytes.windows(needle.len()).position(|w| w == needle).unwrap();
-    bytes[at + 10] ^= 1;
-    std::fs::write(&path, bytes).unwrap();
-    let (code, out, _) = dunnock(dir.path(), &["sessions", "verify"]);
-    assert_eq!(code, 1);
-    assert_eq!(out.lines().filter(|l| l.contains("CHANGED")).count(), 1, "{out}");
-    let (code, out, _) = dunnock(dir.path(), &["sessions", "verify", "--json"]);
-    assert_eq!((code, out.lines().filter(|l| l.contains("\"ok\":false")).count()), (1, 1));
-}
-
-#[test]
-fn a_change_of_the_very_last_fact_is_found_too() {
-    let dir = tempfile::tempdir().unwrap();
-    golden(dir.path());
-    let script = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); \
-        db.execute(\"UPDATE facts SET body = replace(body, 'mark', 'mask') WHERE no = 1 AND seq = (SELECT max(seq) FROM facts WHERE no = 1)\"); \
-        print(db.total_changes); db.commit()";
-    let edit = Command::new("python3").args(["-c", script]).arg(dir.path().join("dunnock.db")).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&edit.stdout), "1\n", "{edit:?}");
-    let (code, out, _) = dunnock(dir.path(), &["sessions", "verify"]);
-    assert_eq!(
-        (code, out.lines().filter(|l| l.contains("the last, is not what was written")).count()),
-        (1, 1),
-        "{out}"
-    );
-}
-
-#[test]
-fn wrong_usage_is_exit_2_and_shows_the_way() {
-    let dir = tempfile::tempdir().unwrap();
-    let (code, _, err) = dunnock(dir.path(), &["sesions"]);
-    assert_eq!(code, 2);
-    assert!(err.contains("sessions") && err.contains("--help"), "{err}");
+    Ran { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
 }

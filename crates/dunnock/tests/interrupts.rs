@@ -1,0 +1,112 @@
+//! Ctrl-C: exit 130 within 200 ms, resumable, no child left.
+
+use crate::{Home, told};
+use dunnock_testkit::model::Say;
+use dunnock_testkit::server::{Fault, ScriptedServer, Served};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+fn signal(child: &Child, name: &str) {
+    let status = std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+async fn interrupted(child: Child, what: &str) -> crate::Ran {
+    let began = Instant::now();
+    signal(&child, "-INT");
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
+    let took = began.elapsed();
+    let ran = told(output);
+    assert_eq!(ran.code, 130, "{what}: {}", ran.err);
+    println!("{what}: {took:?}");
+    assert!(took < Duration::from_millis(200), "{what}: {took:?}");
+    ran
+}
+
+async fn goes_on(home: &Home, what: &str) {
+    let done = home.run(&["resume"]).await;
+    assert_eq!(done.code, 0, "{what}: {}", done.err);
+    assert_eq!(home.run(&["sessions", "verify"]).await.code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_connecting() {
+    // A listener whose queue is full takes no more connections: the program waits for its own to be made.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut held = Vec::new();
+    while held.len() < 5000 {
+        match std::net::TcpStream::connect_timeout(&address, Duration::from_millis(50)) {
+            Ok(stream) => held.push(stream),
+            Err(_) => break,
+        }
+    }
+    let home = Home::empty();
+    let config = |url: &str| format!("model = \"script/scripted\"\n[providers.script]\nbase_url = \"{url}\"\n");
+    home.configure(&config(&format!("http://{address}/v1")));
+    let child = home.start(&["run", "go"]);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    interrupted(child, "connecting").await;
+    let server = ScriptedServer::start(vec![]).await;
+    home.configure(&config(&server.base_url()));
+    goes_on(&home, "connecting").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_waiting_for_the_first_word() {
+    let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Deaf).times(1)]).await;
+    let home = Home::with(&server);
+    let child = home.start(&["run", "go"]);
+    server.wait_for(1).await;
+    interrupted(child, "waiting").await;
+    goes_on(&home, "waiting").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_streaming() {
+    let server = ScriptedServer::start(vec![Served::from(Say::text("one two three")).gated()]).await;
+    let home = Home::with(&server);
+    let child = home.start(&["run", "go"]);
+    server.wait_for(1).await;
+    server.open_gate(1);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    interrupted(child, "streaming").await;
+    server.open_gate(100);
+    goes_on(&home, "streaming").await;
+    let told = server.requests().last().unwrap()["messages"].to_string();
+    assert!(told.contains("one \\n[cut off here]"), "what was said is kept: {told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inside_a_tool() {
+    let command = r#"{"command":"sleep 77 & echo $! > child; echo $$ > self; trap '' TERM; wait; sleep 78"}"#;
+    let server = ScriptedServer::start(vec![Say::calls(&[("shell", command)]).into()]).await;
+    let home = Home::with(&server);
+    let child = home.start(&["run", "--approve", "all", "go"]);
+    while home.read("self").is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    interrupted(child, "tool").await;
+    for file in ["child", "self"] {
+        let pid = home.read(file);
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "{file} is still there: {stat}");
+    }
+    goes_on(&home, "tool").await;
+    let told = server.requests().last().unwrap()["messages"].to_string();
+    assert!(told.contains("[stopped: the person interrupted]"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_to_end_is_heard_like_ctrl_c() {
+    let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Silence).times(1)]).await;
+    let home = Home::with(&server);
+    for name in ["-TERM", "-HUP"] {
+        let child = home.start(&["run", "go"]);
+        server.wait_for(server.bodies().len() + 1).await;
+        signal(&child, name);
+        let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
+        let code = output.status.code();
+        assert!(code == Some(130) || code == Some(0), "{name}: {output:?}");
+    }
+}
