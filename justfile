@@ -19,6 +19,10 @@ lint:
 generate:
     cargo xtask generate
 
+# A static Linux binary with a checksum, in dist/
+dist:
+    cargo xtask dist
+
 # Long runs: core, kills, processes, damage, mutants
 long *NAME:
     cargo xtask long {{NAME}}

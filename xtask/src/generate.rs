@@ -27,7 +27,12 @@ pub(crate) fn write() -> Result<(), String> {
     for (path, text) in files() {
         std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     }
-    Ok(())
+    // Pages that the program makes of itself are written by the tests that hold them.
+    let filter = "test(pages::) | test(lines::the_schema)";
+    let mut command = std::process::Command::new("cargo");
+    command.args(["nextest", "run", "-p", "dunnock", "-E", filter]).env("DUNNOCK_BLESS", "1").current_dir(root());
+    let status = command.status().map_err(|e| format!("cargo nextest: {e}"))?;
+    if status.success() { Ok(()) } else { Err("the program's own pages could not be made".into()) }
 }
 
 #[cfg(test)]

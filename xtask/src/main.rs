@@ -2,6 +2,7 @@
 //!
 //! The checks themselves are tests (`cargo test -p xtask`), so that a plain `cargo test` does what CI does.
 
+mod dist;
 mod generate;
 mod long;
 mod tidy;
@@ -13,10 +14,11 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["generate"] => generate::write(),
+        ["dist"] => dist::make(),
         ["packages"] => tidy::count_packages().map(|n| say(&format!("packages in the shipped binary: {n}"))),
         ["long"] => long::all(),
         ["long", name] => long::one(name),
-        _ => Err("usage: cargo xtask generate | packages | long [NAME]".into()),
+        _ => Err("usage: cargo xtask generate | dist | packages | long [NAME]".into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

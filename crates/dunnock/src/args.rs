@@ -228,8 +228,8 @@ pub(crate) enum Sessions {
     },
     /// Show what was said and done in a session
     Show {
-        /// The session's id, or its beginning
-        id: String,
+        /// The session's id, or its beginning; the newest of this folder if left out
+        id: Option<String>,
         /// One JSON object a line: the facts as they are stored
         #[arg(long)]
         json: bool,

@@ -3,7 +3,7 @@
 use crate::end::{self, End, Fresh, Why};
 use crate::lines::Lines;
 use crate::plain::{Plain, ways_on};
-use crate::told::{self, Tally};
+use crate::told::Tally;
 use crate::{reply, say};
 use dunnock_core::{Effect, Phase, State, apply, wanted};
 use dunnock_engine::{Door, Loaded, World, load};
@@ -21,7 +21,11 @@ pub(crate) enum View {
 
 impl View {
     pub(crate) fn new(session: &SessionId, json: bool) -> Self {
-        if json { Self::Lines(Lines::new(session.clone())) } else { Self::Plain(Plain::new(session.clone())) }
+        if json {
+            Self::Lines(Lines::new(session.clone()))
+        } else {
+            Self::Plain(Plain::new(session.clone(), attended(false)))
+        }
     }
     pub(crate) fn begin(&mut self, s: &State) {
         match self {
@@ -187,8 +191,11 @@ impl Drive {
                 if stopping || self.seen.state.questions.is_empty() || !person {
                     break;
                 }
-                if asked.is_none() {
-                    asked = self.seen.state.questions.first().cloned().map(|q| Person::ask(&self.seen.state, q));
+                if let (None, View::Plain(plain), Some(question)) =
+                    (&asked, &mut self.view, self.seen.state.questions.first())
+                {
+                    plain.ask(&self.seen.state, question);
+                    asked = Some(Person::ask(question.clone()));
                 }
             }
             let changed = async {
@@ -279,14 +286,16 @@ struct Person {
 }
 
 impl Person {
-    fn ask(s: &State, question: dunnock_core::Question) -> Self {
+    fn ask(question: dunnock_core::Question) -> Self {
         use dunnock_proto::About;
         let keys = match question.about {
             About::Person { .. } => "your answer",
             About::Approval { .. } => "y yes, n no, t and a note: no, because",
             About::Unknown { .. } | About::Limit | About::Budget | About::Trust { .. } => "y yes, n no",
         };
-        say::aside(&format!("? {}  {}", question.id, told::question(s, &question)));
+        // What was typed before the question was on the screen is no answer to it.
+        #[cfg(unix)]
+        let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
         let _ = write!(std::io::stderr(), "  [{keys}] ");
         let _ = std::io::stderr().flush();
         let (send, line) = tokio::sync::oneshot::channel();

@@ -113,3 +113,48 @@ pub(crate) const PROVIDER: &[Key] = &[
     key("base_url", Kind::Text, None, Untrusted::No, "the address before /chat/completions"),
     key("api_key_env", Kind::Text, None, Untrusted::No, "the variable that holds the key; unset: no key is sent"),
 ];
+
+/// The reference page of all settings.
+pub(crate) fn page() -> String {
+    let mut page = String::from(
+        "# Settings\n\nMade by `cargo xtask generate` from `crates/dunnock/src/keys_table.rs`.\n\nOrder, later ones win: defaults, \
+         `~/.config/dunnock/config.toml` (`$XDG_CONFIG_HOME`), `.dunnock/config.toml` of the project, `DUNNOCK_*`, flags. A key is \
+         its flag with `_`; `DUNNOCK_MAX_STEPS` sets `max_steps`, `DUNNOCK_PROVIDERS__NAME__BASE_URL` sets `providers.NAME.base_url`. \
+         `dunnock config` shows each value and where it comes from; a wrong key is an error with its line.\n\n",
+    );
+    let row = |key: &Key, prefix: &str| {
+        let kind = match key.kind {
+            Kind::Text => "text".into(),
+            Kind::Model => "provider/model".into(),
+            Kind::Choice(words) => words.join(", "),
+            Kind::Count(least, most) => format!("{least} to {most}"),
+            Kind::List => "list of texts".into(),
+            Kind::Budget => "2usd, 200ktok, 10min".into(),
+            Kind::Sandbox => "auto, off, require, require=A, =B, =C".into(),
+        };
+        let untrusted = match key.untrusted {
+            Untrusted::No => "no",
+            Untrusted::Lower => "if lower",
+            Untrusted::Earlier => "if stricter",
+        };
+        let (name, default, about) = (key.name, key.default.unwrap_or("-"), key.about);
+        format!("| `{prefix}{name}` | {kind} | {default} | {untrusted} | {about} |\n")
+    };
+    let head = "| key | may be | default | from an untrusted project | meaning |\n|---|---|---|---|---|\n";
+    page.push_str(head);
+    KEYS.iter().for_each(|key| page.push_str(&row(key, "")));
+    page.push_str("\n## Providers\n\n");
+    page.push_str(head);
+    PROVIDER.iter().for_each(|key| page.push_str(&row(key, "providers.NAME.")));
+    page.push_str("\nThose that need no configuration, in the order in which they are tried when no model is set:\n\n");
+    page.push_str("| name | what | address | key from |\n|---|---|---|---|\n");
+    for known in dunnock_model::KNOWN {
+        let (name, about, url, key) = (known.name, known.about, known.base_url, known.key_env.unwrap_or("-"));
+        page.push_str(&format!("| `{name}` | {about} | {url} | {key} |\n"));
+    }
+    page.push_str(
+        "\nPrompts are template files; one of the same name in `~/.config/dunnock/prompts/` replaces `prompts/system.md` or \
+         `prompts/summary.md`.\n",
+    );
+    page
+}

@@ -35,6 +35,12 @@ pub fn help_pages() -> Vec<(String, String)> {
     about::help_pages(Args::command())
 }
 
+/// The reference page of all settings.
+#[must_use]
+pub fn settings_page() -> String {
+    keys_table::page()
+}
+
 /// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {

@@ -3,8 +3,8 @@
 use crate::end::{End, Why};
 use crate::told::{self, Tally, gist};
 use crate::{say, work};
-use dunnock_core::State;
-use dunnock_proto::{Asked, Delta, Event, Finished, Mode, Outcome, Part, SessionId, Turn};
+use dunnock_core::{Question, State};
+use dunnock_proto::{Delta, Event, Finished, Mode, Outcome, Part, QuestionId, SessionId, Turn};
 use std::io::IsTerminal as _;
 
 /// Lines of a command's output that are shown.
@@ -20,10 +20,14 @@ pub(crate) struct Plain {
     /// The last word shown ended its line.
     at_start: bool,
     dim: (&'static str, &'static str),
+    /// Questions that were shown.
+    asked: Vec<QuestionId>,
+    /// Somebody here is asked, who is shown each question when it is put to them.
+    attended: bool,
 }
 
 impl Plain {
-    pub(crate) fn new(session: SessionId) -> Self {
+    pub(crate) fn new(session: SessionId, attended: bool) -> Self {
         let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
         Self {
             session,
@@ -31,6 +35,8 @@ impl Plain {
             shown: None,
             at_start: true,
             dim: if colour { ("\x1b[2m", "\x1b[0m") } else { ("", "") },
+            asked: Vec::new(),
+            attended,
         }
     }
 
@@ -94,11 +100,9 @@ impl Plain {
                     e.steps.iter().map(|p| format!("  [{}] {}", mark(&p.state), say::one_line(&p.text))).collect();
                 self.quiet(&format!("• plan\n{}", steps.join("\n")));
             }
-            Event::Asked(Asked { question, .. }) => {
-                if let Some(asked) = s.question(*question) {
-                    let text = told::question(s, asked);
-                    self.end_line();
-                    say::aside(&format!("? {question}  {text}"));
+            Event::Asked(e) if !self.attended => {
+                if let Some(asked) = s.question(e.question) {
+                    self.ask(s, asked);
                 }
             }
             Event::TurnFailed(e) if e.retry_at.is_some() => self.quiet(&format!("  {}", say::one_line(&e.error))),
@@ -106,6 +110,13 @@ impl Plain {
             Event::InterruptAsked(_) => self.quiet("  stopping"),
             _ => {}
         }
+    }
+
+    /// Shows a question.
+    pub(crate) fn ask(&mut self, s: &State, question: &Question) {
+        self.end_line();
+        self.asked.push(question.id);
+        say::aside(&format!("? {}  {}", question.id, told::question(s, question)));
     }
 
     fn finished(&mut self, s: &State, e: &Finished) {
@@ -169,6 +180,10 @@ impl Plain {
         let word = end.why.to_string();
         match end.why {
             Why::Waiting => {
+                for question in s.questions.iter().filter(|q| !self.asked.contains(&q.id)).cloned().collect::<Vec<_>>()
+                {
+                    self.ask(s, &question);
+                }
                 self.quiet(&tally.closing(s, &word, false));
                 for line in ways_on(s, &id) {
                     say::aside(&line);
@@ -199,8 +214,7 @@ fn check(args: &str) -> String {
 /// The commands that answer what waits.
 pub(crate) fn ways_on(s: &State, id: &str) -> Vec<String> {
     use dunnock_proto::About;
-    let approvals: Vec<&dunnock_core::Question> =
-        s.questions.iter().filter(|q| matches!(q.about, About::Approval { .. })).collect();
+    let approvals: Vec<&Question> = s.questions.iter().filter(|q| matches!(q.about, About::Approval { .. })).collect();
     let mut lines = Vec::new();
     match approvals.as_slice() {
         [] => {}

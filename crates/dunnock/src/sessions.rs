@@ -18,7 +18,7 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
     let log = open.world.log.as_ref();
     match which {
         Sessions::List { here, json, most } => list(log, here, json, most).await,
-        Sessions::Show { id, json } => show(&open, &find(log, &id).await?, json).await,
+        Sessions::Show { id, json } => show(&open, &run::meant(&open, id.as_deref(), None).await?, json).await,
         Sessions::Search { words, here, json, most } => search(log, &words.join(" "), here, json, most).await,
         Sessions::Verify { id, json } => verify(log, id.as_deref(), json).await,
         Sessions::Export { id, output } => carry::export(log, &find(log, &id).await?, output).await,

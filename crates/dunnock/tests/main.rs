@@ -8,9 +8,11 @@ mod interrupts;
 mod lines;
 mod pages;
 mod proof;
+mod readme;
 mod runs;
 mod secrets;
 mod sessions;
+mod terminal;
 
 use dunnock_testkit::server::ScriptedServer;
 use std::path::{Path, PathBuf};

@@ -38,6 +38,11 @@ fn a_person_who_reads_only_help_finds_the_way() {
 }
 
 #[test]
+fn the_page_of_settings_is_fresh() {
+    fixture::check("docs/settings.md", &dunnock::settings_page());
+}
+
+#[test]
 fn the_page_of_tools_is_fresh() {
     fixture::check("docs/tools.md", &dunnock_tools::page());
 }

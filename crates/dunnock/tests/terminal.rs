@@ -1,0 +1,113 @@
+//! The same commands with a person at a real terminal (a pty, driven by Python): words stream, questions are asked here.
+
+use crate::Home;
+use dunnock_testkit::model::Say;
+use dunnock_testkit::server::ScriptedServer;
+
+/// Runs the words in a pty and talks to them: each pair is a text to wait for and what to type then. A third word types
+/// before anything is asked.
+const TALK: &str = r#"
+import os, pty, sys, time, select, json
+argv, talk, early = json.loads(sys.argv[1])
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp(argv[0], argv)
+seen = b""
+if early:
+    os.write(fd, early.encode())
+end = time.time() + 20
+for wait, say in talk + [[None, None]]:
+    at = len(seen)
+    while wait is None or wait.encode() not in seen[at:]:
+        if time.time() > end:
+            print("NEVER CAME:", wait); sys.stdout.buffer.write(seen); sys.exit(99)
+        ready, _, _ = select.select([fd], [], [], 0.1)
+        if ready:
+            try:
+                piece = os.read(fd, 4096)
+            except OSError:
+                piece = b""
+            if not piece:
+                break
+            seen += piece
+    if say:
+        time.sleep(0.1)
+        os.write(fd, say.encode())
+sys.stdout.buffer.write(seen.replace(b"\r\n", b"\n"))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"#;
+
+async fn talk(home: &Home, args: &[&str], talk: &[(&str, &str)], early: &str) -> crate::Ran {
+    let argv: Vec<&str> = [env!("CARGO_BIN_EXE_dunnock")].iter().chain(args).copied().collect();
+    let given = serde_json::json!([argv, talk, early]).to_string();
+    let mut command = home.command_of("python3".as_ref(), &["-c", TALK, &given]);
+    command.env("TERM", "xterm");
+    crate::ran(command).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_approves_declines_and_answers_where_they_sit() {
+    let script = vec![
+        Say::calls(&[("shell", r#"{"command":"echo one >> log"}"#)]).into(),
+        Say::calls(&[("shell", r#"{"command":"echo two >> log"}"#)]).into(),
+        Say::calls(&[("ask_person", r#"{"question":"Which colour?","choices":["red","blue"]}"#)]).into(),
+        Say::text("All done now.").into(),
+    ];
+    let server = ScriptedServer::start(script).await;
+    let home = Home::with(&server);
+    let answers = [("because] ", "y\n"), ("because] ", "t rather three\n"), ("your answer] ", "2\n")];
+    let ran = talk(&home, &["run", "go"], &answers, "").await;
+    assert_eq!(ran.code, 0, "{}", ran.out);
+    assert_eq!(home.read("log"), "one\n");
+    let told = server.requests().last().unwrap()["messages"].to_string();
+    assert!(told.contains("declined this call: rather three") && told.contains("\"content\":\"blue\""), "{told}");
+    assert_eq!(ran.out.matches("All done now.").count(), 1, "the answer is on the screen once: {}", ran.out);
+    assert_eq!(ran.out.matches("may call 1.0 run?").count(), 1, "a question is on the screen once: {}", ran.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_typed_before_a_question_is_no_answer_to_it() {
+    let server =
+        ScriptedServer::start(vec![Say::calls(&[("shell", r#"{"command":"echo bad >> log"}"#)]).after(150).into()])
+            .await;
+    let home = Home::with(&server);
+    let ran = talk(&home, &["run", "go"], &[("because] ", "n\n")], "y\ny\ny\n").await;
+    assert_eq!(ran.code, 0, "{}", ran.out);
+    assert_eq!(home.read("log"), "", "an early yes let the command run: {}", ran.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_at_a_question_leaves_it_standing() {
+    let server = ScriptedServer::start(vec![Say::calls(&[("shell", r#"{"command":"echo one >> log"}"#)]).into()]).await;
+    let home = Home::with(&server);
+    let ran = talk(&home, &["run", "go"], &[("because] ", "\u{3}")], "").await;
+    assert_eq!(ran.code, 130, "{}", ran.out);
+    let ran = home.run(&["approve", &home.newest().await, "--go"]).await;
+    assert_eq!((ran.code, home.read("log").as_str()), (0, "one\n"), "{}", ran.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_is_a_question_where_somebody_can_answer() {
+    let steps = (0..3).map(|_| Say::calls(&[("view_file", r#"{"path":"x"}"#)]).into()).collect();
+    let server = ScriptedServer::start(steps).await;
+    let home = Home::with(&server);
+    let ran = talk(&home, &["run", "--max-steps", "2", "go"], &[("2 more?", "y\n")], "").await;
+    assert_eq!(ran.code, 0, "{}", ran.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_cannot_write_control_sequences_to_the_terminal() {
+    let evil = "\u{1b}]0;pwned\u{7}\u{1b}[2J\u{202e}evil";
+    let args = serde_json::json!({"command": format!("printf x; # {evil}")}).to_string();
+    let script = vec![Say { text: evil.into(), ..Say::calls(&[("shell", &args)]) }.into(), Say::text(evil).into()];
+    let server = ScriptedServer::start(script).await;
+    let home = Home::with(&server);
+    let ran = talk(&home, &["run", "go"], &[("because] ", "y\n")], "").await;
+    assert!(
+        !ran.out.contains("\u{1b}]") && !ran.out.contains("\u{1b}[2J") && !ran.out.contains('\u{202e}'),
+        "{:?}",
+        ran.out
+    );
+    let shown = home.run(&["sessions", "show"]).await;
+    assert!(!shown.out.contains('\u{1b}') && shown.out.contains("\\u{1b}"), "{:?}", shown.out);
+}
