@@ -98,6 +98,7 @@ impl RepoPath {
         if self.0.as_os_str().is_empty() { ".".into() } else { self.0.to_string_lossy().into_owned() }
     }
 
+    #[cfg(target_os = "linux")]
     fn name(&self) -> &Path {
         if self.0.as_os_str().is_empty() { Path::new(".") } else { &self.0 }
     }
