@@ -4,7 +4,26 @@
 //! understood falls to the strict side.
 
 use crate::state::{Call, State};
-use dunnock_proto::{By, Class, Level, Mode, Rule};
+use dunnock_proto::{By, Class, Level, Mode, PathArgs, Rule};
+
+/// Files and folders that other programs act on by themselves, the names one after the other in a path: an edit there can
+/// become a command that nobody was asked about.
+const ACTED_ON: &[&[&str]] = &[
+    &[".git"],
+    &[".dunnock"],
+    &[".vscode"],
+    &[".idea"],
+    &[".mcp.json"],
+    &[".cursor"],
+    &[".claude"],
+    &[".codex"],
+    &[".envrc"],
+    &[".npmrc"],
+    &[".husky"],
+    &[".cargo", "config.toml"],
+    &[".cargo", "config"],
+    &[".github", "workflows"],
+];
 
 /// What policy says of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +59,9 @@ pub fn judge(s: &State, call: &Call) -> Verdict {
         return allow("it only looks");
     }
     let granted = s.grants.iter().find(|rule| covers(rule, call));
+    let acted_on = call.class == Class::Edit && acted_on(call);
     match (s.config.mode, granted) {
+        (Mode::Edits | Mode::Auto, None) if acted_on => ask("other programs act on that file by themselves"),
         (Mode::Read, _) => Verdict::Deny("the mode is read".into()),
         (Mode::All, _) => allow("the mode is all"),
         (Mode::Ask | Mode::Edits | Mode::Auto, Some(rule)) => Verdict::Allow(By::Grant(rule.clone())),
@@ -58,6 +79,14 @@ pub fn judge(s: &State, call: &Call) -> Verdict {
             (Class::Read, Level::A | Level::B | Level::C) => allow("it only looks"),
         },
     }
+}
+
+/// Whether an edit is of a file that other programs act on.
+fn acted_on(call: &Call) -> bool {
+    let Ok(args) = PathArgs::parse(call.args()) else { return false };
+    let path = args.path.to_lowercase();
+    let names: Vec<&str> = path.split(['/', '\\']).filter(|name| !name.is_empty() && *name != ".").collect();
+    ACTED_ON.iter().any(|known| names.windows(known.len()).any(|part| part == *known))
 }
 
 /// Whether a grant speaks of this call: every simple command begins with the rule's words, and all was understood.

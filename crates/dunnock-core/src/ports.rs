@@ -290,6 +290,8 @@ pub trait Tools: Send + Sync {
 pub trait Files: Send + Sync {
     /// A name for the files as they are: equal names mean equal files. What a check proved, it proved of one of these.
     fn tree<'a>(&'a self, workspace: &'a str) -> Wait<'a, Result<Tree, String>>;
+    /// Whether the files are still those of a name that was given before.
+    fn holds<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> Wait<'a, bool>;
 }
 
 /// Keeps the files of a workspace.

@@ -136,6 +136,36 @@ fn a_call_with_broken_arguments_is_neither_asked_about_nor_run() {
 }
 
 #[test]
+fn an_edit_that_other_programs_act_on_asks_like_a_command() {
+    let verdict = |mode, path: &str| {
+        let mut s = scene(Config { mode, ..auto() });
+        s.line("> go");
+        s.line(&format!("< edit: {{\"path\":\"{path}\",\"content\":\"x\"}}"));
+        if s.out.contains("asked q1") {
+            assert!(s.out.contains("why: other programs act on that file by themselves"), "{}", s.out);
+            "asks"
+        } else {
+            assert!(s.out.contains("allowed 1.0"), "{}", s.out);
+            "runs"
+        }
+    };
+    for path in [
+        ".github/workflows/ci.yml",
+        "./.envrc",
+        "sub/.Cargo//config.toml",
+        "a\\\\.vscode\\\\tasks.json",
+        "x/.git/hooks/y",
+        ".husky/z",
+    ] {
+        assert_eq!((verdict(Mode::Auto, path), verdict(Mode::Edits, path)), ("asks", "asks"), "{path}");
+        assert_eq!(verdict(Mode::All, path), "runs", "{path}");
+    }
+    for path in [".github/labels.yml", "src/config.toml", "envrc", ".gitignore", "workflows/.github", ""] {
+        assert_eq!(verdict(Mode::Auto, path), "runs", "{path}");
+    }
+}
+
+#[test]
 fn without_a_box_commands_ask() {
     let mut s = scene(auto());
     let (platform, app) = ("t".to_owned(), "0".to_owned());

@@ -107,7 +107,8 @@ pub(crate) struct Driver {
     pub(crate) closing: bool,
     /// Whether somebody can hear that the disk is full; before that it is an error.
     pub(crate) heard: bool,
-    _ownership: Ownership,
+    /// Held until nothing of the driver's runs any more.
+    ownership: Option<Ownership>,
 }
 
 /// An input with where its answer goes and the blobs it brings.
@@ -160,7 +161,7 @@ impl Driver {
             head: None,
             closing: false,
             heard: false,
-            _ownership: ownership,
+            ownership: Some(ownership),
         };
         if driver.loaded.state.read_only.is_none() {
             driver.take_over().await.map_err(|stopped| match stopped {
@@ -170,10 +171,14 @@ impl Driver {
         }
         driver.heard = true;
         #[cfg(unix)]
-        crate::attach::listen(&handle, driver._ownership.socket()).map_err(|e| {
-            let place = driver._ownership.socket().display().to_string();
-            LogError::Failed(format!("other doors could not be let in at {place}: {e}. Use a shorter runtime folder"))
-        })?;
+        if let Some(socket) = driver.ownership.as_ref().map(Ownership::socket) {
+            crate::attach::listen(&handle, socket).map_err(|e| {
+                let place = socket.display();
+                LogError::Failed(format!(
+                    "other doors could not be let in at {place}: {e}. Use a shorter runtime folder"
+                ))
+            })?;
+        }
         tokio::spawn(driver.run());
         Ok(handle)
     }
@@ -202,6 +207,7 @@ impl Driver {
             self.index_at_rest();
         };
         self.stop_everything().await;
+        drop(self.ownership.take()); // whoever waits for the end finds nothing left behind
         // In this order: a listener that hears of the closing must find the driver gone.
         self.summary.send_modify(|s| s.gone = Some(why.to_string()));
         self.hub.close();

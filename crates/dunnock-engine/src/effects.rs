@@ -138,12 +138,16 @@ async fn run_call(world: World, job: Job, live: Live, halt: Halt) -> Done {
         None
     };
     let workspace = job.workspace.clone();
-    let (mut finished, blobs) = world.tools.run(job, live, halt).await;
+    let (mut finished, blobs) = world.tools.run(job, live, halt.clone()).await;
     if call.harness
+        && finished.outcome != Outcome::Cut
         && let Some(files) = &world.files
     {
         // A check proves something of the files as they are now, while the folder is still locked.
-        finished.tree = files.tree(&workspace).await.ok();
+        tokio::select! {
+            tree = files.tree(&workspace) => finished.tree = tree.ok(),
+            () = halt.wait() => {}
+        }
     }
     (Work::Output(finished), blobs)
 }

@@ -5,18 +5,22 @@ use crate::door::DoorError;
 use crate::own::Ownership;
 use crate::world::World;
 use dunnock_core::ports::{Appended, Batch, Blob, LogError};
-use dunnock_proto::{Event, Record, SessionId};
+use dunnock_core::{Input, Now, Phase, State, step};
+use dunnock_proto::{Cause, Command, ConfigPatch, Event, InputId, Mode, Order, Record, SessionId, seal};
 use std::collections::BTreeSet;
 
 /// Takes a session in, with the facts and blobs it had elsewhere. Its chain is checked, and every blob it names must be
 /// there.
+///
+/// A chain shows changes, not who wrote it. So what the log allows counts for nothing here: in the same append what is open
+/// is interrupted, the mode becomes `ask`, and checks and rules are taken back.
 ///
 /// # Errors
 /// When there is such a session already, or what came is not what was written.
 pub async fn import(
     world: &World,
     session: &SessionId,
-    records: Vec<Record>,
+    mut records: Vec<Record>,
     blobs: Vec<Blob>,
 ) -> Result<u64, LogError> {
     let mut loaded = Loaded::empty();
@@ -39,6 +43,18 @@ pub async fn import(
         let missing = dunnock_proto::Hash(*missing);
         return Err(LogError::Damaged(format!("the blob {missing} is missing")));
     }
+    for command in disarming(&loaded.state) {
+        let id: InputId = format!("{:032x}", u128::from_le_bytes(world.clock.random()))
+            .parse()
+            .map_err(|_| LogError::Failed("an id could not be made".into()))?;
+        let order = Order { id: id.clone(), expect: None, command };
+        let events = step(&loaded.state, &Now::default(), Input::Order(order));
+        for event in events.map_err(|why| LogError::Failed(format!("it cannot be made safe: {why}")))? {
+            let record = seal(loaded.state.seq, loaded.chain, world.clock.now(), Cause::Input(id.clone()), &event);
+            drop(loaded.take_in(&record)?);
+            records.push(record);
+        }
+    }
     let (seq, listing) = (loaded.state.seq, crate::commit::listing(&loaded.state));
     let inputs = Vec::new();
     let batch = Batch { session: session.clone(), after: 0, records, inputs, blobs, listing, charge: None };
@@ -50,6 +66,25 @@ pub async fn import(
     }
 }
 
+/// What must be said to a session of unknown origin before anybody drives it.
+fn disarming(s: &State) -> Vec<Command> {
+    let mut commands = Vec::new();
+    if s.read_only.is_some() {
+        return commands; // nobody can drive it
+    }
+    match s.phase {
+        Phase::Rest | Phase::Rewinding { .. } => {}
+        _ if s.stopping => {}
+        Phase::Ready | Phase::Thinking | Phase::Acting | Phase::Compacting { .. } => commands.push(Command::Interrupt),
+    }
+    let set = ConfigPatch { mode: Some(Mode::Ask), verify: Some(Vec::new()), ..ConfigPatch::default() };
+    if s.config.with(&set) != *s.config {
+        commands.push(Command::Configure { set });
+    }
+    commands.extend(s.grants.iter().map(|rule| Command::Revoke { rule: rule.clone() }));
+    commands
+}
+
 /// Forgets a session that nobody drives.
 ///
 /// # Errors
@@ -59,5 +94,9 @@ pub async fn remove(world: &World, session: &SessionId) -> Result<bool, DoorErro
         let pid = Ownership::note(&world.locks, session).map_or(0, |note| note.pid);
         return Err(DoorError::InUse { pid });
     };
-    Ok(world.log.delete(session).await?)
+    let gone = world.log.delete(session).await?;
+    for name in ["lock", "owner", "owner.part"] {
+        let _ = std::fs::remove_file(world.locks.join(format!("{session}.{name}")));
+    }
+    Ok(gone)
 }

@@ -4,10 +4,10 @@ use crate::chat::{self, Answer};
 use crate::head::Recorded;
 use crate::provider::Provider;
 use crate::stream::{self, Broken};
-use crate::trouble::Trouble;
+use crate::trouble::{Trouble, clean};
 use dunnock_core::ports::{Halt, Live};
 use dunnock_core::{Request, failpoint};
-use dunnock_proto::{Answered, At, Attempt, Delta, Failure, Message, TurnFailed, Usage};
+use dunnock_proto::{Answered, At, Attempt, Delta, Failure, Message, Part, Stop, TurnFailed, Usage};
 use futures_util::StreamExt as _;
 use secrecy::ExposeSecret as _;
 use std::time::{Duration, Instant, SystemTime};
@@ -115,7 +115,12 @@ pub(crate) async fn ask(
         let trouble = match tried {
             Some(Tried::Done) => {
                 attempts.push(record(None));
+                let partial = answer.text.clone();
                 let (parts, stop) = answer.finish(turn.0);
+                if let Some(why) = no_answer(&parts, &stop) {
+                    let error = format!("{}: {why}", line.provider.name);
+                    return Err(fail(attempts, Failure::Rejected, error, &partial));
+                }
                 let (model, wire) = (head.model.clone(), line.provider.wire.to_string());
                 let request = request.hash();
                 return Ok(Answered { turn, attempts, model, wire, parts, stop, usage, request, raw: None });
@@ -139,6 +144,23 @@ pub(crate) async fn ask(
             () = halt.wait() => return Err(fail(attempts, Failure::Cut, "interrupted".into(), "")),
             () = tokio::time::sleep(pause) => {}
         }
+    }
+}
+
+/// Why an answer that came whole is none: it says nothing, or its end is missing. It must not pass for the end of the work.
+fn no_answer(parts: &[Part], stop: &Stop) -> Option<&'static str> {
+    let calls = parts.iter().any(|part| matches!(part, Part::Call(_)));
+    let said = parts.iter().any(|part| matches!(part, Part::Text { text } if !text.trim().is_empty()));
+    match stop {
+        _ if calls => None,
+        Stop::Length => Some(
+            "the answer was cut off at the model's limit of output. Ask for less at once, or use a model with more room",
+        ),
+        Stop::Filter => Some("the provider withheld the answer"),
+        Stop::End | Stop::Calls | Stop::Other(_) if !said => {
+            Some("the model gave no answer. Say it in other words, or use another model")
+        }
+        Stop::End | Stop::Calls | Stop::Other(_) => None,
     }
 }
 
@@ -180,7 +202,7 @@ async fn try_once(
     }
     let plain = header("content-type").is_some_and(|t| t.starts_with("application/json"));
     let done = if plain {
-        let body = some_of(response, line.patience.idle).await;
+        let body = all_of(response, line.patience.idle).await;
         match answer.take(&String::from_utf8_lossy(&body)) {
             Ok(piece) => {
                 show(piece);
@@ -199,7 +221,7 @@ async fn try_once(
 }
 
 fn broken(provider: &Provider, why: &Broken) -> Trouble {
-    let words = format!("{}: {why}", provider.name);
+    let words = format!("{}: {}", provider.name, clean(provider, &why.to_string()));
     let again = match why {
         Broken::TooLong(_) => None,
         Broken::Idle(_) => Some((2, None)),
@@ -210,9 +232,14 @@ fn broken(provider: &Provider, why: &Broken) -> Trouble {
 
 /// The beginning of a body: enough for a message, bounded in bytes and time.
 pub(crate) async fn some_of(response: reqwest::Response, idle: Duration) -> Vec<u8> {
+    all_of(response, idle.min(Duration::from_secs(30))).await
+}
+
+/// A body of a sensible size.
+async fn all_of(response: reqwest::Response, idle: Duration) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut stream = response.bytes_stream();
-    while let Ok(Some(Ok(chunk))) = tokio::time::timeout(idle.min(Duration::from_secs(30)), stream.next()).await {
+    while let Ok(Some(Ok(chunk))) = tokio::time::timeout(idle, stream.next()).await {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > 4 << 20 {
             break;

@@ -161,6 +161,9 @@ struct WireDelta {
     reasoning_content: Option<String>,
     #[serde(default)]
     reasoning: Option<Value>,
+    /// Words instead of an answer: they are one.
+    #[serde(default)]
+    refusal: Option<String>,
     #[serde(default)]
     tool_calls: Option<Vec<WireCall>>,
     #[serde(flatten)]
@@ -296,7 +299,7 @@ impl Answer {
     }
 
     fn add(&mut self, delta: WireDelta, come: Come, piece: &mut Piece) -> Result<(), Bad> {
-        piece.text = delta.content.map(text_of).unwrap_or_default();
+        piece.text = delta.content.map(text_of).unwrap_or_default() + &delta.refusal.unwrap_or_default();
         piece.reasoning = match (delta.reasoning_content, delta.reasoning) {
             (Some(text), _) => text,
             (None, Some(Value::String(text))) => text,
@@ -327,7 +330,8 @@ impl Answer {
         let (name, id) = (name.unwrap_or_default(), call.id.unwrap_or_default());
         let same = |open: &OpenCall| {
             let other_id = !id.is_empty() && !open.id.is_empty() && open.id != id;
-            let again = !name.is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(&open.args).is_ok();
+            let named = !id.is_empty() && open.id == id;
+            let again = !named && !name.is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(&open.args).is_ok();
             (call.index.is_none() || open.index == call.index) && !other_id && !again
         };
         let at = match call.index {

@@ -47,6 +47,19 @@ pub struct Provider {
     pub key: Option<SecretString>,
 }
 
+impl Provider {
+    /// Whether it is on this machine: no proxy stands before it, and asking it tells nobody anything.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        let host = self.base_url.split_once("://").map_or("", |(_, rest)| rest);
+        let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        ["127.0.0.1", "localhost", "[::1]"]
+            .iter()
+            .any(|l| host.strip_prefix(l).is_some_and(|r| r.is_empty() || r.starts_with(':')))
+    }
+}
+
 /// A provider that needs no configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct Known {

@@ -18,18 +18,29 @@ pub type Brief = Arc<dyn Fn(&Config, &str) -> Result<Briefing, String> + Send + 
 /// Speaks to every provider that is configured.
 pub struct Speaker {
     providers: Vec<Provider>,
+    /// Those that are configured and cannot be used, and why.
+    unusable: Vec<(String, String)>,
     prompts: Prompts,
     brief: Brief,
     patience: Patience,
     app: String,
-    client: OnceLock<Result<reqwest::Client, String>>,
+    /// For servers on this machine: no proxy, and no certificates, whose reading takes longer than everything else.
+    near: OnceLock<Result<reqwest::Client, String>>,
+    far: OnceLock<Result<reqwest::Client, String>>,
 }
 
 impl Speaker {
     /// A speaker; nothing is connected to yet.
     #[must_use]
     pub fn new(providers: Vec<Provider>, prompts: Prompts, brief: Brief, patience: Patience, app: &str) -> Self {
-        Self { providers, prompts, brief, patience, app: app.into(), client: OnceLock::new() }
+        let (near, far) = (OnceLock::new(), OnceLock::new());
+        Self { providers, unusable: Vec::new(), prompts, brief, patience, app: app.into(), near, far }
+    }
+
+    /// Knows of providers that cannot be used, to say why when one is asked for.
+    #[must_use]
+    pub fn without(self, unusable: Vec<(String, String)>) -> Self {
+        Self { unusable, ..self }
     }
 
     fn provider(&self, model: &str) -> Result<&Provider, String> {
@@ -42,6 +53,9 @@ impl Speaker {
             return Err(format!(
                 "{model:?} names no model: write {name}/MODEL. \"dunnock models list\" shows those there are"
             ));
+        }
+        if let Some((_, why)) = self.unusable.iter().find(|(known, _)| known == name) {
+            return Err(why.clone());
         }
         self.providers.iter().find(|p| p.name == name).ok_or_else(|| {
             let known: Vec<&str> = self.providers.iter().map(|p| p.name.as_str()).collect();
@@ -60,19 +74,22 @@ impl Speaker {
         self.provider(model).map(drop)
     }
 
-    fn client(&self) -> Result<&reqwest::Client, String> {
-        let made = self.client.get_or_init(|| {
+    fn client(&self, provider: &Provider) -> Result<&reqwest::Client, String> {
+        let near = provider.is_local();
+        let slot = if near { &self.near } else { &self.far };
+        let made = slot.get_or_init(|| {
             let _ = rustls::crypto::ring::default_provider().install_default();
-            let secure = self.providers.iter().any(|p| p.base_url.starts_with("https:"));
             let mut builder = reqwest::Client::builder()
                 .user_agent(format!("dunnock/{}", self.app))
                 .connect_timeout(self.patience.connect)
                 .redirect(reqwest::redirect::Policy::none())
                 .tcp_nodelay(true)
                 .pool_idle_timeout(Duration::from_secs(90));
-            if !secure {
-                // Reading the system's certificates takes longer than everything else at the start.
-                builder = builder.tls_certs_only([]);
+            if near {
+                builder = builder.no_proxy();
+                if !provider.base_url.starts_with("https:") {
+                    builder = builder.tls_certs_only([]);
+                }
             }
             builder.build().map_err(|e| format!("no connection can be made: {e}"))
         });
@@ -85,7 +102,7 @@ impl Speaker {
     /// Why it could not be asked.
     pub async fn models(&self, provider: &Provider, within: Duration) -> Result<Vec<String>, String> {
         let url = format!("{}/models", provider.base_url.trim_end_matches('/'));
-        let mut request = self.client()?.get(url).timeout(within);
+        let mut request = self.client(provider)?.get(url).timeout(within);
         if let Some(key) = &provider.key {
             request = request.bearer_auth(key.expose_secret());
         }
@@ -152,7 +169,7 @@ impl Speaker {
             retry_at: None,
         };
         let provider = self.provider(&head.model).map_err(refuse)?;
-        let client = self.client().map_err(refuse)?;
+        let client = self.client(provider).map_err(refuse)?;
         let line = Line { client, provider, patience: self.patience };
         ask(&line, head, request, messages, live, halt).await
     }
@@ -192,19 +209,35 @@ impl Model for Speaker {
             let talk: Vec<String> = request.messages().iter().map(told).collect();
             recorded.system = self.prompts.summary()?;
             recorded.tools = serde_json::value::to_raw_value::<[u8; 0]>(&[]).map_err(|e| e.to_string())?;
-            let messages = [Message::User { text: talk.join("\n\n").into(), images: Vec::new() }];
-            let quiet: Live = Arc::new(|_| {});
-            let answered =
-                self.send(&recorded, &request, &messages, quiet, halt).await.map_err(|failed| failed.error)?;
-            let text: String = answered
-                .parts
-                .iter()
-                .filter_map(|part| match part {
-                    Part::Text { text } => Some(text.as_ref()),
-                    Part::Reasoning { .. } | Part::Call(_) => None,
-                })
-                .collect();
-            if text.trim().is_empty() { Err("the model gave no summary".into()) } else { Ok(text.into()) }
+            let mut text = talk.join("\n\n");
+            loop {
+                let messages = [Message::User { text: text.as_str().into(), images: Vec::new() }];
+                let quiet: Live = Arc::new(|_| {});
+                let answered = match self.send(&recorded, &request, &messages, quiet, halt.clone()).await {
+                    Ok(answered) => answered,
+                    // Too long for one request: the task stands at the beginning, what matters now at the end.
+                    Err(failed) if failed.failure == Failure::Overflow && text.len() > 4_000 => {
+                        let head = text.floor_char_boundary(text.len() / 8);
+                        let tail = text.ceil_char_boundary(text.len() - text.len() * 3 / 8);
+                        text = format!(
+                            "{}\n[left out]\n{}",
+                            text.get(..head).unwrap_or_default(),
+                            text.get(tail..).unwrap_or_default()
+                        );
+                        continue;
+                    }
+                    Err(failed) => return Err(failed.error),
+                };
+                let said: String = answered
+                    .parts
+                    .iter()
+                    .filter_map(|part| match part {
+                        Part::Text { text } => Some(text.as_ref()),
+                        Part::Reasoning { .. } | Part::Call(_) => None,
+                    })
+                    .collect();
+                return if said.trim().is_empty() { Err("the model gave no summary".into()) } else { Ok(said.into()) };
+            }
         })
     }
 }

@@ -19,15 +19,14 @@ pub(crate) struct Trouble {
     pub(crate) again: Option<(u32, Option<Duration>)>,
 }
 
-/// What a server said of an error: the message inside its JSON, or its text.
+/// What a server said of an error: the message inside its JSON, or its text. Not cut yet, and the key not yet taken out.
 pub(crate) fn words(body: &Value) -> String {
     let inner = body.get("error").unwrap_or(body);
-    let text = [inner.get("message"), body.get("message"), body.get("detail"), Some(inner)]
+    [inner.get("message"), body.get("message"), body.get("detail"), Some(inner)]
         .into_iter()
         .flatten()
         .find_map(Value::as_str)
-        .map_or_else(|| inner.to_string(), str::to_owned);
-    short(&text)
+        .map_or_else(|| inner.to_string(), str::to_owned)
 }
 
 fn short(text: &str) -> String {
@@ -37,11 +36,12 @@ fn short(text: &str) -> String {
     if cut < line.len() { format!("{}...", &line[..cut]) } else { line.to_owned() }
 }
 
-/// A text of the server's without the key, should it repeat that.
-fn without_key(provider: &Provider, text: String) -> String {
+/// A text of the server's on one line, without the key, should it repeat that. The key goes first: half of one would not
+/// be found any more.
+pub(crate) fn clean(provider: &Provider, text: &str) -> String {
     match &provider.key {
-        Some(key) if key.expose_secret().len() >= 4 => text.replace(key.expose_secret(), "[key]"),
-        Some(_) | None => text,
+        Some(key) if key.expose_secret().len() >= 4 => short(&text.replace(key.expose_secret(), "[key]")),
+        Some(_) | None => short(text),
     }
 }
 
@@ -59,7 +59,7 @@ impl Trouble {
             source = inner.source();
         }
         let (name, url) = (&provider.name, &provider.base_url);
-        let why = without_key(provider, short(&why));
+        let why = clean(provider, &why);
         let words = if error.is_connect() {
             format!(
                 "{name} cannot be reached at {url}: {why}. Start the server, or set providers.{name}.base_url to where it is"
@@ -77,9 +77,9 @@ impl Trouble {
     pub(crate) fn status(provider: &Provider, model: &str, status: u16, wait: Option<Duration>, body: &[u8]) -> Self {
         let text = match serde_json::from_slice::<Value>(body) {
             Ok(json) => words(&json),
-            Err(_) => short(&String::from_utf8_lossy(body)),
+            Err(_) => String::from_utf8_lossy(body).into_owned(),
         };
-        let text = without_key(provider, text);
+        let text = clean(provider, &text);
         let said = if text.is_empty() { String::new() } else { format!(": {text}") };
         let low = text.to_lowercase();
         let name = &provider.name;

@@ -1,6 +1,6 @@
 //! Against real HTTP, on loopback.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a test ends where it goes wrong")]
+#![expect(clippy::unwrap_used, missing_docs, reason = "a test ends where it goes wrong")]
 
 mod hostile;
 mod requests;

@@ -84,6 +84,13 @@ pub struct FinalArgs {
     pub answer: Arc<str>,
 }
 
+/// The argument that every edit has: which file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct PathArgs {
+    /// As the model wrote it.
+    pub path: String,
+}
+
 /// The arguments of a check: one command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyArgs {
@@ -104,7 +111,7 @@ macro_rules! from_text {
         }
     )*};
 }
-from_text!(AskPersonArgs PlanArgs FinalArgs VerifyArgs);
+from_text!(AskPersonArgs PlanArgs FinalArgs PathArgs VerifyArgs);
 
 impl VerifyArgs {
     /// As a call's arguments.

@@ -26,6 +26,10 @@ impl Sqlite {
     pub(crate) async fn forget(&self, session: &SessionId) -> Result<bool, LogError> {
         let mut writer = self.writer().await?;
         let conn = writer.conn()?;
+        // What is deleted is overwritten, in the tables and in the index of words.
+        for sql in ["PRAGMA secure_delete = ON", "INSERT INTO words (words, rank) VALUES ('secure-delete', 1)"] {
+            sqlx::query(sql).execute(&mut *conn).await.map_err(classify)?;
+        }
         sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(classify)?;
         failpoint::hit("store.delete.before", "");
         let files = match remove(conn, session).await {
@@ -45,6 +49,10 @@ impl Sqlite {
             });
         }
         failpoint::hit("store.delete.after", "");
+        // The write-ahead log still holds old pages until it is folded back; a reader may keep it from that for a while.
+        for sql in ["PRAGMA secure_delete = OFF", "PRAGMA wal_checkpoint(TRUNCATE)"] {
+            let _ = sqlx::query(sql).execute(&mut *conn).await;
+        }
         for hash in files {
             let _ = std::fs::remove_file(self.blob_path(hash)); // gone already, or rubbish that stays
         }

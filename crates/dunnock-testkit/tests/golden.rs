@@ -1,4 +1,4 @@
-//! R20: databases of every release so far are opened by this one. `DUNNOCK_BLESS=1` writes the one of this release.
+//! R20: databases of every release so far are opened by this one. `DUNNOCK_NEW_GOLDEN_LOG=1` writes the one of this release.
 
 use dunnock_core::ports::Log;
 use dunnock_proto::SessionId;
@@ -66,7 +66,7 @@ async fn bless(dir: &Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn r20_the_logs_of_every_release_open_unchanged() {
     let mine = logs().join(env!("CARGO_PKG_VERSION"));
-    if std::env::var_os("DUNNOCK_BLESS").is_some() {
+    if std::env::var_os("DUNNOCK_NEW_GOLDEN_LOG").is_some() {
         bless(&mine).await;
     }
     assert!(mine.join("dunnock.db").exists(), "this release has no golden log");

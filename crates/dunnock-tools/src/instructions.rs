@@ -33,7 +33,19 @@ pub fn find(folder: &Path) -> Vec<(String, String)> {
 
 /// The nearest folder above that holds a repository, or the folder itself.
 fn top(folder: &Path) -> PathBuf {
-    folder.ancestors().find(|f| f.join(".git").exists()).unwrap_or(folder).to_path_buf()
+    let mine = folder.ancestors().take_while(|f| owner(f) == owner(folder));
+    mine.into_iter().find(|f| f.join(".git").exists()).unwrap_or(folder).to_path_buf()
+}
+
+/// Whose a folder is: above a folder of another user nothing speaks for this one (`/tmp/.git`).
+fn owner(folder: &Path) -> Option<u32> {
+    #[cfg(unix)]
+    return std::fs::metadata(folder).ok().map(|m| std::os::unix::fs::MetadataExt::uid(&m));
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        None
+    }
 }
 
 /// A plain file that lies where its name says: a link could show the model any file of the person's.

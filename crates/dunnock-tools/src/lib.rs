@@ -29,6 +29,7 @@ mod walk;
 mod write_file;
 
 pub use hands::{Hands, Limits, Shell};
+pub use process::kill_all;
 pub use table::{offers, page, pages};
 pub use tool::Example;
 pub use tree::PlainWalk;

@@ -15,7 +15,7 @@ use tokio::process::Command;
 use tokio::sync::mpsc;
 
 /// What is left of the output when the program is gone is waited for this long: somebody else may hold the pipe.
-const LAST_WORDS: Duration = Duration::from_millis(60);
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Between asking a program to end and ending it.
 const GRACE: Duration = Duration::from_millis(50);
 
@@ -137,7 +137,7 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
         tokio::spawn(read("err", err, send.clone()));
     }
     drop(send);
-    let mut output = Output { kept: Kept::default(), offset: 0, pending: Vec::new(), hand };
+    let mut output = Output { kept: Kept::default(), offset: 0, pending: Default::default(), hand };
     let deadline = tokio::time::sleep(most);
     tokio::pin!(deadline);
     let over = loop {
@@ -155,12 +155,14 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
     }
     group.kill();
     let _ = child.start_kill();
+    group.gone().await;
     let last = async {
         while let Some(chunk) = chunks.recv().await {
             output.take(chunk);
         }
     };
-    let _ = tokio::time::timeout(LAST_WORDS, last).await;
+    let patience = if matches!(over, Over::Exited(_)) { LAST_WORDS } else { GRACE };
+    let _ = tokio::time::timeout(patience, last).await;
     if !matches!(over, Over::Exited(_)) {
         let _ = tokio::time::timeout(GRACE, child.wait()).await;
     }
@@ -230,20 +232,22 @@ async fn read(stream: &'static str, mut from: impl AsyncRead + Unpin, send: mpsc
 struct Output<'a> {
     kept: Kept,
     offset: u64,
-    /// The beginning of a character whose end has not come yet.
-    pending: Vec<u8>,
+    /// For each stream the beginning of a character whose end has not come yet.
+    pending: [Vec<u8>; 2],
     hand: &'a Hand,
 }
 
 impl Output<'_> {
     fn take(&mut self, chunk: Chunk) {
         self.kept.push(&chunk.bytes);
-        let mut bytes = std::mem::take(&mut self.pending);
+        let [out, err] = &mut self.pending;
+        let pending = if chunk.stream == "out" { out } else { err };
+        let mut bytes = std::mem::take(pending);
         bytes.extend_from_slice(&chunk.bytes);
         if let Err(error) = std::str::from_utf8(&bytes)
             && error.error_len().is_none()
         {
-            self.pending = bytes.split_off(error.valid_up_to());
+            *pending = bytes.split_off(error.valid_up_to());
         }
         let text = String::from_utf8_lossy(&bytes);
         if !text.is_empty() {
@@ -254,13 +258,39 @@ impl Output<'_> {
     }
 }
 
+/// Every group that runs now, so that a program that must end at once can end them first.
+#[cfg(unix)]
+static GROUPS: std::sync::Mutex<Vec<rustix::process::Pid>> = std::sync::Mutex::new(Vec::new());
+
+/// Kills everything that calls of this process started and that still runs in its group.
+pub fn kill_all() {
+    #[cfg(unix)]
+    for group in groups().iter() {
+        let _ = rustix::process::kill_process_group(*group, rustix::process::Signal::KILL);
+    }
+}
+
+#[cfg(unix)]
+fn groups() -> std::sync::MutexGuard<'static, Vec<rustix::process::Pid>> {
+    GROUPS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// The processes of one call.
 struct Group(#[cfg(unix)] Option<rustix::process::Pid>);
+
+#[cfg(unix)]
+impl Drop for Group {
+    fn drop(&mut self) {
+        groups().retain(|group| Some(*group) != self.0);
+    }
+}
 
 impl Group {
     #[cfg(unix)]
     fn of(child: &tokio::process::Child) -> Self {
-        Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw))
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+        groups().extend(group);
+        Self(group)
     }
     #[cfg(not(unix))]
     fn of(_: &tokio::process::Child) -> Self {
@@ -276,6 +306,16 @@ impl Group {
     fn end(&self) {
         #[cfg(unix)]
         self.tell(rustix::process::Signal::TERM);
+    }
+    /// Waits until none is left: a killed process takes a moment to go. Bounded, because one that nobody buries stays.
+    async fn gone(&self) {
+        #[cfg(unix)]
+        for _ in 0..50 {
+            match self.0.map(rustix::process::test_kill_process_group) {
+                Some(Ok(())) => tokio::time::sleep(Duration::from_millis(1)).await,
+                Some(Err(_)) | None => return,
+            }
+        }
     }
     /// Ends all of them.
     fn kill(&self) {

@@ -100,10 +100,16 @@ fn replace(args: &ReplaceText, hand: &Hand) -> Result<String, String> {
         regex = pattern(args, &args.old.replace('\n', "\r\n"))?;
         new = new.replace('\n', "\r\n");
     }
-    let places: Vec<usize> = regex.find_iter(&file.bytes).map(|m| line_of(&file.bytes, m.start())).collect();
-    let shown: Vec<String> = places.iter().take(20).map(ToString::to_string).collect();
-    let lines = format!("line{} {}", if places.len() == 1 { "" } else { "s" }, shown.join(", "));
-    match places.len() {
+    let places = regex.find_iter(&file.bytes).count();
+    let (mut line, mut at, mut shown) = (1, 0, Vec::new());
+    for found in regex.find_iter(&file.bytes).take(20) {
+        line += file.bytes.get(at..found.start()).unwrap_or_default().iter().filter(|b| **b == b'\n').count();
+        at = found.start();
+        shown.push(line.to_string());
+    }
+    let more = if places > shown.len() { ", ..." } else { "" };
+    let lines = format!("line{} {}{more}", if places == 1 { "" } else { "s" }, shown.join(", "));
+    match places {
         0 => {
             return Err(format!(
                 "the text does not occur in {}; view the file and copy the text exactly",
@@ -127,10 +133,6 @@ fn replace(args: &ReplaceText, hand: &Hand) -> Result<String, String> {
         return Err("old and new text are the same; nothing was changed".into());
     }
     hand.root.replace(&path, &bytes, file.mode).map_err(|e| e.to_string())?;
-    let word = if places.len() == 1 { "place" } else { "places" };
-    Ok(format!("replaced {} {word} in {} ({lines})", places.len(), path.shown()))
-}
-
-fn line_of(bytes: &[u8], at: usize) -> usize {
-    1 + bytes.iter().take(at).filter(|b| **b == b'\n').count()
+    let word = if places == 1 { "place" } else { "places" };
+    Ok(format!("replaced {places} {word} in {} ({lines})", path.shown()))
 }

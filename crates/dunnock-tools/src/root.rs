@@ -103,11 +103,16 @@ impl RepoPath {
         if self.0.as_os_str().is_empty() { Path::new(".") } else { &self.0 }
     }
 
+    /// Whether it lies in a folder that tools leave alone, of this repository or one inside it.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.0.components().any(|c| OURS.contains(&c.as_os_str().to_string_lossy().to_lowercase().as_str()))
+    }
+
     fn editable(&self) -> Result<(), PathError> {
-        let first = self.0.components().next().map(|c| c.as_os_str().to_string_lossy().to_lowercase());
-        match first {
+        match self.0.file_name() {
             None => Err(PathError::NotAFile(self.shown())),
-            Some(name) if OURS.contains(&name.as_str()) => Err(PathError::Protected(self.shown())),
+            Some(_) if self.is_ours() => Err(PathError::Protected(self.shown())),
             Some(_) => Ok(()),
         }
     }
@@ -232,7 +237,8 @@ impl Root {
         }
         let part = format!(".dunnock-{}-{}.part", std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed));
         let done = (|| {
-            let mut file = place.new_file(&part)?;
+            // What replaces a private file is private from its first byte.
+            let mut file = place.new_file(&part, if mode.is_some() { 0o600 } else { 0o666 })?;
             file.write_all(bytes)?;
             #[cfg(unix)]
             if let Some(mode) = mode {
@@ -360,9 +366,9 @@ mod place {
                 }),
             }
         }
-        pub(super) fn new_file(&self, name: &str) -> io::Result<File> {
+        pub(super) fn new_file(&self, name: &str, mode: u32) -> io::Result<File> {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            Ok(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(0o666))?.into())
+            Ok(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?.into())
         }
         pub(super) fn rename(&self, from: &str, to: &OsStr, over: bool) -> io::Result<()> {
             if over {
@@ -423,7 +429,7 @@ mod place {
                 Err(error) => Err(error),
             }
         }
-        pub(super) fn new_file(&self, name: &str) -> io::Result<File> {
+        pub(super) fn new_file(&self, name: &str, _: u32) -> io::Result<File> {
             File::options().write(true).create_new(true).open(self.0.join(name))
         }
         pub(super) fn rename(&self, from: &str, to: &OsStr, over: bool) -> io::Result<()> {

@@ -13,6 +13,8 @@ use std::path::PathBuf;
 
 /// Matches of one answer.
 const MATCHES: usize = 200;
+/// Bytes of one answer, lines around matches included.
+const BYTES: usize = 128 << 10;
 /// Bytes of one line.
 const WIDTH: usize = 400;
 
@@ -103,7 +105,10 @@ fn search(args: &SearchText, hand: &Hand) -> Result<String, String> {
         .heap_limit(Some(32 << 20))
         .build();
     let path = RepoPath::parse(&hand.root, args.path.as_deref().unwrap_or(".")).map_err(|e| e.to_string())?;
-    let mut found = Found { lines: Vec::new(), matches: 0, more: false, file: String::new() };
+    if path.is_ours() {
+        return Err(format!("{} is not searched", path.shown()));
+    }
+    let mut found = Found { lines: Vec::new(), bytes: 0, matches: 0, more: false, file: String::new() };
     if hand.root.is_folder(&path) {
         let folder = hand.root.folder(&path).map_err(|e| e.to_string())?;
         let only = args.glob.as_deref().map(glob).transpose()?;
@@ -112,9 +117,12 @@ fn search(args: &SearchText, hand: &Hand) -> Result<String, String> {
         };
         let plain = |e: &ignore::DirEntry| e.file_type().is_some_and(|t| t.is_file());
         let files = walk::entries(&folder, None).filter(plain).map(ignore::DirEntry::into_path);
-        for file in files.filter(|f| wanted(f.strip_prefix(&folder).unwrap_or(f))) {
+        for file in files {
             if hand.halt.told() {
                 return Err("interrupted".into());
+            }
+            if !wanted(file.strip_prefix(&folder).unwrap_or(&file)) {
+                continue;
             }
             search_file(&mut searcher, &matcher, &file, walk::shown(hand.root.path(), &file), &mut found);
             if found.more {
@@ -130,7 +138,7 @@ fn search(args: &SearchText, hand: &Hand) -> Result<String, String> {
         return Ok("no match".into());
     }
     let first = match found.more {
-        true => format!("[TRUNCATED: reached limit {MATCHES} before completing search]\n"),
+        true => format!("[TRUNCATED: reached limit {} before completing search]\n", found.matches),
         false => String::new(),
     };
     Ok(format!("{first}{}", found.lines.join("\n")))
@@ -147,6 +155,7 @@ fn search_file(searcher: &mut Searcher, matcher: &RegexMatcher, file: &PathBuf, 
 
 struct Found {
     lines: Vec<String>,
+    bytes: usize,
     matches: usize,
     /// There is a match beyond the limit.
     more: bool,
@@ -160,7 +169,9 @@ impl Found {
         let cut = text.floor_char_boundary(WIDTH);
         let more = if cut < text.len() { "..." } else { "" };
         let text = text.get(..cut).unwrap_or_default();
-        self.lines.push(format!("{}{mark}{}{mark} {text}{more}", self.file, number.unwrap_or(0)));
+        let line = format!("{}{mark}{}{mark} {text}{more}", self.file, number.unwrap_or(0));
+        self.bytes += line.len();
+        self.lines.push(line);
     }
 }
 
@@ -168,7 +179,7 @@ impl Sink for Found {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
-        if self.matches == MATCHES {
+        if self.matches == MATCHES || self.bytes > BYTES {
             self.more = true;
             return Ok(false);
         }

@@ -8,7 +8,10 @@ use std::path::Path;
 /// Every entry below a folder, in order, the folder itself left out.
 pub(crate) fn entries(folder: &Path, depth: Option<usize>) -> impl Iterator<Item = DirEntry> {
     let mut builder = WalkBuilder::new(folder);
+    // Ignore files above speak for this folder only inside one repository: a `*` in the home folder is about other things.
+    let repository = folder.ancestors().any(|f| f.join(".git").exists());
     builder
+        .parents(repository)
         .hidden(false)
         .follow_links(false)
         .require_git(false)

@@ -73,6 +73,7 @@ async fn nothing_is_written_through_a_link_or_into_our_folders() {
         ".git/config",
         ".GIT/config",
         ".git/hooks/pre-commit",
+        "real/.git/hooks/x",
         ".dunnock/x",
         ".",
     ] {

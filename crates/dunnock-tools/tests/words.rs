@@ -63,10 +63,23 @@ async fn a_tree_changes_with_content_mode_and_names_and_with_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().to_string_lossy().into_owned();
     put(dir.path(), &[("a", "1"), (".gitignore", "out\n")]);
-    let tree = async || PlainWalk.tree(&root).await.unwrap();
+    let tree = async || PlainWalk::default().tree(&root).await.unwrap();
     let first = tree().await;
-    put(dir.path(), &[("out/x", "1"), (".git/x", "1"), ("target/y", "1"), ("p/__pycache__/z", "1")]);
-    assert_eq!(tree().await, first, "results and ignored files are no sources");
+    put(
+        dir.path(),
+        &[("out/x", "1"), (".git/x", "1"), ("t/CACHEDIR.TAG", "1"), ("t/y", "1"), ("p/__pycache__/z", "1")],
+    );
+    assert_eq!(tree().await, first, "caches and ignored files are no sources");
+    put(dir.path(), &[("src/target/mod.rs", "1")]);
+    let other = tree().await;
+    assert_ne!(other, first, "a folder is no cache for its name");
+    put(dir.path(), &[("log/events.jsonl", "1")]);
+    let own = PlainWalk::without(vec![dir.path().join("log/events.jsonl")]);
+    let without = own.tree(&root).await.unwrap();
+    put(dir.path(), &[("log/events.jsonl", "2")]);
+    assert!(PlainWalk::default().holds(&root, &without).await, "what was left out stays out of a later look");
+    put(dir.path(), &[("log/other", "2")]);
+    assert!(!PlainWalk::default().holds(&root, &without).await);
     put(dir.path(), &[("a", "2")]);
     let second = tree().await;
     assert_ne!(second, first);
@@ -76,4 +89,15 @@ async fn a_tree_changes_with_content_mode_and_names_and_with_nothing_else() {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::set_permissions(dir.path().join("b"), std::fs::Permissions::from_mode(0o755)).unwrap();
     assert_ne!(tree().await, third);
+}
+
+#[tokio::test]
+async fn many_places_are_counted_in_no_time() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), &[("big.json", &"1,\n".repeat(1_000_000))]);
+    let began = std::time::Instant::now();
+    let said = run(dir.path(), "replace_text", r#"{"path":"big.json","old":",","new":";"}"#).await.shown;
+    assert!(said.starts_with("the text occurs 1000000 times in big.json (lines 1, 2, 3,"), "{said}");
+    assert!(said.contains("20, ...)"), "{said}");
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
 }

@@ -42,6 +42,9 @@ pub(crate) async fn export(log: &dyn Log, session: &SessionId, output: Option<Pa
     let mut named = Vec::new();
     let mut seen = BTreeSet::new();
     log.read(session, 0, &mut |record| {
+        if record.envelope.seq > facts {
+            return false; // somebody is working on it
+        }
         if let Decoded::Known(event) = record.decode() {
             named.extend(event.blobs().into_iter().filter(|hash| seen.insert(hash.0)));
         }
@@ -111,6 +114,9 @@ pub(crate) async fn import(world: &World, file: Option<PathBuf>) -> anyhow::Resu
     }
     let facts = dunnock_engine::import(world, &first.session, records, blobs).await?;
     say::line(&format!("{}  {facts} facts", first.session));
+    say::note(
+        "what comes from elsewhere asks before it changes anything: its mode is ask, its checks and rules are gone. Flags of \"dunnock resume\" change that",
+    );
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,13 +2,15 @@
 
 use crate::end::{self, End, Fresh, Why};
 use crate::lines::Lines;
-use crate::plain::{Plain, ways_on};
+use crate::person::{self, Person};
+use crate::plain::Plain;
+use crate::say;
+use crate::signals::{self, Signals};
 use crate::told::Tally;
-use crate::{reply, say};
 use dunnock_core::{Effect, Phase, State, apply, wanted};
-use dunnock_engine::{Door, Loaded, World, load};
+use dunnock_engine::{Door, Handle, Loaded, Summary, World, load};
 use dunnock_proto::{Command, Decoded, Frame, Need, Proof, Record, Seq, SessionId};
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -110,44 +112,10 @@ impl Seen {
             return Fresh::Yes;
         }
         let (Some(files), Some(workspace)) = (&world.files, &self.state.workspace) else { return Fresh::Yes };
-        match (files.tree(workspace).await, self.tally.proven_tree()) {
-            (Ok(now), Some(then)) if now == *then => Fresh::Yes,
+        match self.tally.proven_tree() {
+            Some(then) if files.holds(workspace, then).await => Fresh::Yes,
             _ => Fresh::Stale,
         }
-    }
-}
-
-/// Signals that ask the program to end.
-pub(crate) struct Signals {
-    #[cfg(unix)]
-    all: [tokio::signal::unix::Signal; 3],
-}
-
-impl Signals {
-    pub(crate) fn new() -> anyhow::Result<Self> {
-        #[cfg(unix)]
-        {
-            use tokio::signal::unix::{SignalKind, signal};
-            let all =
-                [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?];
-            Ok(Self { all })
-        }
-        #[cfg(not(unix))]
-        Ok(Self {})
-    }
-
-    async fn next(&mut self) {
-        #[cfg(unix)]
-        {
-            let [a, b, c] = &mut self.all;
-            tokio::select! {
-                _ = a.recv() => {}
-                _ = b.recv() => {}
-                _ = c.recv() => {}
-            }
-        }
-        #[cfg(not(unix))]
-        let _ = tokio::signal::ctrl_c().await;
     }
 }
 
@@ -169,34 +137,80 @@ pub(crate) fn attended(json: bool) -> bool {
     !json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
+/// Why a drive is over.
+enum Over {
+    /// The session rests or waits; whether we stopped it.
+    Settled { stopped: bool },
+    /// We leave, and it goes on.
+    Left,
+}
+
 impl Drive {
     /// Until the session rests, or waits for somebody who is not here.
     pub(crate) async fn go(mut self, mut door: Door) -> anyhow::Result<ExitCode> {
-        let json = matches!(self.view, View::Lines(_));
-        let person = attended(json);
-        let mut stopping = false;
-        let mut asked: Option<Person> = None;
+        match self.watch(&mut door).await {
+            Ok(over) => {
+                door.close().await;
+                match over {
+                    Over::Settled { stopped } => self.finish(stopped).await,
+                    Over::Left => {
+                        say::note(&format!("left; it goes on. Watch again: dunnock attach {}", say::id(&self.session)));
+                        let end = End { why: Why::Working, exit: 0, error: None };
+                        if let View::Lines(lines) = &mut self.view {
+                            lines.end(&self.seen.state, &self.seen.tally, &end, false);
+                        }
+                        Ok(ExitCode::SUCCESS)
+                    }
+                }
+            }
+            Err(error) => {
+                let end = End { why: Why::Failed, exit: 1, error: Some(format!("{error:#}")) };
+                if let View::Lines(lines) = &mut self.view {
+                    lines.end(&self.seen.state, &self.seen.tally, &end, false);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether the session is where a door may leave it, or a person be asked.
+    fn settled(&self, summary: Option<&Summary>) -> bool {
+        let seq = self.seen.state.seq;
+        let promised = seq >= self.upto && self.seen.settled();
+        match summary {
+            // What the driver says counts only for the facts that we have seen.
+            Some(now) => promised && now.parked && now.seq == seq,
+            // Another process drives, and facts come one by one: between two of them nothing may seem to be under way.
+            None => promised && (self.seen.rests() || !self.seen.state.questions.is_empty()),
+        }
+    }
+
+    async fn watch(&mut self, door: &mut Door) -> anyhow::Result<Over> {
+        let attended = attended(matches!(self.view, View::Lines(_)));
+        let mut person = Person::new();
+        let mut stopped = false;
         loop {
-            let mut summary = door.handle().map(dunnock_engine::Handle::summary);
+            let mut summary = door.handle().map(Handle::summary);
+            let drives = summary.is_some();
             // Seen now: only what changes after this wakes us.
             let now = summary.as_mut().map(|s| s.borrow_and_update().clone());
-            let seq = self.seen.state.seq;
-            let leaves = match &now {
-                // What the driver says counts only for the facts that we have seen, and for all we were promised.
-                Some(now) => self.seen.settled() && now.parked && now.seq == seq && seq >= self.upto,
-                // Another process drives: facts come one by one, and a question may be answered there.
-                None => self.seen.rests(),
-            };
-            if leaves {
-                if stopping || self.seen.state.questions.is_empty() || !person {
-                    break;
-                }
-                if let (None, View::Plain(plain), Some(question)) =
-                    (&asked, &mut self.view, self.seen.state.questions.first())
-                {
-                    plain.ask(&self.seen.state, question);
-                    asked = Some(Person::ask(question.clone()));
-                }
+            if person.asked.as_ref().is_some_and(|q| self.seen.state.question(q.id).is_none()) {
+                person.done(); // answered elsewhere
+            }
+            let settled = self.settled(now.as_ref());
+            let waits = !self.seen.state.questions.is_empty();
+            // A question of a session that others drive may be answered there: only its end is an end for us.
+            if settled && (stopped || !waits || (drives && !attended)) {
+                return Ok(Over::Settled { stopped });
+            }
+            if attended
+                && !stopped
+                && self.seen.state.seq >= self.upto
+                && let (None, View::Plain(plain), Some(question)) =
+                    (&person.asked, &mut self.view, self.seen.state.questions.first())
+            {
+                plain.ask(&self.seen.state, question);
+                person.ask(question.clone());
             }
             let changed = async {
                 match &mut summary {
@@ -205,125 +219,85 @@ impl Drive {
                 }
             };
             tokio::select! {
-                frame = door.next() => match frame? {
-                    Frame::Fact(record) => self.seen.add(&record, &mut self.view),
-                    Frame::Delta(delta) => match &mut self.view {
-                        View::Plain(plain) => plain.delta(&delta),
-                        View::Lines(lines) => lines.delta(&delta),
-                    },
-                    Frame::Partial(_) | Frame::Accepted { .. } | Frame::Refused { .. } | Frame::Lagged | Frame::Closing => {}
-                },
+                frame = door.next() => self.frame(frame?),
                 () = changed => {}
-                said = Person::said(&mut asked) => {
-                    let question = asked.take();
-                    match (said, question) {
-                        (Some(line), Some(person)) => match person.command(&line) {
-                            Ok(command) => {
-                                match door.send(command).await? {
-                                    Ok(seq) => self.upto = seq,
-                                    Err(refusal) => say::note(&refusal.to_string()),
-                                }
-                            }
-                            Err(why) => say::note(&why),
+                said = person.said() => match (said, person.asked.take()) {
+                    (Some(line), Some(question)) => match person::command(&question, &line) {
+                        Ok(command) => match door.send(command).await? {
+                            Ok(seq) => self.upto = seq,
+                            Err(refusal) => say::note(&refusal.to_string()),
                         },
-                        // Nobody types any more: the question stays.
-                        _ => break,
-                    }
-                }
+                        Err(why) => say::note(&why),
+                    },
+                    // Nobody types any more: the question stays.
+                    _ => return Ok(Over::Settled { stopped }),
+                },
                 () = self.signals.next() => {
-                    if self.ctrl_c == CtrlC::Leaves {
-                        door.close().await;
-                        say::note(&format!("left; it goes on. Watch again: dunnock attach {}", say::id(&self.session)));
-                        return Ok(ExitCode::SUCCESS);
+                    if self.ctrl_c == CtrlC::Leaves && !drives {
+                        return Ok(Over::Left);
                     }
-                    if stopping || asked.is_some() {
-                        // Told twice, or while a question stands: leave at once. What is recorded stays.
-                        for line in ways_on(&self.seen.state, say::id(&self.session)) {
-                            say::aside(&line);
-                        }
-                        std::process::exit(130);
+                    if person.asked.is_some() && settled {
+                        // Nothing runs: the question stands, and whoever comes back answers it.
+                        return Ok(Over::Settled { stopped: true });
                     }
-                    stopping = true;
+                    if stopped {
+                        self.leave_now();
+                    }
+                    stopped = true;
                     tokio::select! {
                         // Nothing to interrupt is as good: it is at rest already.
                         answer = door.send(Command::Interrupt) => self.upto = answer?.unwrap_or(self.upto),
-                        () = self.signals.next() => std::process::exit(130),
+                        () = self.signals.next() => self.leave_now(),
                     }
                 }
             }
         }
-        door.close().await;
-        self.finish(stopping).await
+    }
+
+    /// Told twice: what runs is killed, what is recorded stays.
+    fn leave_now(&mut self) -> ! {
+        let end = End { why: Why::Interrupted, exit: 130, error: None };
+        if let View::Lines(lines) = &mut self.view {
+            lines.end(&self.seen.state, &self.seen.tally, &end, false);
+        }
+        signals::leave_now()
+    }
+
+    fn frame(&mut self, frame: Frame) {
+        match (frame, &mut self.view) {
+            (Frame::Fact(record), view) => self.seen.add(&record, view),
+            (Frame::Delta(delta), View::Plain(plain)) => plain.delta(&delta),
+            (Frame::Delta(delta), View::Lines(lines)) => lines.delta(&delta),
+            (Frame::Partial(partial), View::Plain(plain)) => plain.partial(&partial),
+            (Frame::Partial(_), View::Lines(_)) => {}
+            (Frame::Accepted { .. } | Frame::Refused { .. } | Frame::Lagged | Frame::Closing, _) => {}
+        }
     }
 
     /// Says how it stands.
-    async fn finish(mut self, stopping: bool) -> anyhow::Result<ExitCode> {
-        let fresh = self.seen.fresh(&self.world).await;
+    async fn finish(mut self, stopped: bool) -> anyhow::Result<ExitCode> {
+        let fresh = tokio::select! {
+            fresh = self.seen.fresh(&self.world) => fresh,
+            () = self.signals.next() => self.leave_now(),
+        };
         let mut end = end::end(&self.seen.state, fresh);
-        if stopping && matches!(end.why, Why::Waiting | Why::Working) {
+        if stopped && matches!(end.why, Why::Waiting | Why::Working) {
             end = End { why: Why::Interrupted, exit: 130, error: None };
         }
-        self.view.end(&self.seen.state, &self.seen.tally, &end, fresh == Fresh::Stale);
         if let Some(path) = &self.output
             && end.exit == 0
+            && let Err(error) = std::fs::write(path, &self.seen.tally.answer)
         {
-            std::fs::write(path, &self.seen.tally.answer)
-                .map_err(|e| anyhow::anyhow!("the answer cannot be written to {}: {e}", path.display()))?;
+            let error = Some(format!("the answer cannot be written to {}: {error}", path.display()));
+            end = End { why: Why::Failed, exit: 1, error };
         }
+        self.view.end(&self.seen.state, &self.seen.tally, &end, fresh == Fresh::Stale);
         Ok(ExitCode::from(end.exit))
     }
 
     /// Shows a session that is at rest, as it ended.
     pub(crate) async fn show_end(self) -> anyhow::Result<ExitCode> {
         self.finish(false).await
-    }
-}
-
-/// A question put to the person at the terminal.
-struct Person {
-    question: dunnock_core::Question,
-    line: tokio::sync::oneshot::Receiver<Option<String>>,
-}
-
-impl Person {
-    fn ask(question: dunnock_core::Question) -> Self {
-        use dunnock_proto::About;
-        let keys = match question.about {
-            About::Person { .. } => "your answer",
-            About::Approval { .. } => "y yes, n no, t and a note: no, because",
-            About::Unknown { .. } | About::Limit | About::Budget | About::Trust { .. } => "y yes, n no",
-        };
-        // What was typed before the question was on the screen is no answer to it.
-        #[cfg(unix)]
-        let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
-        let _ = write!(std::io::stderr(), "  [{keys}] ");
-        let _ = std::io::stderr().flush();
-        let (send, line) = tokio::sync::oneshot::channel();
-        std::thread::spawn(move || {
-            let mut text = String::new();
-            let read = std::io::stdin().lock().read_line(&mut text);
-            let _ = send.send(read.is_ok_and(|n| n > 0).then_some(text));
-        });
-        Self { question, line }
-    }
-
-    /// The line that was typed; waits for ever if nothing was asked.
-    async fn said(asked: &mut Option<Self>) -> Option<String> {
-        match asked {
-            Some(person) => (&mut person.line).await.ok().flatten(),
-            None => std::future::pending().await,
-        }
-    }
-
-    fn command(self, line: &str) -> Result<Command, String> {
-        let line = line.trim();
-        let (answer, note) = match (&self.question.about, line.split_once(' ')) {
-            (dunnock_proto::About::Approval { .. }, Some(("t", note))) => {
-                (dunnock_proto::Answer::No, Some(note.to_owned()))
-            }
-            _ => (reply::read_answer(&self.question, line)?, None),
-        };
-        Ok(Command::Reply { question: self.question.id, hash: self.question.hash, answer, note })
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Budget,
     /// `auto`, `off`, `require`, `require=A`.
     Sandbox,
+    /// The name of an environment variable.
+    Variable,
 }
 
 /// When a folder that nobody trusts may set it.
@@ -111,7 +113,7 @@ pub(crate) const PROVIDER: &[Key] = &[
         "how it is spoken to",
     ),
     key("base_url", Kind::Text, None, Untrusted::No, "the address before /chat/completions"),
-    key("api_key_env", Kind::Text, None, Untrusted::No, "the variable that holds the key; unset: no key is sent"),
+    key("api_key_env", Kind::Variable, None, Untrusted::No, "the variable that holds the key; unset: no key is sent"),
 ];
 
 /// The reference page of all settings.
@@ -130,6 +132,7 @@ pub(crate) fn page() -> String {
             Kind::Count(least, most) => format!("{least} to {most}"),
             Kind::List => "list of texts".into(),
             Kind::Budget => "2usd, 200ktok, 10min".into(),
+            Kind::Variable => "name of a variable".into(),
             Kind::Sandbox => "auto, off, require, require=A, =B, =C".into(),
         };
         let untrusted = match key.untrusted {

@@ -13,6 +13,7 @@ mod end;
 mod keys_table;
 mod lines;
 mod models;
+mod person;
 mod place;
 mod plain;
 mod reply;
@@ -20,6 +21,7 @@ mod run;
 mod say;
 mod sessions;
 mod settings;
+mod signals;
 mod told;
 mod work;
 
@@ -65,6 +67,7 @@ pub fn main() -> ExitCode {
             done
         });
     match done {
+        Ok(_) if say::lost() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
             say::error(&error);

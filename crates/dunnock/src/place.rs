@@ -85,6 +85,32 @@ pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     Ok(real)
 }
 
+/// A folder that holds our own settings is no workspace: a tool could change what is allowed there.
+pub(crate) fn keeps_its_own(workspace: &Path, settings: &Settings) -> anyhow::Result<()> {
+    let config = config_dir().ok().map(|dir| dir.canonicalize().unwrap_or(dir));
+    let data = data_dir(settings).ok().map(|dir| dir.canonicalize().unwrap_or(dir));
+    let ours = workspace.join(".dunnock"); // a data folder there is meant, and no tool goes into it
+    let inside = |dir: &PathBuf| dir.starts_with(workspace) && !dir.starts_with(&ours);
+    if config.iter().chain(&data).any(inside) {
+        return Err(usage(format!(
+            "{} holds your own settings or sessions, so it cannot be worked in. Go to a project's folder, or use --cd DIR",
+            workspace.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Files that this run writes itself: sessions, the answer, and where standard output and error go.
+pub(crate) fn own_files(data: &Path, output: Option<&Path>) -> Vec<PathBuf> {
+    let mut files = vec![data.canonicalize().unwrap_or_else(|_| data.to_path_buf())];
+    files.extend(output.and_then(|path| std::path::absolute(path).ok()));
+    #[cfg(target_os = "linux")]
+    for fd in ["/proc/self/fd/1", "/proc/self/fd/2"] {
+        files.extend(std::fs::read_link(fd).ok().filter(|path| path.is_file()));
+    }
+    files
+}
+
 /// Settings for a workspace, from everywhere.
 pub(crate) fn settings(
     workspace: Option<&Path>,

@@ -4,11 +4,21 @@ use crate::end::{End, Why};
 use crate::told::{self, Tally, gist};
 use crate::{say, work};
 use dunnock_core::{Question, State};
-use dunnock_proto::{Delta, Event, Finished, Mode, Outcome, Part, QuestionId, SessionId, Turn};
+use dunnock_proto::{Delta, Event, Finished, Mode, Outcome, Part, Partial, QuestionId, SessionId, Turn};
 use std::io::IsTerminal as _;
 
 /// Lines of a command's output that are shown.
 const OUTPUT: usize = 5;
+
+/// How much of a turn's words is on the screen.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    turn: Turn,
+    attempt: u32,
+    bytes: u64,
+    /// From the first word on, without a gap.
+    whole: bool,
+}
 
 /// What is shown, and how much of it was already.
 pub(crate) struct Plain {
@@ -16,7 +26,7 @@ pub(crate) struct Plain {
     /// Words appear on standard output as they come.
     streams: bool,
     /// The turn of which words were shown.
-    shown: Option<Turn>,
+    shown: Option<Shown>,
     /// The last word shown ended its line.
     at_start: bool,
     dim: (&'static str, &'static str),
@@ -75,7 +85,7 @@ impl Plain {
                     })
                     .collect();
                 let more = e.parts.iter().any(|p| matches!(p, Part::Call(_)));
-                if self.shown == Some(e.turn) {
+                if self.shown.is_some_and(|s| s.turn == e.turn) {
                     self.end_line();
                 } else if more && !text.trim().is_empty() {
                     self.quiet(&say::visible(text.trim()));
@@ -154,13 +164,32 @@ impl Plain {
 
     pub(crate) fn delta(&mut self, delta: &Delta) {
         match delta {
-            Delta::Text { turn, text, .. } if self.streams => {
-                self.shown = Some(*turn);
-                say::piece(&say::visible(text));
-                self.at_start = text.ends_with('\n');
-            }
+            Delta::Text { turn, attempt, offset, text } if self.streams => self.words(*turn, *attempt, *offset, text),
             Delta::Said { text } => self.quiet(&format!("  {}", say::one_line(text))),
             Delta::Text { .. } | Delta::Reasoning { .. } | Delta::Output { .. } => {}
+        }
+    }
+
+    /// What was under way when we came, or after we were too slow.
+    pub(crate) fn partial(&mut self, partial: &Partial) {
+        match partial {
+            Partial::Turn { turn, attempt, text, .. } if self.streams => self.words(*turn, *attempt, 0, text),
+            Partial::Turn { .. } | Partial::Call { .. } => {}
+        }
+    }
+
+    /// Words of a turn from `offset` on; those that are on the screen already are not shown again.
+    fn words(&mut self, turn: Turn, attempt: u32, offset: u64, text: &str) {
+        let known = self.shown.filter(|s| s.turn == turn && s.attempt == attempt);
+        let mut shown = known.unwrap_or(Shown { turn, attempt, bytes: 0, whole: true });
+        shown.whole &= offset <= shown.bytes;
+        let skip = usize::try_from(shown.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let new = text.get(skip.min(text.len())..).unwrap_or_default();
+        shown.bytes = shown.bytes.max(offset + text.len() as u64);
+        self.shown = Some(shown);
+        if !new.is_empty() {
+            say::piece(&say::visible(new));
+            self.at_start = new.ends_with('\n');
         }
     }
 
@@ -170,12 +199,12 @@ impl Plain {
         let id = say::id(&self.session).to_owned();
         let rests = matches!(end.why, Why::Done | Why::Stale | Why::Unproven);
         // Words that streamed are on the screen already; an answer by a call is not.
-        let on_screen = self.shown == Some(s.turn) && !s.calls.iter().any(|c| c.part.tool == "final_output");
+        let on_screen = !tally.by_call && self.shown.is_some_and(|shown| shown.turn == s.turn && shown.whole);
         if rests && !on_screen && !tally.answer.trim().is_empty() {
             say::line(say::visible(&tally.answer).trim_end());
         }
         if let Some(error) = &end.error {
-            say::note(&say::visible(error));
+            say::note(error);
         }
         let word = end.why.to_string();
         match end.why {

@@ -1,7 +1,7 @@
 //! `approve`, `decline`, `answer`, `why`: a person's word on what a session asks, and the reasons it keeps.
 
 use crate::args::Flags;
-use crate::drive::{Seen, Signals};
+use crate::drive::Seen;
 use crate::end::usage;
 use crate::plain::ways_on;
 use crate::told::{self, gist};
@@ -52,7 +52,7 @@ struct At {
 
 async fn at(data: Option<PathBuf>, id: &str) -> anyhow::Result<At> {
     let settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
-    let open = work::open(&settings).await?;
+    let open = work::open(&settings, None).await?;
     let session = sessions::find(open.world.log.as_ref(), id).await?;
     let seen = Seen::read(&open.world, &session).await?;
     Ok(At { settings, open, session, seen })
@@ -76,7 +76,6 @@ pub(crate) async fn approve(
     say: Say,
     go: bool,
 ) -> anyhow::Result<ExitCode> {
-    let signals = Signals::new()?;
     let at = at(data, id).await?;
     let s = &at.seen.state;
     let waiting: Vec<(CallId, Question)> = s
@@ -130,11 +129,10 @@ pub(crate) async fn approve(
         say::aside(&format!("{word}: {}", told::question(s, &question)));
         leave(&at, &question, answer, note).await?;
     }
-    on(at, go, signals).await
+    on(at, go).await
 }
 
 pub(crate) async fn answer(data: Option<PathBuf>, id: &str, words: Vec<String>, go: bool) -> anyhow::Result<ExitCode> {
-    let signals = Signals::new()?;
     let at = at(data, id).await?;
     let s = &at.seen.state;
     let short = say::id(&at.session).to_owned();
@@ -167,7 +165,7 @@ pub(crate) async fn answer(data: Option<PathBuf>, id: &str, words: Vec<String>, 
     let answer = read_answer(&question, text).map_err(usage)?;
     say::aside(&format!("answered: {}", told::question(s, &question)));
     leave(&at, &question, answer, None).await?;
-    on(at, go, signals).await
+    on(at, go).await
 }
 
 /// What a person typed, as an answer to that question.
@@ -200,10 +198,10 @@ async fn leave(at: &At, question: &Question, answer: Answer, note: Option<String
     }
 }
 
-async fn on(at: At, go: bool, signals: Signals) -> anyhow::Result<ExitCode> {
+async fn on(at: At, go: bool) -> anyhow::Result<ExitCode> {
     let short = say::id(&at.session).to_owned();
     if go {
-        return run::go_on(at.open, &at.settings, at.session, None, Flags::default(), signals).await;
+        return run::go_on(at.open, &at.settings, at.session, None, Flags::default()).await;
     }
     let now = Seen::read(&at.open.world, &at.session).await?.state;
     match now.questions.is_empty() {

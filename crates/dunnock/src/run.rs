@@ -1,9 +1,10 @@
 //! `run`, `resume`, `attach`: a door on a session, held until it rests.
 
 use crate::args::Flags;
-use crate::drive::{self, CtrlC, Drive, Seen, Signals, View, attended};
+use crate::drive::{self, CtrlC, Drive, Seen, View, attended};
 use crate::end::usage;
 use crate::settings::Value;
+use crate::signals::Signals;
 use crate::{place, say, sessions, work};
 use anyhow::{Context as _, bail};
 use dunnock_core::{Phase, Status};
@@ -21,11 +22,11 @@ pub(crate) fn given(data: Option<PathBuf>, mut more: Vec<(&'static str, Value)>)
 }
 
 pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flags) -> anyhow::Result<ExitCode> {
-    let signals = Signals::new()?;
     let workspace = place::workspace(flags.cd.as_deref())?;
     let mut settings = place::settings(Some(&workspace), flags.trust, given(data, flags.settings()))?;
     let task = drive::task(task).await?;
-    let open = work::open(&settings).await?;
+    let open = work::open(&settings, flags.output.as_deref()).await?;
+    place::keeps_its_own(&workspace, &settings)?;
     let model = work::model(&mut settings, &open.speaker).await?;
     let config = work::config(&settings, model, attended(flags.json));
     work::keepable(&config)?;
@@ -35,6 +36,7 @@ pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flag
     view.begin(&seen.state);
     // JSON lines hold every fact, the first one too.
     let seen = Seen { state: dunnock_core::State::default(), tally: seen.tally };
+    let signals = Signals::new()?;
     let mut door = Door::open(open.world.clone(), session.clone(), 0).await?;
     let upto = accepted(door.send(Command::Prompt { text: task, images: Vec::new() }).await?)?;
     let (world, output, ctrl_c) = (open.world, flags.output, CtrlC::Stops);
@@ -63,12 +65,11 @@ pub(crate) async fn resume(
     prompt: Option<String>,
     flags: Flags,
 ) -> anyhow::Result<ExitCode> {
-    let signals = Signals::new()?;
     let here = place::workspace(flags.cd.as_deref()).ok();
     let settings = place::settings(here.as_deref(), flags.trust, given(data, flags.settings()))?;
-    let open = work::open(&settings).await?;
+    let open = work::open(&settings, flags.output.as_deref()).await?;
     let session = meant(&open, id.as_deref(), flags.cd.as_deref()).await?;
-    go_on(open, &settings, session, prompt, flags, signals).await
+    go_on(open, &settings, session, prompt, flags).await
 }
 
 /// Goes on with a session, as `resume` and `approve --go` do.
@@ -78,55 +79,48 @@ pub(crate) async fn go_on(
     session: SessionId,
     prompt: Option<String>,
     flags: Flags,
-    signals: Signals,
 ) -> anyhow::Result<ExitCode> {
     let seen = Seen::read(&open.world, &session).await?;
+    let id = say::id(&session).to_owned();
     if let Some(unknown) = &seen.state.read_only {
         bail!(
-            "session {} was written by a later release ({}), which recorded {:?}. Use that release to go on with it",
-            say::id(&session),
+            "session {id} was written by a later release ({}), which recorded {:?}. Use that release to go on with it",
             unknown.app,
             unknown.kind
         );
     }
-    let folder = seen.state.workspace.clone().unwrap_or_default();
-    if !Path::new(folder.as_ref()).is_dir() {
-        bail!("the folder of this session, {folder}, is not there any more. Put it back to go on");
+    let (status, from) = (seen.state.status(), seen.state.seq);
+    let rests = seen.state.phase == Phase::Rest && seen.state.questions.is_empty();
+    let over = rests && matches!(status, Status::Done | Status::Failed);
+    let again = rests && matches!(status, Status::Stopped | Status::Limit) && seen.state.last.is_some();
+    if rests && seen.state.last.is_none() && prompt.is_none() {
+        return Err(usage(format!(
+            "session {id} was never given a task. Give one: dunnock resume {id} --prompt \"...\""
+        )));
     }
-    let patch = work::patch(settings, &seen.state.config, attended(flags.json));
-    let config = patch.as_ref().map_or_else(|| seen.state.config.as_ref().clone(), |p| seen.state.config.with(p));
-    work::keepable(&config)?;
-    open.speaker.knows(&config.model).map_err(usage)?;
+    if !over || prompt.is_some() {
+        let folder = seen.state.workspace.clone().unwrap_or_default();
+        if !Path::new(folder.as_ref()).is_dir() {
+            bail!("the folder of this session, {folder}, is not there any more. Put it back to go on");
+        }
+        let now = &seen.state.config;
+        let config = work::patch(settings, now, None).map_or_else(|| now.as_ref().clone(), |patch| now.with(&patch));
+        work::keepable(&config)?;
+        open.speaker.knows(&config.model).map_err(usage)?;
+    }
     let mut view = View::new(&session, flags.json);
-    let status = seen.state.status();
-    let over = matches!(status, Status::Done | Status::Failed);
     view.begin(&seen.state);
-    let (from, world) = (seen.state.seq, open.world.clone());
-    let again = matches!(status, Status::Stopped | Status::Limit)
-        && seen.state.phase == Phase::Rest
-        && seen.state.last.is_some();
-    let fresh = seen.state.last.is_none() && seen.state.phase == Phase::Rest && seen.state.seq <= 2;
-    let mut drive = Drive {
-        world,
-        session: session.clone(),
-        seen,
-        view,
-        signals,
-        ctrl_c: CtrlC::Stops,
-        output: flags.output,
-        upto: 0,
-    };
+    let now = seen.state.config.clone();
+    let signals = Signals::new()?;
+    let (world, ctrl_c, output, upto) = (open.world.clone(), CtrlC::Stops, flags.output, 0);
+    let mut drive = Drive { world, session: session.clone(), seen, view, signals, ctrl_c, output, upto };
     if over && prompt.is_none() {
         return drive.show_end().await;
     }
-    if fresh && prompt.is_none() {
-        return Err(usage(format!(
-            "session {} was never given a task. Give one: dunnock resume {0} --prompt \"...\"",
-            say::id(&session)
-        )));
-    }
     let mut door = Door::open(open.world, session, from).await?;
-    if let Some(set) = patch {
+    // Whether somebody can answer is a matter of who drives, not of who looks in.
+    let here = door.handle().is_some().then(|| attended(flags.json));
+    if let Some(set) = work::patch(settings, &now, here) {
         drive.upto = accepted(door.send(Command::Configure { set }).await?)?;
     }
     if let Some(text) = prompt {
@@ -138,11 +132,11 @@ pub(crate) async fn go_on(
 }
 
 pub(crate) async fn attach(data: Option<PathBuf>, id: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
-    let signals = Signals::new()?;
     let settings = place::settings(place::workspace(None).ok().as_deref(), false, given(data, Vec::new()))?;
-    let open = work::open(&settings).await?;
+    let open = work::open(&settings, None).await?;
     let session = meant(&open, id.as_deref(), None).await?;
     let seen = Seen::read(&open.world, &session).await?;
+    let signals = Signals::new()?;
     let Some(door) = Door::join(open.world.clone(), session.clone(), seen.state.seq).await? else {
         let id = say::id(&session);
         bail!("nobody is working on session {id} ({}). Go on with it: dunnock resume {id}", seen.state.status());

@@ -2,23 +2,42 @@
 
 use dunnock_proto::At;
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// One line of the answer. A closed pipe is the reader's choice, not an error.
 pub(crate) fn line(text: &str) {
     piece(&format!("{text}\n"));
 }
 
-/// A piece of the answer, as it is.
+/// Standard output takes no more: nobody reads it, or it cannot be written.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+/// Something of the answer could not be written, and somebody may count on it.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// A piece of the answer, as it is. That nobody reads any more is the reader's choice, and work goes on; that it cannot be
+/// written is an error, told once and remembered.
 pub(crate) fn piece(text: &str) {
-    let mut out = std::io::stdout().lock();
-    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
-        std::process::exit(0);
+    if CLOSED.load(Ordering::Relaxed) {
+        return;
     }
+    let mut out = std::io::stdout().lock();
+    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        CLOSED.store(true, Ordering::Relaxed);
+        if error.kind() != std::io::ErrorKind::BrokenPipe {
+            LOST.store(true, Ordering::Relaxed);
+            note(&format!("standard output cannot be written: {error}"));
+        }
+    }
+}
+
+/// Whether something of the answer was lost.
+pub(crate) fn lost() -> bool {
+    LOST.load(Ordering::Relaxed)
 }
 
 /// Something beside the answer, under our name.
 pub(crate) fn note(text: &str) {
-    aside(&format!("dunnock: {text}"));
+    aside(&format!("dunnock: {}", visible(text)));
 }
 
 /// A line of progress.
@@ -62,14 +81,18 @@ pub(crate) fn number(n: u64) -> String {
 pub(crate) fn visible(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' | '\t' => c.to_string(),
-        c if c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}') =>
-        {
-            c.escape_unicode().to_string()
-        }
+        c if c.is_control() || is_invisible(c) => c.escape_unicode().to_string(),
         c => c.to_string(),
     };
     text.chars().map(shown).collect()
+}
+
+/// Characters that show nothing and change how others are shown: the format characters of Unicode.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// The same on one line: a title cannot pretend to be another row.

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Result<ExitCode> {
     let settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
-    let open = work::open(&settings).await?;
+    let open = work::open(&settings, None).await?;
     let log = open.world.log.as_ref();
     match which {
         Sessions::List { here, json, most } => list(log, here, json, most).await,

@@ -113,7 +113,7 @@ impl Settings {
     }
 
     fn read_file(&mut self, path: &Path, trusted: bool) -> anyhow::Result<()> {
-        let text = match std::fs::read_to_string(path) {
+        let text = match read_plain(path, trusted) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => bail!("{} cannot be read: {error}", path.display()),
@@ -275,8 +275,8 @@ impl Settings {
         self.text("budget").and_then(|t| budget(t).ok()).unwrap_or_default()
     }
 
-    /// Every provider, with its key from `env`.
-    pub(crate) fn providers(&self, env: &dyn Fn(&str) -> Option<String>) -> anyhow::Result<Vec<Provider>> {
+    /// Every provider that can be used, with its key from `env`; and those that cannot, with the reason.
+    pub(crate) fn providers(&self, env: &dyn Fn(&str) -> Option<String>) -> (Vec<Provider>, Vec<(String, String)>) {
         let mut names: Vec<&str> = KNOWN.iter().map(|k| k.name).collect();
         let configured = self.values.keys().filter_map(|k| k.strip_prefix("providers.")?.rsplit_once('.'));
         for (name, _) in configured {
@@ -284,22 +284,44 @@ impl Settings {
                 names.push(name);
             }
         }
-        let provider = |name: &&str| {
-            let field = |key: &str| self.text(&format!("providers.{name}.{key}")).map(str::to_owned);
-            let wire: Wire = field("wire")
-                .as_deref()
-                .unwrap_or("chat")
-                .parse()
-                .map_err(|why: String| anyhow::anyhow!("providers.{name}.wire: {why}"))?;
-            let base_url = field("base_url").with_context(|| {
-                format!("the provider {name} has no address. Set providers.{name}.base_url, for instance \"http://127.0.0.1:8080/v1\"")
-            })?;
-            let key_env = field("api_key_env");
-            let key = key_env.as_deref().and_then(env).filter(|k| !k.is_empty()).map(SecretString::from);
-            Ok(Provider { name: (*name).to_owned(), wire, base_url, key_env, key })
-        };
-        names.iter().map(provider).collect()
+        let (mut usable, mut unusable) = (Vec::new(), Vec::new());
+        for name in names {
+            match self.provider(name, env) {
+                Ok(provider) => usable.push(provider),
+                Err(why) => unusable.push((name.to_owned(), why)),
+            }
+        }
+        (usable, unusable)
     }
+
+    fn provider(&self, name: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Provider, String> {
+        let field = |key: &str| self.text(&format!("providers.{name}.{key}")).map(str::to_owned);
+        let wire: Wire = field("wire")
+            .as_deref()
+            .unwrap_or("chat")
+            .parse()
+            .map_err(|why| format!("providers.{name}.wire: {why}"))?;
+        let base_url = field("base_url").ok_or_else(|| {
+            format!("the provider {name} has no address. Set providers.{name}.base_url, for instance \"http://127.0.0.1:8080/v1\"")
+        })?;
+        let key_env = field("api_key_env");
+        let key = key_env.as_deref().and_then(env).map(|k| k.trim().to_owned()).filter(|k| !k.is_empty());
+        Ok(Provider { name: name.to_owned(), wire, base_url, key_env, key: key.map(SecretString::from) })
+    }
+}
+
+/// A plain file of a sensible size. What a repository brings is no link, pipe or device: it could be endless, or any file
+/// of the person's.
+fn read_plain(path: &Path, links: bool) -> std::io::Result<String> {
+    use std::io::{Error, Read as _};
+    const MOST: u64 = 1 << 20;
+    let found = if links { std::fs::metadata(path)? } else { std::fs::symlink_metadata(path)? };
+    if !found.is_file() {
+        return Err(Error::other("it is not a plain file"));
+    }
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MOST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST { Err(Error::other("it is longer than 1 MB")) } else { Ok(text) }
 }
 
 /// A setting that is spelled almost so.
@@ -336,6 +358,12 @@ fn check(kind: Kind, value: Value) -> Result<Value, String> {
     };
     match kind {
         Kind::Text | Kind::List if text.is_empty() => Err("it is empty".into()),
+        Kind::Variable => {
+            let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+                && !text.starts_with(|c: char| c.is_ascii_digit());
+            // What is there may be the key itself: it is not repeated.
+            if plain { Ok(()) } else { Err("it must be the name of a variable that holds the key, not the key".into()) }
+        }
         Kind::Text | Kind::List => Ok(()),
         Kind::Model => match text.split_once('/') {
             Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(()),
@@ -449,7 +477,8 @@ mod tests {
         assert!(origin("providers.a.base_url").ends_with("user.toml:4"));
         assert_eq!((origin("approve").as_str(), origin("shell").as_str()), ("--approve", "default"));
         assert_eq!(s.notes, ["DUNNOCK_NONSENSE is not a setting and was ignored"]);
-        let providers = s.providers(&|name| (name == "K").then(|| "secret".to_owned())).unwrap();
+        let (providers, unusable) = s.providers(&|name| (name == "K").then(|| "secret\n".to_owned()));
+        assert!(unusable.is_empty());
         let a = providers.iter().find(|p| p.name == "a").unwrap();
         assert!(a.key.is_some() && !format!("{a:?}").contains("secret"));
     }

@@ -155,6 +155,8 @@ pub(crate) struct Tally {
     /// What the person reads.
     pub(crate) answer: String,
     pub(crate) checks: Vec<Check>,
+    /// The answer came by a call, not in words.
+    pub(crate) by_call: bool,
     rests: bool,
 }
 
@@ -172,7 +174,8 @@ impl Tally {
                 self.answered(&e.parts);
             }
             Event::Called(e) => {
-                if e.tried > 1 && self.checks.iter().all(|c| c.end.is_some()) {
+                // All calls of one try are made before the first of them ends.
+                if self.checks.iter().all(|c| c.end.is_some()) {
                     self.checks.clear();
                 }
                 let command = VerifyArgs::parse(&e.args).map_or_else(|_| e.args.to_string(), |a| a.command);
@@ -211,6 +214,7 @@ impl Tally {
             })
             .collect();
         let last = calls.iter().find(|c| c.tool == "final_output").and_then(|c| FinalArgs::parse(&c.args).ok());
+        self.by_call = last.as_ref().is_some_and(|last| !last.answer.is_empty());
         match last {
             Some(last) if !last.answer.is_empty() => self.answer = last.answer.to_string(),
             Some(_) => self.answer = said,
@@ -246,30 +250,45 @@ impl Tally {
     }
 }
 
-/// A question as a person is shown it.
+/// A question as a person is shown it. What a model wrote stands behind a bar, so that it cannot pass for our own words.
 pub(crate) fn question(s: &State, question: &dunnock_core::Question) -> String {
     let mut text = match &question.about {
         About::Approval { call } => match s.call(*call) {
             Some(known) => {
                 let reason = question.text.rsplit_once("\nwhy: ").map_or("", |(_, why)| why);
-                let args = serde_json::from_str::<serde_json::Value>(known.args())
-                    .ok()
-                    .and_then(|v| v.as_object().cloned())
-                    .filter(|m| m.len() > 1)
-                    .map_or(String::new(), |m| format!("\n  arguments: {}", serde_json::Value::Object(m)));
                 let folder = s.workspace.as_deref().unwrap_or_default();
                 format!(
-                    "may call {call} run?\n  {}  {}{args}\n  in: {folder}\n  why it asks: {reason}",
-                    known.part.tool,
-                    gist(&known.part)
+                    "may call {call} run?\n  {}\n{}\n  in: {}\n  why it asks: {}",
+                    say::one_line(&known.part.tool),
+                    behind_bar(&exact(&known.part.tool, known.args())),
+                    say::one_line(folder),
+                    say::one_line(reason)
                 )
             }
-            None => question.text.to_string(),
+            None => behind_bar(&question.text),
         },
-        _ => question.text.to_string(),
+        About::Person { .. } => format!("the model asks:\n{}", behind_bar(&question.text)),
+        About::Unknown { .. } | About::Limit | About::Budget | About::Trust { .. } => say::visible(&question.text),
     };
     for (n, choice) in question.choices.iter().enumerate() {
-        text.push_str(&format!("\n  {}. {choice}", n + 1));
+        text.push_str(&format!("\n  {}. {}", n + 1, say::one_line(choice)));
     }
-    say::visible(&text)
+    text
+}
+
+fn behind_bar(text: &str) -> String {
+    let lines: Vec<String> = say::visible(text).lines().map(|line| format!("  │ {line}")).collect();
+    lines.join("\n")
+}
+
+/// What would run, all of it: the command line as it is where that is everything, otherwise every argument as JSON.
+fn exact(tool: &str, args: &str) -> String {
+    let object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(args).ok();
+    match object {
+        Some(object) if tool == "shell" && object.len() == 1 => match object.get("command") {
+            Some(serde_json::Value::String(line)) => line.clone(),
+            _ => args.to_owned(),
+        },
+        Some(_) | None => args.to_owned(),
+    }
 }

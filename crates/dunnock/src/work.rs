@@ -24,7 +24,7 @@ pub(crate) struct Work {
 }
 
 pub(crate) fn speaker(settings: &Settings) -> anyhow::Result<Speaker> {
-    let providers = settings.providers(&place::text_var)?;
+    let (providers, unusable) = settings.providers(&place::text_var);
     let prompts =
         place::config_dir().map_or_else(|_| Prompts::default(), |dir| Prompts::replaced_in(dir.join("prompts")));
     let shell = shell(settings);
@@ -43,7 +43,7 @@ pub(crate) fn speaker(settings: &Settings) -> anyhow::Result<Speaker> {
     };
     let idle = Duration::from_secs(settings.count("idle_timeout").unwrap_or(300));
     let patience = Patience { idle, ..Patience::default() };
-    Ok(Speaker::new(providers, prompts, Arc::new(brief), patience, APP))
+    Ok(Speaker::new(providers, prompts, Arc::new(brief), patience, APP).without(unusable))
 }
 
 fn shell(settings: &Settings) -> Shell {
@@ -56,7 +56,7 @@ fn shell(settings: &Settings) -> Shell {
 }
 
 /// Opens everything.
-pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Work> {
+pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::Result<Work> {
     let data = place::data_dir(settings)?;
     let speaker = Arc::new(speaker(settings)?);
     let count = |key: &str, or: u64| usize::try_from(settings.count(key).unwrap_or(or)).unwrap_or(usize::MAX);
@@ -71,7 +71,8 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Work> {
         log: Arc::new(place::open(&data).await?),
         model: speaker.clone(),
         tools: Arc::new(Hands::new(limits)),
-        files: Some(Arc::new(PlainWalk)),
+        // What we write ourselves is no change of the person's files.
+        files: Some(Arc::new(PlainWalk::without(place::own_files(&data, output)))),
         checkpoints: None,
         clock: Arc::new(SystemClock),
         locks: data.join("locks"),
@@ -103,8 +104,8 @@ pub(crate) fn config(settings: &Settings, model: String, attended: bool) -> Conf
 }
 
 /// What flags change about a session that is there.
-pub(crate) fn patch(settings: &Settings, now: &Config, attended: bool) -> Option<ConfigPatch> {
-    let whole = config(settings, settings.text("model").unwrap_or_default().to_owned(), attended);
+pub(crate) fn patch(settings: &Settings, now: &Config, attended: Option<bool>) -> Option<ConfigPatch> {
+    let whole = config(settings, settings.text("model").unwrap_or_default().to_owned(), false);
     let patch = ConfigPatch {
         model: settings.flagged("model").then_some(whole.model),
         mode: settings.flagged("approve").then_some(whole.mode),
@@ -112,7 +113,7 @@ pub(crate) fn patch(settings: &Settings, now: &Config, attended: bool) -> Option
         max_steps: settings.flagged("max_steps").then_some(whole.max_steps),
         verify: settings.flagged("verify").then_some(whole.verify),
         budget: settings.flagged("budget").then_some(whole.budget),
-        attended: (now.attended != attended).then_some(attended),
+        attended,
         ..ConfigPatch::default()
     };
     (now.with(&patch) != *now).then_some(patch)
@@ -174,9 +175,8 @@ pub(crate) async fn model(settings: &mut Settings, speaker: &Speaker) -> anyhow:
 
 /// Models of servers on this machine, asked over loopback.
 async fn local_models(speaker: &Speaker) -> Vec<String> {
-    let local = |url: &str| ["http://127.0.0.1", "http://localhost", "http://[::1]"].iter().any(|l| url.starts_with(l));
     let mut found = Vec::new();
-    for provider in speaker.providers().iter().filter(|p| local(&p.base_url)) {
+    for provider in speaker.providers().iter().filter(|p| p.is_local()) {
         if let Ok(models) = speaker.models(provider, Duration::from_millis(400)).await {
             found.extend(models.iter().map(|m| format!("{}/{m}", provider.name)));
         }

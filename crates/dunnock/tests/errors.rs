@@ -57,7 +57,7 @@ async fn every_error_says_what_to_do_next() {
         "model = \"script/scripted\"\n[providers.script]\nwire = \"responses\"\nbase_url = \"http://127.0.0.1:1/v1\"\n",
     );
     let ran = home.run(&["run", "go"]).await;
-    check(&home, "a wire that is not here", &["run", "go"], ran, 1);
+    check(&home, "a wire that is not here", &["run", "go"], ran, 2);
     let strict = ScriptedServer::with(vec![], Rules { key: Some("right".into()), ..Rules::default() }).await;
     let home = Home::with(&strict);
     let ran = home.run(&["run", "go"]).await;
@@ -66,6 +66,14 @@ async fn every_error_says_what_to_do_next() {
     keyless.env_remove("SCRIPT_KEY");
     let ran = crate::ran(keyless).await;
     check(&home, "no key", &["run", "go"], ran, 1);
+    let home = Home::with(&strict);
+    let mut own = home.command(&["run", "go"]);
+    own.current_dir(home.dir.path());
+    let ran = crate::ran(own).await;
+    check(&home, "not a workspace: the home folder", &["run", "go"], ran, 2);
+    home.configure("[providers.x]\napi_key_env = \"sk-abc-123\"\n");
+    let ran = home.run(&["config"]).await;
+    check(&home, "a key where a name should be", &["config"], ran, 1);
     let home = Home::empty();
     let ran = home.run(&["resume"]).await;
     check(&home, "no session in this folder", &["resume"], ran, 1);

@@ -99,14 +99,51 @@ async fn inside_a_tool() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_to_end_is_heard_like_ctrl_c() {
-    let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Silence).times(1)]).await;
+    let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Silence)]).await;
     let home = Home::with(&server);
     for name in ["-TERM", "-HUP"] {
         let child = home.start(&["run", "go"]);
         server.wait_for(server.bodies().len() + 1).await;
         signal(&child, name);
         let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
-        let code = output.status.code();
-        assert!(code == Some(130) || code == Some(0), "{name}: {output:?}");
+        assert_eq!(output.status.code(), Some(130), "{name}: {output:?}");
     }
+    // Who was told not to hear a hang-up works on.
+    let program = env!("CARGO_BIN_EXE_dunnock");
+    let mut deaf = home.command_of("sh".as_ref(), &["-c", "trap '' HUP; exec \"$0\" run go", program]);
+    let child = deaf.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    server.wait_for(server.bodies().len() + 1).await;
+    signal(&child, "-HUP");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    interrupted(child, "after a hang-up that is not heard").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn told_twice_it_leaves_at_once_and_takes_its_children_along() {
+    let command = r#"{"command":"trap '' TERM; echo $$ > self; sleep 79"}"#;
+    let server = ScriptedServer::start(vec![Say::calls(&[("shell", command)]).into()]).await;
+    let home = Home::with(&server);
+    let child = home.start(&["run", "--json", "--approve", "all", "go"]);
+    while home.read("self").is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    signal(&child, "-INT");
+    let ran = interrupted(child, "told twice").await;
+    assert!(ran.out.lines().last().unwrap().contains(r#""type":"ended""#), "{}", ran.out);
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", home.read("self").trim())).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z "), "still there: {stat}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_task_is_still_being_typed() {
+    let home = Home::empty();
+    let mut command = home.command(&["run"]);
+    let child = command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let began = Instant::now();
+    signal(&child, "-INT");
+    let mut child = child;
+    let status = child.wait().unwrap();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(2), "a shell calls that 130");
+    assert!(began.elapsed() < Duration::from_millis(200));
 }

@@ -58,3 +58,40 @@ async fn a_check_that_changes_the_files_leaves_the_one_before_it_stale() {
     assert_eq!(ran.code, 5, "{}", ran.err);
     assert!(ran.err.contains("proof stale"), "{}", ran.err);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_we_write_ourselves_is_no_change_of_the_files() {
+    let server = ScriptedServer::start(vec![Say::text("done").into()]).await;
+    let home = Home::with(&server);
+    home.put("a.txt", "a\n");
+    let program = env!("CARGO_BIN_EXE_dunnock");
+    let script = "\"$0\" run --json --verify 'test -f a.txt' --output answer.md go > events.jsonl 2> log.txt";
+    let ran = crate::ran(home.command_of("sh".as_ref(), &["-c", script, program])).await;
+    assert_eq!(ran.code, 0, "{}", home.read("events.jsonl"));
+    assert_eq!(home.read("answer.md"), "done");
+    let again = home.run(&["resume"]).await;
+    assert_eq!(again.code, 0, "the same files later, too: {}", again.err);
+    home.put("a.txt", "b\n");
+    assert_eq!(home.run(&["resume"]).await.code, 5);
+    let inside = home.run(&["--data-dir", ".dunnock/data", "run", "--verify", "test -f a.txt", "go"]).await;
+    assert_eq!(inside.code, 0, "{}", inside.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_result_of_a_session_outlives_its_folder() {
+    let server = ScriptedServer::start(vec![Say::text("it was good").into()]).await;
+    let home = Home::with(&server);
+    assert_eq!(home.run(&["run", "go"]).await.code, 0);
+    let id = home.newest().await;
+    home.configure("");
+    std::fs::rename(home.project(), home.dir.path().join("elsewhere")).unwrap();
+    std::fs::create_dir(home.dir.path().join("other")).unwrap();
+    let mut command = home.command(&["resume", &id]);
+    command.current_dir(home.dir.path().join("other"));
+    let ran = crate::ran(command).await;
+    assert_eq!((ran.code, ran.out.as_str()), (0, "it was good\n"), "{}", ran.err);
+    let mut command = home.command(&["resume", &id, "--prompt", "more"]);
+    command.current_dir(home.dir.path().join("other"));
+    let ran = crate::ran(command).await;
+    assert!(ran.code == 1 && ran.err.contains("is not there any more"), "{}", ran.err);
+}

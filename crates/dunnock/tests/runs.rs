@@ -155,3 +155,59 @@ async fn prompts_can_be_replaced_by_the_user() {
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("prompts/system.md cannot be used"), "{}", ran.err);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_cannot_be_written_is_no_success_and_work_goes_on_without_a_reader() {
+    let script = || {
+        vec![Say::calls(&[("shell", r#"{"command":"sleep 0.3; echo one >> log"}"#)]).into(), Say::text("done").into()]
+    };
+    let server = ScriptedServer::start(script()).await;
+    let home = Home::with(&server);
+    let program = env!("CARGO_BIN_EXE_dunnock");
+    let full = home.command_of("sh".as_ref(), &["-c", "exec \"$0\" run --json --approve all go > /dev/full", program]);
+    let ran = crate::ran(full).await;
+    assert_eq!((ran.code, home.read("log").as_str()), (1, "one\n"), "{}", ran.err);
+    assert!(ran.err.contains("standard output cannot be written"), "{}", ran.err);
+    let script = "{ \"$0\" run --json --approve all go; echo $? > code; } | head -n 1";
+    let ran = crate::ran(home.command_of("bash".as_ref(), &["-c", script, program])).await;
+    assert!(ran.out.contains("\"type\":\"session\""), "{}", ran.out);
+    assert_eq!((home.read("code").as_str(), home.read("log").as_str()), ("0\n", "one\none\n"), "{}", ran.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_its_end_is_not_done() {
+    let event = |content: &str, finish: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{content}\"}},\"finish_reason\":\"{finish}\"}}]}}\n\ndata: [DONE]\n\n"
+        )
+    };
+    for (stream, words) in [
+        (event("half an ans", "length"), "cut off at the model's limit of output"),
+        (event("", "content_filter"), "withheld the answer"),
+        (event("", "stop"), "gave no answer"),
+        ("data: [DONE]\n\n".to_owned(), "gave no answer"),
+    ] {
+        let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Raw(stream.into_bytes()))]).await;
+        let home = Home::with(&server);
+        let ran = home.run(&["run", "go"]).await;
+        assert_eq!(ran.code, 1, "{words}: {}", ran.err);
+        assert!(ran.err.contains(words), "{words}: {}", ran.err);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_cannot_be_used_is_no_obstacle_to_the_others() {
+    let server = ScriptedServer::start(vec![]).await;
+    let home = Home::with(&server);
+    let config = format!(
+        "model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\n[providers.x]\nwire = \"anthropic\"\n[providers.y]\nwire = \"chat\"\n",
+        server.base_url()
+    );
+    home.configure(&config);
+    assert_eq!(home.run(&["run", "go"]).await.code, 0);
+    assert_eq!(home.run(&["sessions", "list"]).await.code, 0);
+    let ran = home.run(&["run", "--model", "x/claude", "go"]).await;
+    assert!(ran.code == 2 && ran.err.contains("the wire anthropic is not in this release"), "{}", ran.err);
+    let ran = home.run(&["run", "--model", "y/z", "go"]).await;
+    assert!(ran.code == 2 && ran.err.contains("has no address"), "{}", ran.err);
+}

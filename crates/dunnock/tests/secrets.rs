@@ -2,7 +2,7 @@
 
 use crate::{Home, KEY};
 use dunnock_testkit::model::Say;
-use dunnock_testkit::server::{Rules, ScriptedServer};
+use dunnock_testkit::server::{Fault, Rules, ScriptedServer, Served};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -58,6 +58,19 @@ async fn a_canary_key_is_found_nowhere() {
             && !holds(ran.out.as_bytes())
             && !holds(ran.err.as_bytes())
     );
+    // A server that answers 200 and repeats the key inside the stream, also where the text is cut.
+    for padding in [0, 480] {
+        let text = format!("{} bad key {KEY} {}", "x".repeat(padding), "y".repeat(600));
+        let stream = format!("data: {{\"error\":{{\"message\":\"{text}\"}}}}\n\n");
+        let gateway = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Raw(stream.into_bytes()))]).await;
+        let told = Home::with(&gateway);
+        let ran = told.run(&["run", "--json", "look"]).await;
+        let stored = told.run(&["sessions", "show", "--json"]).await;
+        assert!(ran.code == 1 && ran.out.contains("the server failed"), "{}", ran.out);
+        for text in [&ran.out, &ran.err, &stored.out] {
+            assert!(!text.contains(&KEY[..12]), "a part of the key is in {text}");
+        }
+    }
     for place in [&home, &refused] {
         let mut seen = 0;
         files(place.dir.path(), &mut |path| {
@@ -104,7 +117,7 @@ async fn what_is_kept_is_private() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_program_of_the_same_user_cannot_read_our_environment() {
     // As root everything can be read: only an ordinary user is held off.
-    let server = ScriptedServer::start(vec![dunnock_testkit::server::Served::from(Say::text("x")).gated()]).await;
+    let server = ScriptedServer::start(vec![Served::from(Say::text("x")).gated()]).await;
     let home = Home::with(&server);
     let child = home.start(&["run", "go"]);
     server.wait_for(1).await;
@@ -113,4 +126,74 @@ async fn another_program_of_the_same_user_cannot_read_our_environment() {
     assert_eq!(owner, 0, "the kernel gives the files of a private process to root");
     server.open_gate(100);
     assert!(child.wait_with_output().unwrap().status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_cannot_speak_to_the_terminal_or_hang_us() {
+    let home = Home::empty();
+    home.put(".dunnock/config.toml", "[providers.\"\\u001b]0;pwned\\u0007\"]\nbase_url = \"http://x\"\n");
+    let ran = home.run(&["config"]).await;
+    assert!(!ran.err.contains('\u{1b}') && !ran.out.contains('\u{1b}'), "{:?}", ran.err);
+    assert!(ran.err.contains("\\u{1b}]0;pwned"), "{:?}", ran.err);
+    let path = home.project().join(".dunnock/config.toml");
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    let ran = home.run(&["config"]).await;
+    assert!(ran.code == 1 && ran.err.contains("is not a plain file"), "{}", ran.err);
+    std::fs::remove_file(&path).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    assert_eq!(home.run(&["config"]).await.code, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_session_is_in_no_file_any_more() {
+    let script = vec![
+        Say::calls(&[(
+            "shell",
+            r#"{"command":"echo wordzebrafinch; head -c 1500000 /dev/zero | tr '\\0' z; echo wordzebrafinch"}"#,
+        )])
+        .into(),
+    ];
+    let server = ScriptedServer::start(script).await;
+    let home = Home::with(&server);
+    assert_eq!(home.run(&["run", "--approve", "all", "keep this"]).await.code, 0);
+    assert_eq!(home.run(&["run", "--approve", "all", "forget the wordgoldcrest"]).await.code, 0);
+    assert_eq!(home.run(&["sessions", "search", "wordgoldcrest"]).await.code, 0, "it is in the index, too");
+    let id = home.newest().await;
+    let found = |word: &str| {
+        let mut places = Vec::new();
+        files(&home.data(), &mut |path| {
+            let bytes = if path.is_file() { std::fs::read(path).unwrap() } else { Vec::new() };
+            if bytes.windows(word.len()).any(|w| w == word.as_bytes()) || path.to_string_lossy().contains(word) {
+                places.push(path.to_path_buf());
+            }
+        });
+        places
+    };
+    assert!(!found("wordgoldcrest").is_empty() && !found(&id).is_empty());
+    assert_eq!(home.run(&["sessions", "delete", &id]).await.code, 0);
+    assert_eq!(found("wordgoldcrest"), Vec::<std::path::PathBuf>::new());
+    assert_eq!(found(&id), Vec::<std::path::PathBuf>::new());
+    assert!(!found("wordzebrafinch").is_empty(), "the other session is still there");
+    assert_eq!(home.run(&["sessions", "verify"]).await.code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_imported_asks_before_it_changes_anything() {
+    let call = |n: u32| Say::calls(&[("shell", &format!("{{\"command\":\"echo {n} >> log\"}}"))]).into();
+    let server = ScriptedServer::start((0..4).map(call).collect()).await;
+    let home = Home::with(&server);
+    let args = ["run", "--approve", "all", "--max-steps", "2", "--verify", "echo checked >> log", "go"];
+    assert_eq!(home.run(&args).await.code, 4);
+    let before = home.read("log");
+    let file = home.dir.path().join("x.jsonl");
+    let id = home.newest().await;
+    home.run(&["sessions", "export", &id, "--output", file.to_str().unwrap()]).await;
+    let other = Home::with(&server);
+    let taken = other.run(&["sessions", "import", file.to_str().unwrap()]).await;
+    assert_eq!(taken.code, 0, "{}", taken.err);
+    let ran = other.run(&["resume", &id]).await;
+    assert_eq!(ran.code, 3, "it asks: {}", ran.err);
+    assert_eq!(home.read("log"), before, "and nothing ran");
+    assert!(other.run(&["sessions", "verify"]).await.code == 0);
 }

@@ -143,7 +143,9 @@ async fn a_session_is_carried_elsewhere_whole_and_found_again() {
     let other = Home::with(&server);
     let taken = other.run(&["sessions", "import", file]).await;
     assert!(taken.code == 0, "{}", taken.err);
-    assert_eq!(other.run(&["sessions", "show", &id, "--json"]).await.out, shown);
+    let there = other.run(&["sessions", "show", &id, "--json"]).await.out;
+    assert!(there.starts_with(&shown), "every fact came along");
+    assert_eq!(there[shown.len()..].lines().count(), 1, "and one more: its mode is ask now");
     assert_eq!(other.run(&["sessions", "verify"]).await.code, 0);
     // Its folder is still there, so it can be gone on with, with the head it had.
     let on = other.run(&["resume", &id, "--prompt", "and more"]).await;

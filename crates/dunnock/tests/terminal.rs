@@ -2,7 +2,7 @@
 
 use crate::Home;
 use dunnock_testkit::model::Say;
-use dunnock_testkit::server::ScriptedServer;
+use dunnock_testkit::server::{ScriptedServer, Served};
 
 /// Runs the words in a pty and talks to them: each pair is a text to wait for and what to type then. A third word types
 /// before anything is asked.
@@ -110,4 +110,52 @@ async fn a_model_cannot_write_control_sequences_to_the_terminal() {
     );
     let shown = home.run(&["sessions", "show"]).await;
     assert!(!shown.out.contains('\u{1b}') && shown.out.contains("\\u{1b}"), "{:?}", shown.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_by_a_call_is_shown_beside_words_that_streamed() {
+    let say = Say { text: "Here it is.".into(), ..Say::calls(&[("final_output", r#"{"answer":"The real answer."}"#)]) };
+    let server = ScriptedServer::start(vec![say.into()]).await;
+    let home = Home::with(&server);
+    let ran = talk(&home, &["run", "go"], &[], "").await;
+    assert_eq!((ran.code, ran.out.matches("The real answer.").count()), (0, 1), "{}", ran.out);
+    assert_eq!(ran.out.matches("Here it is.").count(), 1, "{}", ran.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_late_sees_the_whole_answer_once() {
+    let server = ScriptedServer::start(vec![Served::from(Say::text("alpha beta gamma delta")).gated()]).await;
+    let home = Home::with(&server);
+    let owner = home.start(&["run", "go"]);
+    server.wait_for(1).await;
+    server.open_gate(2);
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    let watching = talk(&home, &["attach"], &[("alpha beta", "")], "");
+    let opening = async {
+        tokio::time::sleep(std::time::Duration::from_millis(900)).await;
+        server.open_gate(100);
+    };
+    let (ran, ()) = tokio::join!(watching, opening);
+    assert_eq!((ran.code, ran.out.matches("alpha beta gamma delta").count()), (0, 1), "{}", ran.out);
+    assert!(owner.wait_with_output().unwrap().status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_can_be_answered_at_a_door_that_only_watches() {
+    let script = vec![
+        Say::calls(&[("shell", r#"{"command":"sleep 2"}"#), ("ask_person", r#"{"question":"Which colour?"}"#)]).into(),
+    ];
+    let server = ScriptedServer::start(script).await;
+    let home = Home::with(&server);
+    let owner = home.start(&["run", "--approve", "all", "go"]);
+    while home.run(&["sessions", "list", "--json"]).await.out.matches("waiting").count() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let began = std::time::Instant::now();
+    let ran = talk(&home, &["attach"], &[("your answer] ", "green\n")], "").await;
+    assert!(began.elapsed().as_secs() < 10, "the question is asked while the command still runs");
+    assert_eq!(ran.code, 0, "{}", ran.out);
+    assert!(server.requests()[1]["messages"].to_string().contains("green"));
+    let owner = crate::told(owner.wait_with_output().unwrap());
+    assert_eq!(owner.code, 0, "{}", owner.err);
 }

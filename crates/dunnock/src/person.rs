@@ -1,0 +1,77 @@
+//! The person at the terminal: what they are asked, and what they type.
+
+use crate::reply;
+use dunnock_core::Question;
+use dunnock_proto::{About, Answer, Command};
+use std::io::{BufRead as _, Write as _};
+use tokio::sync::mpsc;
+
+/// A keyboard with one reader, whoever asks.
+pub(crate) struct Person {
+    lines: Option<mpsc::Receiver<String>>,
+    /// What was put to them and stands.
+    pub(crate) asked: Option<Question>,
+}
+
+impl Person {
+    pub(crate) fn new() -> Self {
+        Self { lines: None, asked: None }
+    }
+
+    /// Waits for an answer to this question, which is on the screen.
+    pub(crate) fn ask(&mut self, question: Question) {
+        let keys = match question.about {
+            About::Person { .. } => "your answer",
+            About::Approval { .. } => "y yes, n no, t and a note: no, because",
+            About::Unknown { .. } | About::Limit | About::Budget | About::Trust { .. } => "y yes, n no",
+        };
+        self.forget_early_words();
+        let _ = write!(std::io::stderr(), "  [{keys}] ");
+        let _ = std::io::stderr().flush();
+        self.asked = Some(question);
+    }
+
+    /// What was typed before the question was on the screen is no answer to it.
+    fn forget_early_words(&mut self) {
+        #[cfg(unix)]
+        let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
+        match &mut self.lines {
+            Some(lines) => while lines.try_recv().is_ok() {},
+            None => {
+                let (send, lines) = mpsc::channel(16);
+                std::thread::spawn(move || {
+                    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+                        if send.blocking_send(line).is_err() {
+                            return;
+                        }
+                    }
+                });
+                self.lines = Some(lines);
+            }
+        }
+    }
+
+    /// The line that was typed for the question that stands; `None` when nobody types any more. Waits for ever while
+    /// nothing is asked.
+    pub(crate) async fn said(&mut self) -> Option<String> {
+        match (&self.asked, &mut self.lines) {
+            (Some(_), Some(lines)) => lines.recv().await,
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// The question is answered, here or elsewhere.
+    pub(crate) fn done(&mut self) {
+        self.asked = None;
+    }
+}
+
+/// What was typed, as a command.
+pub(crate) fn command(question: &Question, line: &str) -> Result<Command, String> {
+    let line = line.trim();
+    let (answer, note) = match (&question.about, line.split_once(' ')) {
+        (About::Approval { .. }, Some(("t", note))) => (Answer::No, Some(note.to_owned())),
+        _ => (reply::read_answer(question, line)?, None),
+    };
+    Ok(Command::Reply { question: question.id, hash: question.hash, answer, note })
+}
