@@ -38,11 +38,20 @@ mod tests {
         ("dunnock-store", &["dunnock-core", "dunnock-proto"]),
         ("dunnock-engine", &["dunnock-core", "dunnock-proto"]),
         ("dunnock-model", &["dunnock-core", "dunnock-proto"]),
-        ("dunnock-tools", &["dunnock-core", "dunnock-proto"]),
+        ("dunnock-sandbox", &[]),
+        ("dunnock-tools", &["dunnock-core", "dunnock-proto", "dunnock-sandbox"]),
         ("dunnock-testkit", &["dunnock", "dunnock-core", "dunnock-engine", "dunnock-proto", "dunnock-store"]),
         (
             "dunnock",
-            &["dunnock-core", "dunnock-engine", "dunnock-model", "dunnock-proto", "dunnock-store", "dunnock-tools"],
+            &[
+                "dunnock-core",
+                "dunnock-engine",
+                "dunnock-model",
+                "dunnock-proto",
+                "dunnock-sandbox",
+                "dunnock-store",
+                "dunnock-tools",
+            ],
         ),
         ("xtask", &["dunnock-proto"]),
     ];
@@ -125,10 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_is_found_nowhere() {
+    fn unsafe_is_found_only_where_children_are_made() {
         let word = concat!("un", "safe");
-        for path in sources() {
-            let source = std::fs::read_to_string(&path).unwrap();
+        for path in sources().iter().filter(|p| !p.components().any(|c| c.as_os_str() == "dunnock-sandbox")) {
+            let source = std::fs::read_to_string(path).unwrap();
             let code = source.lines().filter(|l| !l.trim_start().starts_with("//"));
             let used = code.filter(|l| l.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == word));
             assert_eq!(used.collect::<Vec<_>>(), Vec::<&str>::new(), "{}", path.display());

@@ -284,6 +284,14 @@ pub struct Job {
 pub trait Tools: Send + Sync {
     /// Runs a call to its end, or stops it and its whole process tree when told to; reports either way.
     fn run(&self, job: Job, live: Live, halt: Halt) -> Wait<'_, (Finished, Vec<Blob>)>;
+    /// Keeps a session's lock held for as long as anything that its calls started may run, even beyond this process's own
+    /// death; until what is returned is dropped.
+    fn hold(&self, lock: &std::fs::File) -> Option<Box<dyn Send + Sync>> {
+        let _ = lock;
+        None
+    }
+    /// Kills whatever runs: this process is about to end.
+    fn stop_all(&self) {}
 }
 
 /// Knows the files of a workspace.

@@ -51,6 +51,7 @@ pub struct Handle {
     pub(crate) hub: Hub,
     pub(crate) world: World,
     pub(crate) session: SessionId,
+    #[cfg_attr(not(unix), expect(dead_code, reason = "told to doors that attach"))]
     pub(crate) me: Owner,
     summary: watch::Receiver<Summary>,
 }
@@ -109,6 +110,8 @@ pub(crate) struct Driver {
     pub(crate) heard: bool,
     /// Held until nothing of the driver's runs any more.
     ownership: Option<Ownership>,
+    /// The same lock, kept by whoever runs calls: should this process die, nobody takes over before they are dead.
+    held: Option<Box<dyn Send + Sync>>,
 }
 
 /// An input with where its answer goes and the blobs it brings.
@@ -146,6 +149,7 @@ impl Driver {
             me,
             summary,
         };
+        let held = world.tools.hold(ownership.lock());
         let mut driver = Self {
             world,
             session,
@@ -162,6 +166,7 @@ impl Driver {
             closing: false,
             heard: false,
             ownership: Some(ownership),
+            held,
         };
         if driver.loaded.state.read_only.is_none() {
             driver.take_over().await.map_err(|stopped| match stopped {
@@ -207,6 +212,7 @@ impl Driver {
             self.index_at_rest();
         };
         self.stop_everything().await;
+        drop(self.held.take());
         drop(self.ownership.take()); // whoever waits for the end finds nothing left behind
         // In this order: a listener that hears of the closing must find the driver gone.
         self.summary.send_modify(|s| s.gone = Some(why.to_string()));

@@ -25,7 +25,7 @@ pub struct OwnerNote {
 /// The right to drive a session, for as long as it lives.
 #[derive(Debug)]
 pub struct Ownership {
-    _lock: File,
+    lock: File,
     note: PathBuf,
     socket: PathBuf,
 }
@@ -50,7 +50,7 @@ impl Ownership {
         file.write_all(&serde_json::to_vec(&told)?)?;
         std::fs::rename(&part, &note)?;
         failpoint::hit("own.note.after", "");
-        Ok(Some(Self { _lock: lock, note, socket }))
+        Ok(Some(Self { lock, note, socket }))
     }
 
     /// Keeps everybody from driving the session, without driving it: for a moment's write.
@@ -65,6 +65,12 @@ impl Ownership {
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    /// The lock itself: a copy of it held elsewhere keeps the session owned.
+    #[must_use]
+    pub fn lock(&self) -> &File {
+        &self.lock
     }
 
     /// Where this owner listens.

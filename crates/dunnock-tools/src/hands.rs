@@ -79,13 +79,21 @@ impl Default for Limits {
 /// Runs every tool of the table, and checks of the harness.
 pub struct Hands {
     limits: Arc<Limits>,
+    #[cfg(target_os = "linux")]
+    launcher: Arc<dunnock_sandbox::Launcher>,
 }
 
 impl Hands {
-    /// Hands with these bounds.
+    /// Hands with these bounds, whose launcher is this program with these arguments.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
-        Self { limits: Arc::new(limits) }
+    pub fn new(limits: Limits, launcher: &Path, args: &[&str]) -> Self {
+        #[cfg(not(target_os = "linux"))]
+        let _ = (launcher, args);
+        Self {
+            limits: Arc::new(limits),
+            #[cfg(target_os = "linux")]
+            launcher: Arc::new(dunnock_sandbox::Launcher::new(launcher.to_path_buf(), args)),
+        }
     }
 
     async fn work(&self, job: &Job, live: Live, halt: Halt) -> Said {
@@ -93,7 +101,15 @@ impl Hands {
             Ok(root) => Arc::new(root),
             Err(error) => return Err::<String, _>(format!("the workspace cannot be opened: {error}")).into(),
         };
-        let hand = Hand { root, limits: self.limits.clone(), call: job.call.id, live, halt };
+        let hand = Hand {
+            root,
+            limits: self.limits.clone(),
+            call: job.call.id,
+            live,
+            halt,
+            #[cfg(target_os = "linux")]
+            launcher: self.launcher.clone(),
+        };
         let (tool, args) = (job.call.part.tool.as_str(), job.call.args());
         if job.call.harness {
             return match VerifyArgs::parse(args) {
@@ -110,6 +126,21 @@ impl Hands {
 }
 
 impl Tools for Hands {
+    fn hold(&self, lock: &std::fs::File) -> Option<Box<dyn Send + Sync>> {
+        #[cfg(target_os = "linux")]
+        return self.launcher.hold(lock).ok().map(|held| Box::new(held) as Box<dyn Send + Sync>);
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = lock;
+            None
+        }
+    }
+
+    fn stop_all(&self) {
+        #[cfg(target_os = "linux")]
+        self.launcher.stop();
+    }
+
     fn run(&self, job: Job, live: Live, halt: Halt) -> Wait<'_, (Finished, Vec<Blob>)> {
         Box::pin(async move {
             failpoint::hit("tool.before", "");

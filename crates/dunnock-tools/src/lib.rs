@@ -9,6 +9,7 @@
 //! group when its call ends.
 
 mod ask_person;
+mod child;
 mod final_output;
 mod hands;
 mod insert_text;
@@ -29,7 +30,6 @@ mod walk;
 mod write_file;
 
 pub use hands::{Hands, Limits, Shell};
-pub use process::kill_all;
 pub use table::{offers, page, pages};
 pub use tool::Example;
 pub use tree::PlainWalk;

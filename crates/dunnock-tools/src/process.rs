@@ -1,21 +1,21 @@
 //! Runs a program to its end: streams what it puts out, stops it when told to or when its time is over.
 //!
-//! Invariant: when this returns, every process of the program's group was killed. (A process that left the group is not
-//! found here; that takes the reaper of the box.)
+//! Invariant: when this returns, everything that the program started is dead (Linux; elsewhere its group).
 
+use crate::child::{Child, Exit};
 use crate::hands::Shell;
 use crate::kept::{Kept, trimmed};
 use crate::tool::{End, Hand, Said};
 use dunnock_proto::Delta;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::Command;
 use tokio::sync::mpsc;
 
 /// What is left of the output when the program is gone is waited for this long: somebody else may hold the pipe.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Until a killed program must be gone.
+const GONE: Duration = Duration::from_secs(6);
 /// Between asking a program to end and ending it.
 const GRACE: Duration = Duration::from_millis(50);
 
@@ -105,38 +105,35 @@ struct Chunk {
 
 /// Why a program is no longer waited for.
 enum Over {
-    Exited(std::io::Result<std::process::ExitStatus>),
+    Exited(Exit),
     TimedOut,
     Halted,
+}
+
+/// The environment of a child.
+fn environment() -> Vec<(String, String)> {
+    let allowed = |name: &str| ENVIRONMENT.contains(&name) || name.starts_with("LC_");
+    let given =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let mut env: Vec<(String, String)> = given.filter(|(name, _)| allowed(name)).collect();
+    env.extend(SET.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    env
 }
 
 pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
     let Some((name, args)) = program.words.split_first() else {
         return Err::<String, _>("the command is empty".to_owned()).into();
     };
-    // Found here, so that the child is made by `posix_spawn`: with a name and an environment of its own it would be made
-    // by copying this whole process.
-    let mut command = Command::new(found(name));
-    command.args(args).current_dir(program.folder.as_deref().unwrap_or(hand.root.path())).env_clear();
-    let allowed = |name: &str| ENVIRONMENT.contains(&name) || name.starts_with("LC_");
-    command.envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(allowed)));
-    command.envs(SET.iter().copied());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    #[cfg(unix)]
-    command.process_group(0);
-    let mut child = match command.spawn() {
-        Ok(child) => child,
+    let path = found(name).to_string_lossy().into_owned();
+    let words: Vec<String> = std::iter::once(path).chain(args.iter().cloned()).collect();
+    let folder = program.folder.as_deref().unwrap_or(hand.root.path()).to_string_lossy().into_owned();
+    let (mut child, out, err) = match Child::start(hand, words, folder, environment()) {
+        Ok(started) => started,
         Err(error) => return Err::<String, _>(format!("{name} cannot be started: {error}")).into(),
     };
-    let group = Group::of(&child);
     let (send, mut chunks) = mpsc::channel(16);
-    if let Some(out) = child.stdout.take() {
-        tokio::spawn(read("out", out, send.clone()));
-    }
-    if let Some(err) = child.stderr.take() {
-        tokio::spawn(read("err", err, send.clone()));
-    }
-    drop(send);
+    tokio::spawn(read("out", out, send.clone()));
+    tokio::spawn(read("err", err, send));
     let mut output = Output { kept: Kept::default(), offset: 0, pending: Default::default(), hand };
     let deadline = tokio::time::sleep(most);
     tokio::pin!(deadline);
@@ -146,27 +143,25 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
             () = hand.halt.wait() => break Over::Halted,
             () = &mut deadline => break Over::TimedOut,
             Some(chunk) = chunks.recv() => output.take(chunk),
-            status = child.wait() => break Over::Exited(status),
+            exit = child.ended() => break Over::Exited(exit),
         }
     };
     if !matches!(over, Over::Exited(_)) {
-        group.end();
-        let _ = tokio::time::timeout(GRACE, child.wait()).await;
+        // Asked first, then ended; and not left before it is gone.
+        child.end();
+        if tokio::time::timeout(GRACE, child.ended()).await.is_err() {
+            child.kill();
+            let _ = tokio::time::timeout(GONE, child.ended()).await;
+        }
     }
-    group.kill();
-    let _ = child.start_kill();
-    group.gone().await;
     let last = async {
         while let Some(chunk) = chunks.recv().await {
             output.take(chunk);
         }
     };
-    let patience = if matches!(over, Over::Exited(_)) { LAST_WORDS } else { GRACE };
-    let _ = tokio::time::timeout(patience, last).await;
-    if !matches!(over, Over::Exited(_)) {
-        let _ = tokio::time::timeout(GRACE, child.wait()).await;
-    }
-    said(output.kept, over, most, hand)
+    // Everything that could hold the pipes is dead: what is in them is all there is.
+    let _ = tokio::time::timeout(LAST_WORDS, last).await;
+    said(output.kept, over, most, name, hand)
 }
 
 /// Where a program is, by the path that it will see itself; the name, if it is nowhere or is a path already.
@@ -185,7 +180,7 @@ fn is_program(file: &std::path::Path) -> bool {
     file.is_absolute() && std::fs::metadata(file).is_ok_and(|m| m.is_file() && runs(&m))
 }
 
-fn said(kept: Kept, over: Over, most: Duration, hand: &Hand) -> Said {
+fn said(kept: Kept, over: Over, most: Duration, name: &str, hand: &Hand) -> Said {
     let full = kept.text();
     let short = trimmed(&full, hand.limits.output_lines, hand.limits.output_bytes);
     let mut text = short.clone().unwrap_or_else(|| full.clone());
@@ -193,29 +188,18 @@ fn said(kept: Kept, over: Over, most: Duration, hand: &Hand) -> Said {
         text.push('\n');
     }
     let (end, exit, last) = match over {
-        Over::Exited(Ok(status)) => match status.code() {
-            Some(0) if text.is_empty() => (End::Done, Some(0), "(no output)".to_owned()),
-            Some(0) => (End::Done, Some(0), String::new()),
-            Some(code) => (End::Failed, Some(code), format!("[exit {code}]")),
-            None => (End::Failed, None, format!("[ended by {}]", signal(status))),
-        },
-        Over::Exited(Err(error)) => (End::Failed, None, format!("[its end was not seen: {error}]")),
+        Over::Exited(Exit::Code(0)) if text.is_empty() => (End::Done, Some(0), "(no output)".to_owned()),
+        Over::Exited(Exit::Code(0)) => (End::Done, Some(0), String::new()),
+        Over::Exited(Exit::Code(code)) => (End::Failed, Some(code), format!("[exit {code}]")),
+        Over::Exited(Exit::Signal(signal)) => (End::Failed, None, format!("[ended by signal {signal}]")),
+        Over::Exited(Exit::NotStarted(why)) => (End::Failed, None, format!("{name} cannot be started: {why}")),
+        Over::Exited(Exit::Lost) => (End::Failed, None, "[its end was not seen: the launcher died]".to_owned()),
         Over::TimedOut => (End::Failed, None, format!("[stopped: it took longer than {} s]", most.as_secs())),
         Over::Halted => (End::Cut, None, "[stopped: the person interrupted]".to_owned()),
     };
     text.push_str(&last);
     let text = if last.is_empty() { text.trim_end_matches('\n').to_owned() } else { text };
     Said { end, text, full: short.map(|_| full.into_bytes()), exit }
-}
-
-#[cfg(unix)]
-fn signal(status: std::process::ExitStatus) -> String {
-    use std::os::unix::process::ExitStatusExt as _;
-    status.signal().map_or_else(|| "an unknown cause".into(), |n| format!("signal {n}"))
-}
-#[cfg(not(unix))]
-fn signal(_: std::process::ExitStatus) -> String {
-    "an unknown cause".into()
 }
 
 async fn read(stream: &'static str, mut from: impl AsyncRead + Unpin, send: mpsc::Sender<Chunk>) {
@@ -255,71 +239,5 @@ impl Output<'_> {
             self.offset += text.len() as u64;
             (self.hand.live)(Delta::Output { call, offset, stream, text: text.into() });
         }
-    }
-}
-
-/// Every group that runs now, so that a program that must end at once can end them first.
-#[cfg(unix)]
-static GROUPS: std::sync::Mutex<Vec<rustix::process::Pid>> = std::sync::Mutex::new(Vec::new());
-
-/// Kills everything that calls of this process started and that still runs in its group.
-pub fn kill_all() {
-    #[cfg(unix)]
-    for group in groups().iter() {
-        let _ = rustix::process::kill_process_group(*group, rustix::process::Signal::KILL);
-    }
-}
-
-#[cfg(unix)]
-fn groups() -> std::sync::MutexGuard<'static, Vec<rustix::process::Pid>> {
-    GROUPS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// The processes of one call.
-struct Group(#[cfg(unix)] Option<rustix::process::Pid>);
-
-#[cfg(unix)]
-impl Drop for Group {
-    fn drop(&mut self) {
-        groups().retain(|group| Some(*group) != self.0);
-    }
-}
-
-impl Group {
-    #[cfg(unix)]
-    fn of(child: &tokio::process::Child) -> Self {
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-        groups().extend(group);
-        Self(group)
-    }
-    #[cfg(not(unix))]
-    fn of(_: &tokio::process::Child) -> Self {
-        Self()
-    }
-    #[cfg(unix)]
-    fn tell(&self, signal: rustix::process::Signal) {
-        if let Some(group) = self.0 {
-            let _ = rustix::process::kill_process_group(group, signal);
-        }
-    }
-    /// Asks all of them to end.
-    fn end(&self) {
-        #[cfg(unix)]
-        self.tell(rustix::process::Signal::TERM);
-    }
-    /// Waits until none is left: a killed process takes a moment to go. Bounded, because one that nobody buries stays.
-    async fn gone(&self) {
-        #[cfg(unix)]
-        for _ in 0..50 {
-            match self.0.map(rustix::process::test_kill_process_group) {
-                Some(Ok(())) => tokio::time::sleep(Duration::from_millis(1)).await,
-                Some(Err(_)) | None => return,
-            }
-        }
-    }
-    /// Ends all of them.
-    fn kill(&self) {
-        #[cfg(unix)]
-        self.tell(rustix::process::Signal::KILL);
     }
 }

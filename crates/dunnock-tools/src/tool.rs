@@ -18,6 +18,8 @@ pub(crate) struct Hand {
     pub(crate) call: CallId,
     pub(crate) live: Live,
     pub(crate) halt: Halt,
+    #[cfg(target_os = "linux")]
+    pub(crate) launcher: Arc<dunnock_sandbox::Launcher>,
 }
 
 /// How a tool ended.

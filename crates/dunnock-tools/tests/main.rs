@@ -5,6 +5,7 @@
 mod examples;
 mod paths;
 mod processes;
+mod speed;
 mod words;
 
 use dunnock_core::ports::{Halt, Job, Live, Tools as _};
@@ -35,7 +36,12 @@ pub fn job(root: &Path, tool: &str, args: &str) -> Job {
 /// What comes of it.
 pub async fn run(root: &Path, tool: &str, args: &str) -> Finished {
     let quiet: Live = Arc::new(|_| {});
-    Hands::new(Limits::default()).run(job(root, tool, args), quiet, Halt::default()).await.0
+    hands().run(job(root, tool, args), quiet, Halt::default()).await.0
+}
+
+/// Hands with a launcher of their own.
+pub fn hands() -> Hands {
+    Hands::new(Limits::default(), Path::new(env!("CARGO_BIN_EXE_dunnock-launcher")), &[])
 }
 
 /// Files that are there before.

@@ -1,9 +1,8 @@
 //! Programs: streamed, bounded, stopped, and gone.
 
-use crate::{job, run};
+use crate::{hands, job, run};
 use dunnock_core::ports::{Halt, Live, Tools as _};
 use dunnock_proto::{Delta, Outcome};
-use dunnock_tools::{Hands, Limits};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,7 +23,7 @@ async fn output_streams_while_it_runs_each_piece_with_its_stream() {
     });
     let args =
         r#"{"command":"echo one; sleep 0.3; echo two >&2; sleep 0.3; printf 'caf\\303'; sleep 0.1; printf '\\251\n'"}"#;
-    let (finished, _) = Hands::new(Limits::default()).run(job(dir.path(), "shell", args), live, Halt::default()).await;
+    let (finished, _) = hands().run(job(dir.path(), "shell", args), live, Halt::default()).await;
     assert_eq!(finished.shown.as_ref(), "one\ntwo\ncafé");
     let seen = seen.lock().unwrap().clone();
     let pieces: Vec<(&str, &str)> = seen.iter().map(|(s, t, _)| (s.as_str(), t.as_str())).collect();
@@ -38,7 +37,7 @@ async fn an_interrupt_ends_the_whole_group_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let halt = Halt::default();
     let args = r#"{"command":"trap '' TERM; sleep 61 & echo $! > child; echo $$ > self; wait; sleep 62"}"#;
-    let hands = Hands::new(Limits::default());
+    let hands = hands();
     let quiet: Live = Arc::new(|_| {});
     let running = hands.run(job(dir.path(), "shell", args), quiet, halt.clone());
     let stopper = async {
@@ -75,7 +74,7 @@ async fn long_output_is_shown_in_part_and_kept_whole() {
     let dir = tempfile::tempdir().unwrap();
     let quiet: Live = Arc::new(|_| {});
     let job = job(dir.path(), "shell", r#"{"command":"seq 1 5000"}"#);
-    let (finished, blobs) = Hands::new(Limits::default()).run(job, quiet, Halt::default()).await;
+    let (finished, blobs) = hands().run(job, quiet, Halt::default()).await;
     assert!(finished.shown.starts_with("1\n2\n") && finished.shown.ends_with("4999\n5000"));
     assert!(finished.shown.contains("lines, ") && finished.shown.lines().count() == 201, "{}", finished.shown);
     let all: String = (1..=5000).map(|n| format!("{n}\n")).collect();
@@ -99,4 +98,139 @@ async fn a_check_of_the_harness_is_a_command_line() {
     assert_eq!((passed.outcome, passed.shown.as_ref(), passed.exit), (Outcome::Done, "fine", Some(0)));
     let failed = run(dir.path(), "verify", r#"{"command":"false"}"#).await;
     assert_eq!((failed.outcome, failed.exit), (Outcome::Failed, Some(1)));
+}
+
+/// Processes whose command line holds this word, zombies left out.
+fn running(word: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(line) = std::fs::read(entry.path().join("cmdline")) else { continue };
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.split(' ').any(|w| w == word) && entry.file_name().to_string_lossy().parse::<u32>().is_ok() {
+            found.push(line);
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r10_a_command_that_ignores_its_end_is_gone_in_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    let args =
+        r#"{"command":"trap '' TERM INT HUP; (trap '' TERM; sleep 61.10) & sleep 61.10; sleep 61.10","timeout":1}"#;
+    let finished = run(dir.path(), "shell", args).await;
+    let took = began.elapsed();
+    println!("R10: {took:?}");
+    assert!(finished.shown.contains("it took longer than 1 s"), "{}", finished.shown);
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    assert_eq!(running("61.10"), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r11_a_background_child_does_not_hold_the_answer_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut worst = Duration::ZERO;
+    for _ in 0..5 {
+        let began = Instant::now();
+        let finished = run(dir.path(), "shell", r#"{"command":"sleep 61.11 & echo hi"}"#).await;
+        worst = worst.max(began.elapsed());
+        assert_eq!(finished.shown.as_ref(), "hi");
+    }
+    println!("R11: {worst:?} from start to answer, the worst of five");
+    assert!(worst < Duration::from_millis(200), "{worst:?}");
+    assert_eq!(running("61.11"), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r12_nothing_escapes_by_leaving_its_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let ways = [
+        "setsid sleep 61.12 & echo out",
+        "(setsid sleep 61.12 >/dev/null 2>&1 </dev/null &) ; echo out",
+        "nohup setsid sh -c '(sleep 61.12 &) ; exit 0' >/dev/null 2>&1; echo out",
+        "env -i setsid sleep 61.12 & echo out",
+        "setsid sh -c 'setsid sh -c \"setsid sleep 61.12 & sleep 61.12\" & sleep 61.12' & sleep 0.1; echo out",
+        "python3 -c 'import os,time\nif os.fork()==0:\n  os.setsid()\n  if os.fork()==0:\n    os.execvp(\"sleep\",[\"sleep\",\"61.12\"])\n' ; echo out",
+    ];
+    for way in ways {
+        let args = serde_json::json!({ "command": way }).to_string();
+        let finished = run(dir.path(), "shell", &args).await;
+        assert_eq!(finished.shown.as_ref(), "out", "{way}");
+        assert_eq!(running("61.12"), Vec::<String>::new(), "{way}");
+    }
+    println!("R12: {} ways, 0 survivors", ways.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_command_does_not_end_what_another_started() {
+    let dir = tempfile::tempdir().unwrap();
+    let hands = hands();
+    let quiet: Live = Arc::new(|_| {});
+    let long = r#"{"command":"(setsid sh -c 'sleep 0.8; echo late > late' >/dev/null 2>&1 &); sleep 1.2; cat late"}"#;
+    let first = hands.run(job(dir.path(), "shell", long), quiet.clone(), Halt::default());
+    let second = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let args = r#"{"command":"setsid sleep 61.13 & echo short"}"#;
+        let (finished, _) = hands.run(job(dir.path(), "shell", args), quiet.clone(), Halt::default()).await;
+        (finished, running("61.13"))
+    };
+    let ((first, _), (second, left)) = tokio::join!(first, second);
+    assert_eq!((first.shown.as_ref(), second.shown.as_ref()), ("late", "short"));
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r16_a_thousand_double_forks_leave_no_zombie() {
+    let dir = tempfile::tempdir().unwrap();
+    let hands = hands();
+    let quiet: Live = Arc::new(|_| {});
+    let args = r#"{"command":"i=0; while [ $i -lt 1000 ]; do (true &); i=$((i+1)); done; echo $i"}"#;
+    let (finished, _) = hands.run(job(dir.path(), "shell", args), quiet, Halt::default()).await;
+    assert_eq!(finished.shown.as_ref(), "1000");
+    let me = std::process::id().to_string();
+    let below = |parent: &str| -> Vec<(String, String)> {
+        let stats = std::fs::read_dir("/proc").unwrap().flatten();
+        let stats = stats.filter_map(|e| std::fs::read_to_string(e.path().join("stat")).ok());
+        let parts = stats.filter_map(|s| {
+            let (head, tail) = s.rsplit_once(')')?;
+            let mut words = tail.split_whitespace();
+            let (state, ppid) = (words.next()?.to_owned(), words.next()?.to_owned());
+            (ppid == parent).then(|| (head.split(' ').next().unwrap_or_default().to_owned(), state))
+        });
+        parts.collect()
+    };
+    let launchers = below(&me);
+    assert_eq!(launchers.len(), 1, "{launchers:?}");
+    let children = below(&launchers[0].0);
+    println!("R16: {} processes left below the launcher", children.len());
+    assert_eq!(children, [], "zombies or survivors");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_has_a_session_of_its_own_and_no_descriptors_of_ours() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = r#"{"command":"ps -o sid= -p $$ | tr -d ' '; echo $$; ls -1 /proc/self/fd | wc -l; (: > /dev/tty) 2>/dev/null && echo tty"}"#;
+    let shown = run(dir.path(), "shell", args).await.shown;
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!(lines[0], lines[1], "it leads its session: {shown}");
+    assert_eq!(lines[2], "4", "three streams and the folder that ls reads: {shown}");
+    assert!(!shown.contains("tty"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launcher_that_died_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let hands = hands();
+    let quiet: Live = Arc::new(|_| {});
+    let go = async |command: &str| {
+        let args = serde_json::json!({ "command": command }).to_string();
+        hands.run(job(dir.path(), "shell", &args), quiet.clone(), Halt::default()).await.0
+    };
+    assert_eq!(go("echo one").await.shown.as_ref(), "one");
+    let killed = go("kill -9 $PPID; sleep 61.14").await;
+    assert_eq!(killed.outcome, Outcome::Failed);
+    assert!(killed.shown.contains("the launcher died"), "{}", killed.shown);
+    assert_eq!(go("echo two").await.shown.as_ref(), "two");
+    std::process::Command::new("pkill").args(["-f", "sleep 61.14"]).status().unwrap();
 }

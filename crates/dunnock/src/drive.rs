@@ -5,7 +5,7 @@ use crate::lines::Lines;
 use crate::person::{self, Person};
 use crate::plain::Plain;
 use crate::say;
-use crate::signals::{self, Signals};
+use crate::signals::Signals;
 use crate::told::Tally;
 use dunnock_core::{Effect, Phase, State, apply, wanted};
 use dunnock_engine::{Door, Handle, Loaded, Summary, World, load};
@@ -260,7 +260,8 @@ impl Drive {
         if let View::Lines(lines) = &mut self.view {
             lines.end(&self.seen.state, &self.seen.tally, &end, false);
         }
-        signals::leave_now()
+        self.world.tools.stop_all();
+        std::process::exit(130)
     }
 
     fn frame(&mut self, frame: Frame) {

@@ -48,6 +48,9 @@ pub fn settings_page() -> String {
 pub fn main() -> ExitCode {
     about::be_private();
     let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    if words.get(1).is_some_and(|word| word == dunnock_sandbox::LAUNCH) {
+        return dunnock_sandbox::serve();
+    }
     let args = match about::task_or_mistake(&words) {
         Some(about::Typed::Task(words)) => Args::parse_from(words),
         Some(about::Typed::Mistake(text)) => {

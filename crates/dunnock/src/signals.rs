@@ -46,9 +46,3 @@ fn ignored() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
-
-/// Leaves at once: what runs is killed, what is recorded stays.
-pub(crate) fn leave_now() -> ! {
-    dunnock_tools::kill_all();
-    std::process::exit(130)
-}

@@ -70,7 +70,8 @@ pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::
     let world = World {
         log: Arc::new(place::open(&data).await?),
         model: speaker.clone(),
-        tools: Arc::new(Hands::new(limits)),
+        // The launcher is this very program, even if its file was replaced meanwhile.
+        tools: Arc::new(Hands::new(limits, Path::new("/proc/self/exe"), &[dunnock_sandbox::LAUNCH])),
         // What we write ourselves is no change of the person's files.
         files: Some(Arc::new(PlainWalk::without(place::own_files(&data, output)))),
         checkpoints: None,

@@ -147,3 +147,24 @@ async fn while_the_task_is_still_being_typed() {
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(2), "a shell calls that 130");
     assert!(began.elapsed() < Duration::from_millis(200));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r26_tools_of_a_killed_owner_are_dead_before_the_next_start() {
+    let escape = r#"{"command":"(setsid sh -c 'echo $$ > daemon; sleep 62.26' >/dev/null 2>&1 &); echo $$ > self; sleep 62.26"}"#;
+    let look =
+        r#"{"command":"for f in self daemon; do kill -0 $(cat $f) 2>/dev/null && echo alive; done; echo looked"}"#;
+    let script = vec![Say::calls(&[("shell", escape)]).into(), Say::calls(&[("shell", look)]).into()];
+    let server = ScriptedServer::start(script).await;
+    let home = Home::with(&server);
+    let mut owner = home.start(&["run", "--approve", "all", "go"]);
+    while home.read("daemon").trim().is_empty() || home.read("self").trim().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    owner.kill().unwrap();
+    let resumed = home.run(&["resume"]).await;
+    owner.wait().unwrap();
+    assert_eq!(resumed.code, 0, "{}", resumed.err);
+    let told = server.requests().last().unwrap()["messages"].clone();
+    assert!(told.to_string().contains("outcome unknown"), "{told}");
+    assert_eq!(told.as_array().unwrap().last().unwrap()["content"], "looked", "something is still alive");
+}

@@ -159,3 +159,12 @@ async fn a_question_can_be_answered_at_a_door_that_only_watches() {
     let owner = crate::told(owner.wait_with_output().unwrap());
     assert_eq!(owner.code, 0, "{}", owner.err);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_cannot_write_past_us_to_the_terminal() {
+    let script = vec![Say::calls(&[("shell", r#"{"command":"echo hack''ed > /dev/tty; echo tried"}"#)]).into()];
+    let server = ScriptedServer::start(script).await;
+    let home = Home::with(&server);
+    let ran = talk(&home, &["run", "--approve", "all", "go"], &[], "").await;
+    assert!(ran.code == 0 && ran.out.contains("tried") && !ran.out.contains("hacked"), "{}", ran.out);
+}

@@ -1,0 +1,221 @@
+//! The program's side: starts the launcher when it is first needed, and again should it die.
+
+use crate::wire::{Ask, Tell, receive, send};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The program, by its path, and its arguments.
+    pub words: Vec<String>,
+    /// Where.
+    pub folder: String,
+    /// All of its environment.
+    pub env: Vec<(String, String)>,
+}
+
+/// How a command ended. Everything it started is dead by then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself.
+    Exited {
+        /// Its exit code, if it exited.
+        code: Option<i32>,
+        /// The signal that ended it, if one did.
+        signal: Option<i32>,
+        /// Processes that it had left behind, and that were killed.
+        strays: u32,
+    },
+    /// It never began.
+    Refused(String),
+    /// The launcher is gone, and everything with it.
+    Lost,
+}
+
+/// A way to start commands.
+pub struct Launcher {
+    program: PathBuf,
+    args: Vec<String>,
+    next: AtomicU64,
+    line: Mutex<Option<Arc<Line>>>,
+}
+
+/// A launcher that runs.
+struct Line {
+    socket: OwnedFd,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Ended>>>,
+    releasing: Mutex<HashMap<u64, mpsc::Sender<()>>>,
+    child: Mutex<Option<Child>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Launcher {
+    /// A launcher made by running this program with these arguments; nothing is started yet.
+    #[must_use]
+    pub fn new(program: PathBuf, args: &[&str]) -> Self {
+        let args = args.iter().map(|a| (*a).to_owned()).collect();
+        Self { program, args, next: AtomicU64::new(1), line: Mutex::new(None) }
+    }
+
+    fn line(&self) -> io::Result<Arc<Line>> {
+        let mut line = lock(&self.line);
+        if let Some(line) = line.as_ref() {
+            return Ok(line.clone());
+        }
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        for size in [&ours, &theirs] {
+            let _ = rustix::net::sockopt::set_socket_send_buffer_size(size, 2 << 20);
+        }
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).env_clear();
+        let child = command.spawn()?;
+        drop(command); // and with it their end of the socket
+        let made = Arc::new(Line {
+            socket: ours,
+            waiting: Mutex::default(),
+            releasing: Mutex::default(),
+            child: Mutex::new(Some(child)),
+        });
+        let reader = made.clone();
+        std::thread::Builder::new().name("launcher".into()).stack_size(128 << 10).spawn(move || reader.listen())?;
+        *line = Some(made.clone());
+        Ok(made)
+    }
+
+    /// Starts a command whose output goes to the two descriptors.
+    ///
+    /// # Errors
+    /// When there is no launcher to be had, or the command is too long for it.
+    pub fn start(self: &Arc<Self>, run: Run, out: OwnedFd, err: OwnedFd) -> io::Result<Running> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let Run { words, folder, env } = run;
+        let ask = Ask::Start { id, words, folder, env };
+        // A launcher that died since the last command is replaced once.
+        for last in [false, true] {
+            let line = self.line()?;
+            let (tell, ended) = oneshot::channel();
+            lock(&line.waiting).insert(id, tell);
+            match send(&line.socket, &ask, &[out.as_fd(), err.as_fd()]) {
+                Ok(()) => return Ok(Running { id, line, ended }),
+                Err(error) => {
+                    lock(&line.waiting).remove(&id);
+                    let gone = matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
+                    if last || !gone {
+                        return Err(error);
+                    }
+                    *lock(&self.line) = None;
+                }
+            }
+        }
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// Ends the launcher, and with it everything that runs. Waits until it is gone, within reason.
+    pub fn stop(&self) {
+        let Some(line) = lock(&self.line).take() else { return };
+        let _ = rustix::net::shutdown(&line.socket, rustix::net::Shutdown::Write);
+        let began = Instant::now();
+        while line.child.try_lock().map_or(true, |child| child.is_some())
+            && began.elapsed() < Duration::from_millis(500)
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Gives the launcher a lock to keep until everything that was started is dead, even if this process dies first.
+    ///
+    /// # Errors
+    /// When there is no launcher to be had.
+    pub fn hold(self: &Arc<Self>, file: &std::fs::File) -> io::Result<Held> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let line = self.line()?;
+        send(&line.socket, &Ask::Hold { id }, &[file.as_fd()])?;
+        Ok(Held { id, line })
+    }
+}
+
+impl Line {
+    /// Passes on what the launcher tells, until it is gone.
+    fn listen(&self) {
+        let mut buffer = Vec::new();
+        while let Ok(Some((tell, _))) = receive::<Tell>(&self.socket, &mut buffer) {
+            let (id, ended) = match tell {
+                Tell::Released { id } => {
+                    lock(&self.releasing).remove(&id);
+                    continue;
+                }
+                Tell::Refused { id, why } => (id, Ended::Refused(why)),
+                Tell::Ended { id, code, signal, strays } => (id, Ended::Exited { code, signal, strays }),
+            };
+            if let Some(waiting) = lock(&self.waiting).remove(&id) {
+                let _ = waiting.send(ended);
+            }
+        }
+        if let Some(child) = lock(&self.child).as_mut() {
+            let _ = child.wait();
+        }
+        lock(&self.child).take(); // buried: whoever waits for the end sees it
+        lock(&self.waiting).clear(); // whoever still waits finds it lost
+        lock(&self.releasing).clear();
+    }
+}
+
+/// A command that runs.
+pub struct Running {
+    id: u64,
+    line: Arc<Line>,
+    ended: oneshot::Receiver<Ended>,
+}
+
+impl Running {
+    /// Asks it to end, with all of its group.
+    pub fn end(&self) {
+        let _ = send(&self.line.socket, &Ask::End { id: self.id }, &[]);
+    }
+    /// Ends it, and everything it started.
+    pub fn kill(&self) {
+        let _ = send(&self.line.socket, &Ask::Kill { id: self.id }, &[]);
+    }
+    /// Waits for its end.
+    pub async fn ended(&mut self) -> Ended {
+        (&mut self.ended).await.unwrap_or(Ended::Lost)
+    }
+}
+
+impl Drop for Running {
+    /// Nobody waits for it any more: it must not go on.
+    fn drop(&mut self) {
+        if lock(&self.line.waiting).remove(&self.id).is_some() {
+            self.kill();
+        }
+    }
+}
+
+/// A lock that the launcher keeps.
+pub struct Held {
+    id: u64,
+    line: Arc<Line>,
+}
+
+impl Drop for Held {
+    /// Waits until it is let go: whoever comes next must find the lock free.
+    fn drop(&mut self) {
+        let (done, released) = mpsc::channel();
+        lock(&self.line.releasing).insert(self.id, done);
+        if send(&self.line.socket, &Ask::Release { id: self.id }, &[]).is_ok() {
+            let _ = released.recv_timeout(Duration::from_millis(500)); // ends when the other side is dropped
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Starts children, and sees to it that none is left behind.
+//!
+//! The program does not make children itself. It starts a small *launcher* (itself, executed again: see [`LAUNCH`]) and asks it
+//! over a socket: a small process makes children quickly however large the program has grown, it adopts what escapes from a
+//! command (a subreaper), and it notices the program's death by the end of the socket, whoever killed it.
+//!
+//! Invariant: when a command's end is reported, everything it started is dead, whether it left its group or not.
+//! Invariant: when the program is gone, the launcher kills everything and only then lets go of the locks it was given.
+//!
+//! This is the only crate with `unsafe` code: one call that makes a child a session of its own. (The box comes here, too.)
+
+#[cfg(target_os = "linux")]
+mod client;
+#[cfg(target_os = "linux")]
+mod launcher;
+#[cfg(target_os = "linux")]
+mod tree;
+#[cfg(target_os = "linux")]
+mod wire;
+
+#[cfg(target_os = "linux")]
+pub use client::{Ended, Held, Launcher, Run, Running};
+#[cfg(target_os = "linux")]
+pub use launcher::serve;
+
+/// The first argument that makes the program a launcher.
+pub const LAUNCH: &str = "__launch";
+
+/// Other systems have no launcher yet.
+#[cfg(not(target_os = "linux"))]
+#[must_use]
+pub fn serve() -> std::process::ExitCode {
+    std::process::ExitCode::FAILURE
+}

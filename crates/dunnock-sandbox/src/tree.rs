@@ -1,0 +1,48 @@
+//! Processes below a process, as the kernel lists them.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::PathBuf;
+
+/// The children of a process, all of its threads' together.
+pub(crate) fn children(pid: Pid) -> Vec<Pid> {
+    let mut found = Vec::new();
+    let tasks = PathBuf::from(format!("/proc/{}/task", pid.as_raw_nonzero()));
+    for task in std::fs::read_dir(tasks).into_iter().flatten().flatten() {
+        let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        found.extend(text.split_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?)));
+    }
+    found
+}
+
+/// The children of a process with one thread: one read.
+pub(crate) fn children_of_one_thread(pid: Pid) -> Vec<Pid> {
+    let raw = pid.as_raw_nonzero();
+    let text = std::fs::read_to_string(format!("/proc/{raw}/task/{raw}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?)).collect()
+}
+
+/// A process and everything below it.
+pub(crate) fn whole(pid: Pid) -> Vec<Pid> {
+    let mut all = vec![pid];
+    let mut next = 0;
+    while let Some(pid) = all.get(next).copied() {
+        all.extend(children(pid));
+        next += 1;
+    }
+    all
+}
+
+/// Stops all of them before it kills any, so that none makes another meanwhile.
+pub(crate) fn kill(all: &[Pid]) {
+    for signal in [Signal::STOP, Signal::KILL] {
+        for pid in all {
+            let _ = kill_process(*pid, signal);
+        }
+    }
+}
+
+/// Whether a variable of that value stands in the environment that a process was started with.
+pub(crate) fn has_mark(pid: Pid, mark: &str) -> bool {
+    let bytes = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
+    bytes.split(|b| *b == 0).any(|entry| entry == mark.as_bytes())
+}

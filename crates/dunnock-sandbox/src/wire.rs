@@ -1,0 +1,87 @@
+//! What the program and its launcher say to each other: one JSON text a packet, descriptors beside it.
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The longest packet: a command line of 100,000 bytes, escaped, and its environment.
+const MOST: usize = 1 << 20;
+
+/// To the launcher.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Ask {
+    /// Start this; its output goes to the two descriptors that come along.
+    Start { id: u64, words: Vec<String>, folder: String, env: Vec<(String, String)> },
+    /// Ask it to end, with all of its group.
+    End { id: u64 },
+    /// End it, and everything it started.
+    Kill { id: u64 },
+    /// Keep the descriptor that comes along until everything is dead.
+    Hold { id: u64 },
+    /// Let go of it.
+    Release { id: u64 },
+}
+
+/// From the launcher.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Tell {
+    /// It could not be started.
+    Refused { id: u64, why: String },
+    /// The descriptor is closed.
+    Released { id: u64 },
+    /// It ended, and everything it started is dead.
+    Ended { id: u64, code: Option<i32>, signal: Option<i32>, strays: u32 },
+}
+
+pub(crate) fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let text = serde_json::to_vec(message)?;
+    if text.len() > MOST {
+        return Err(io::Error::other("the command is too long"));
+    }
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(io::Error::other("too many descriptors"));
+    }
+    loop {
+        match sendmsg(&socket, &[IoSlice::new(&text)], &mut beside, SendFlags::NOSIGNAL) {
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The next packet; `None` when the other side is gone.
+pub(crate) fn receive<T: DeserializeOwned>(
+    socket: impl AsFd,
+    buffer: &mut Vec<u8>,
+) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    buffer.resize(MOST, 0);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let got = loop {
+        match recvmsg(&socket, &mut [IoSliceMut::new(buffer)], &mut beside, RecvFlags::CMSG_CLOEXEC) {
+            Ok(got) => break got,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::CONNRESET) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    };
+    if got.bytes == 0 {
+        return Ok(None);
+    }
+    let mut fds = Vec::new();
+    for message in beside.drain() {
+        if let RecvAncillaryMessage::ScmRights(more) = message {
+            fds.extend(more);
+        }
+    }
+    let text = buffer.get(..got.bytes).unwrap_or_default();
+    Ok(Some((serde_json::from_slice(text)?, fds)))
+}
