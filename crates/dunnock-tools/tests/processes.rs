@@ -234,3 +234,30 @@ async fn a_launcher_that_died_is_replaced() {
     assert_eq!(go("echo two").await.shown.as_ref(), "two");
     std::process::Command::new("pkill").args(["-f", "sleep 61.14"]).status().unwrap();
 }
+
+/// The most memory this process ever held, in KB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|l| l.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r14_a_gigabyte_of_output_is_read_and_not_held() {
+    let dir = tempfile::tempdir().unwrap();
+    let megabytes: u64 = std::env::var("DUNNOCK_R14").map_or(1024, |n| n.parse().unwrap());
+    run(dir.path(), "shell", r#"{"command":"true"}"#).await;
+    for (what, source) in [("one line", "tr '\\\\0' x < /dev/zero"), ("binary", "cat /dev/urandom | tee /dev/null")] {
+        let before = peak();
+        let share = if what == "one line" { megabytes } else { megabytes / 8 };
+        let command = format!("{{\"command\":\"{source} | head -c {share}M; echo; echo end\",\"timeout\":600}}");
+        let began = Instant::now();
+        let finished = run(dir.path(), "shell", &command).await;
+        let grew = peak().saturating_sub(before) >> 10;
+        println!("R14 {what}: {share} MB in {:?}, {grew} MB more memory", began.elapsed());
+        assert_eq!(finished.outcome, Outcome::Done, "{what}");
+        assert!(finished.shown.ends_with("end"), "{what}: the end is kept");
+        assert!(grew < 64, "{what}: {grew} MB");
+        assert!(finished.shown.len() < 20_000, "{what}: {}", finished.shown.len());
+    }
+}
