@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -34,10 +34,12 @@ pub enum Ended {
         signal: Option<i32>,
         /// Processes that it had left behind, and that were killed.
         strays: u32,
+        /// Those that could not be: another user's, or stuck in the kernel.
+        left: u32,
     },
     /// It never began.
     Refused(String),
-    /// The launcher is gone, and everything with it.
+    /// The launcher is gone, and the command's own process with it; what that had started is not known.
     Lost,
 }
 
@@ -47,10 +49,15 @@ pub struct Launcher {
     args: Vec<String>,
     next: AtomicU64,
     line: Mutex<Option<Arc<Line>>>,
+    /// Locks to keep, for this launcher and for one that has to replace it.
+    held: Mutex<HashMap<u64, OwnedFd>>,
+    /// The program is about to end: no launcher is started any more.
+    stopped: AtomicBool,
 }
 
 /// A launcher that runs.
 struct Line {
+    pid: Option<rustix::process::Pid>,
     socket: OwnedFd,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Ended>>>,
     releasing: Mutex<HashMap<u64, mpsc::Sender<()>>>,
@@ -66,7 +73,8 @@ impl Launcher {
     #[must_use]
     pub fn new(program: PathBuf, args: &[&str]) -> Self {
         let args = args.iter().map(|a| (*a).to_owned()).collect();
-        Self { program, args, next: AtomicU64::new(1), line: Mutex::new(None) }
+        let (line, held, stopped) = (Mutex::new(None), Mutex::default(), AtomicBool::new(false));
+        Self { program, args, next: AtomicU64::new(1), line, held, stopped }
     }
 
     fn line(&self) -> io::Result<Arc<Line>> {
@@ -74,15 +82,24 @@ impl Launcher {
         if let Some(line) = line.as_ref() {
             return Ok(line.clone());
         }
+        if self.stopped.load(Ordering::Acquire) {
+            return Err(io::Error::other("the program is ending"));
+        }
+        let failed = |error: io::Error| io::Error::other(format!("the launcher cannot be started: {error}"));
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         for size in [&ours, &theirs] {
             let _ = rustix::net::sockopt::set_socket_send_buffer_size(size, 2 << 20);
         }
         let mut command = Command::new(&self.program);
         command.args(&self.args).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).env_clear();
-        let child = command.spawn()?;
+        let child = command.spawn().map_err(failed)?;
         drop(command); // and with it their end of the socket
+        let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        for (id, file) in lock(&self.held).iter() {
+            send(&ours, &Ask::Hold { id: *id }, &[file.as_fd()]).map_err(failed)?;
+        }
         let made = Arc::new(Line {
+            pid,
             socket: ours,
             waiting: Mutex::default(),
             releasing: Mutex::default(),
@@ -124,12 +141,18 @@ impl Launcher {
 
     /// Ends the launcher, and with it everything that runs. Waits until it is gone, within reason.
     pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
         let Some(line) = lock(&self.line).take() else { return };
         let _ = rustix::net::shutdown(&line.socket, rustix::net::Shutdown::Write);
         let began = Instant::now();
-        while line.child.try_lock().map_or(true, |child| child.is_some())
-            && began.elapsed() < Duration::from_millis(500)
-        {
+        while line.child.try_lock().map_or(true, |child| child.is_some()) {
+            if began.elapsed() > Duration::from_millis(120) {
+                // Stopped, or stuck: it goes, and the commands' own processes with it.
+                if let Some(pid) = line.pid {
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                }
+                return;
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -141,8 +164,19 @@ impl Launcher {
     pub fn hold(self: &Arc<Self>, file: &std::fs::File) -> io::Result<Held> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let line = self.line()?;
-        send(&line.socket, &Ask::Hold { id }, &[file.as_fd()])?;
-        Ok(Held { id, line })
+        lock(&self.held).insert(id, file.as_fd().try_clone_to_owned()?);
+        // Should that fail, the launcher is dead, and the one that replaces it is told again.
+        let _ = send(&line.socket, &Ask::Hold { id }, &[file.as_fd()]);
+        Ok(Held { id, launcher: self.clone() })
+    }
+}
+
+impl Drop for Launcher {
+    /// The launcher ends when nobody can ask it any more; the one who listens to it would keep the socket open.
+    fn drop(&mut self) {
+        if let Some(line) = lock(&self.line).take() {
+            let _ = rustix::net::shutdown(&line.socket, rustix::net::Shutdown::Write);
+        }
     }
 }
 
@@ -157,12 +191,13 @@ impl Line {
                     continue;
                 }
                 Tell::Refused { id, why } => (id, Ended::Refused(why)),
-                Tell::Ended { id, code, signal, strays } => (id, Ended::Exited { code, signal, strays }),
+                Tell::Ended { id, code, signal, strays, left } => (id, Ended::Exited { code, signal, strays, left }),
             };
             if let Some(waiting) = lock(&self.waiting).remove(&id) {
                 let _ = waiting.send(ended);
             }
         }
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         if let Some(child) = lock(&self.child).as_mut() {
             let _ = child.wait();
         }
@@ -206,15 +241,17 @@ impl Drop for Running {
 /// A lock that the launcher keeps.
 pub struct Held {
     id: u64,
-    line: Arc<Line>,
+    launcher: Arc<Launcher>,
 }
 
 impl Drop for Held {
     /// Waits until it is let go: whoever comes next must find the lock free.
     fn drop(&mut self) {
+        lock(&self.launcher.held).remove(&self.id);
+        let Some(line) = lock(&self.launcher.line).clone() else { return };
         let (done, released) = mpsc::channel();
-        lock(&self.line.releasing).insert(self.id, done);
-        if send(&self.line.socket, &Ask::Release { id: self.id }, &[]).is_ok() {
+        lock(&line.releasing).insert(self.id, done);
+        if send(&line.socket, &Ask::Release { id: self.id }, &[]).is_ok() {
             let _ = released.recv_timeout(Duration::from_millis(500)); // ends when the other side is dropped
         }
     }

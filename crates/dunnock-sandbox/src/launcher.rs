@@ -6,8 +6,8 @@
 use crate::tree;
 use crate::wire::{Ask, Tell, receive, send};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
-use std::collections::HashMap;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
@@ -16,12 +16,14 @@ use std::time::{Duration, Instant};
 /// What marks the children of one command, should they escape while another runs.
 const MARK: &str = "DUNNOCK_CALL";
 /// How long a process that was killed may take to go.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A command that runs.
 struct Live {
     id: u64,
     exit: OwnedFd,
+    /// In the environment of whatever it starts.
+    mark: String,
 }
 
 struct Launcher {
@@ -32,6 +34,10 @@ struct Launcher {
     held: HashMap<u64, OwnedFd>,
     /// Escaped from a command while another ran, and not known to be of either.
     doubtful: bool,
+    /// Could not be killed.
+    stubborn: HashSet<Pid>,
+    /// Makes marks of this launcher unlike any other's.
+    name: String,
 }
 
 /// Serves until the other side of standard input is gone; then kills everything.
@@ -44,8 +50,20 @@ pub fn serve() -> ExitCode {
     if rustix::process::set_child_subreaper(Some(me)).is_err() {
         return ExitCode::FAILURE;
     }
-    let mut launcher =
-        Launcher { socket: std::io::stdin(), me, live: HashMap::new(), held: HashMap::new(), doubtful: false };
+    // Without the kernel's list of children nothing could be promised.
+    if tree::children_of_one_thread(me).is_err() {
+        return ExitCode::FAILURE;
+    }
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let mut launcher = Launcher {
+        socket: std::io::stdin(),
+        me,
+        live: HashMap::new(),
+        held: HashMap::new(),
+        doubtful: false,
+        stubborn: HashSet::new(),
+        name: format!("{}-{}", me.as_raw_nonzero(), since.as_nanos()),
+    };
     let mut buffer = Vec::new();
     while launcher.round(&mut buffer).is_some() {}
     launcher.end_everything();
@@ -60,7 +78,8 @@ impl Launcher {
         waits.extend(self.live.values().map(|live| PollFd::new(&live.exit, PollFlags::IN)));
         // Something that escaped may end on its own, and must be buried.
         let tick = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
-        let woken = poll(&mut waits, (self.doubtful || !self.live.is_empty()).then_some(&tick));
+        let woken =
+            poll(&mut waits, (self.doubtful || !self.live.is_empty() || !self.stubborn.is_empty()).then_some(&tick));
         if woken.is_err_and(|error| error != rustix::io::Errno::INTR) {
             return None;
         }
@@ -80,10 +99,16 @@ impl Launcher {
 
     fn ask(&mut self, ask: Ask, fds: Vec<OwnedFd>) -> Option<()> {
         match ask {
-            Ask::Start { id, words, folder, env } => match start(id, &words, &folder, env, fds) {
-                Ok((pid, exit)) => drop(self.live.insert(pid, Live { id, exit })),
-                Err(error) => self.tell(&Tell::Refused { id, why: error.to_string() })?,
-            },
+            Ask::Start { id, words, folder, env } => {
+                let mark = format!("{}-{id}", self.name);
+                match start(&mark, &words, &folder, env, fds) {
+                    Ok((pid, exit)) => {
+                        let mark = format!("{MARK}={mark}");
+                        drop(self.live.insert(pid, Live { id, exit, mark }));
+                    }
+                    Err(error) => self.tell(&Tell::Refused { id, why: error.to_string() })?,
+                }
+            }
             Ask::End { id } => {
                 if let Some(pid) = self.pid(id) {
                     let _ = rustix::process::kill_process_group(pid, Signal::TERM);
@@ -109,39 +134,60 @@ impl Launcher {
 
     /// Buries what is dead. A command whose own process is among it has ended, and takes everything with it.
     fn bury(&mut self) {
-        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
-            if let Some(live) = self.live.remove(&pid) {
-                let strays = self.sweep(live.id);
-                let (code, signal) = (status.exit_status(), status.terminating_signal());
-                let _ = self.tell(&Tell::Ended { id: live.id, code, signal, strays });
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    self.stubborn.remove(&pid);
+                    if let Some(live) = self.live.remove(&pid) {
+                        self.ended(&live, pid, status.exit_status(), status.terminating_signal());
+                    }
+                }
+                // Nobody is left, and nobody told us: the kernel buries for a process that was started so.
+                Err(rustix::io::Errno::CHILD) => {
+                    for (pid, live) in std::mem::take(&mut self.live) {
+                        self.ended(&live, pid, None, None);
+                    }
+                    break;
+                }
+                Ok(None) | Err(_) => break,
             }
         }
         if self.live.is_empty() && self.doubtful {
             self.doubtful = false;
-            self.sweep(u64::MAX);
+            self.sweep("");
         }
     }
 
-    /// Kills what is left of a command; how many that were.
-    fn sweep(&mut self, id: u64) -> u32 {
+    fn ended(&mut self, live: &Live, pid: Pid, code: Option<i32>, signal: Option<i32>) {
+        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+        let (strays, left) = self.sweep(&live.mark);
+        let _ = self.tell(&Tell::Ended { id: live.id, code, signal, strays, left });
+    }
+
+    /// Kills what is left of a command: how many that were, and how many could not be killed (another user's, or stuck in the
+    /// kernel). Those are remembered, so that they hold nothing up again.
+    fn sweep(&mut self, mark: &str) -> (u32, u32) {
         let began = Instant::now();
-        let mut killed = 0;
+        let (mut killed, mut left) = (0, 0);
         loop {
-            let mine = tree::children_of_one_thread(self.me);
-            let strays: Vec<Pid> = mine.into_iter().filter(|pid| !self.live.contains_key(pid)).collect();
+            let mine = tree::children_of_one_thread(self.me).unwrap_or_default();
+            let strays = mine.into_iter().filter(|pid| !self.live.contains_key(pid) && !self.stubborn.contains(pid));
             // While other commands run, only what bears this one's mark is surely its own.
-            let mark = format!("{MARK}={id}");
-            let (own, other): (Vec<Pid>, Vec<Pid>) =
-                strays.into_iter().partition(|pid| self.live.is_empty() || tree::has_mark(*pid, &mark));
+            let alone = self.live.is_empty();
+            let (own, other): (Vec<Pid>, Vec<Pid>) = strays.partition(|pid| alone || tree::has_mark(*pid, mark));
             self.doubtful |= !other.is_empty();
-            if own.is_empty() || began.elapsed() > PATIENCE {
-                return killed;
+            if own.is_empty() {
+                return (killed, left);
+            }
+            for pid in &own {
+                tree::kill(&tree::whole(*pid));
             }
             for pid in own {
-                let all = tree::whole(pid);
-                tree::kill(&all);
-                if let Ok(Some((_, _))) = wait_for(pid) {
-                    killed += u32::try_from(all.len()).unwrap_or(u32::MAX);
+                if wait_for(pid, PATIENCE.saturating_sub(began.elapsed())) {
+                    killed += 1;
+                } else {
+                    self.stubborn.insert(pid);
+                    left += 1;
                 }
             }
         }
@@ -150,32 +196,39 @@ impl Launcher {
     /// The program is gone: nothing of it stays.
     fn end_everything(&mut self) {
         let began = Instant::now();
+        for pid in self.live.keys() {
+            let _ = rustix::process::kill_process_group(*pid, Signal::KILL);
+        }
         while began.elapsed() < PATIENCE {
-            let children = tree::children_of_one_thread(self.me);
-            if children.is_empty() {
-                return;
+            let children = tree::children_of_one_thread(self.me).unwrap_or_default();
+            if matches!(rustix::process::wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {
+                return; // nobody is left
+            }
+            for pid in &children {
+                tree::kill(&tree::whole(*pid));
             }
             for pid in children {
-                tree::kill(&tree::whole(pid));
-                let _ = wait_for(pid);
+                wait_for(pid, PATIENCE.saturating_sub(began.elapsed()));
             }
+            std::thread::sleep(Duration::from_micros(200));
         }
     }
 }
 
-/// Waits for a process that was killed, as long as that may take.
-fn wait_for(pid: Pid) -> rustix::io::Result<Option<(Pid, WaitStatus)>> {
+/// Waits for a process that was killed; whether it is gone.
+fn wait_for(pid: Pid, most: Duration) -> bool {
     let began = Instant::now();
     loop {
         match rustix::process::waitpid(Some(pid), WaitOptions::NOHANG) {
-            Ok(None) if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_micros(200)),
-            done => return done,
+            Ok(None) if began.elapsed() < most => std::thread::sleep(Duration::from_micros(200)),
+            Ok(None) => return false,
+            Ok(Some(_)) | Err(_) => return true,
         }
     }
 }
 
 fn start(
-    id: u64,
+    mark: &str,
     words: &[String],
     folder: &str,
     env: Vec<(String, String)>,
@@ -184,7 +237,7 @@ fn start(
     let (name, args) = words.split_first().ok_or_else(|| std::io::Error::other("the command is empty"))?;
     let [out, err] = <[OwnedFd; 2]>::try_from(fds).map_err(|_| std::io::Error::other("no place for its output"))?;
     let mut command = Command::new(name);
-    command.args(args).current_dir(folder).env_clear().envs(env).env(MARK, id.to_string());
+    command.args(args).current_dir(folder).env_clear().envs(env).env(MARK, mark);
     command.stdin(Stdio::null()).stdout(out).stderr(err);
     own_session(&mut command);
     let child = command.spawn()?;
@@ -194,8 +247,15 @@ fn start(
         .ok_or_else(|| std::io::Error::other("no such process"))?;
     // The child is waited for by its number, with all others.
     drop(child);
-    let exit = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
-    Ok((pid, exit))
+    match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(exit) => Ok((pid, exit)),
+        Err(error) => {
+            // What could not be watched must not run.
+            tree::kill(&tree::whole(pid));
+            wait_for(pid, PATIENCE);
+            Err(error.into())
+        }
+    }
 }
 
 /// Closes what whoever started the program left open: no child shall see it.
@@ -217,10 +277,12 @@ fn close_the_rest() {
 fn own_session(command: &mut Command) {
     let alone = || {
         rustix::process::setsid()?;
+        // Should the launcher be killed, the command goes with it. (The launcher has one thread: this follows it alone.)
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
         Ok(())
     };
-    // SAFETY: `setsid` and `setrlimit` are plain system calls: they allocate nothing and take no lock.
+    // SAFETY: only plain system calls are made, which allocate nothing and take no lock.
     unsafe { command.pre_exec(alone) };
 }

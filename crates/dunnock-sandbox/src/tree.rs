@@ -15,29 +15,34 @@ pub(crate) fn children(pid: Pid) -> Vec<Pid> {
 }
 
 /// The children of a process with one thread: one read.
-pub(crate) fn children_of_one_thread(pid: Pid) -> Vec<Pid> {
+pub(crate) fn children_of_one_thread(pid: Pid) -> std::io::Result<Vec<Pid>> {
     let raw = pid.as_raw_nonzero();
-    let text = std::fs::read_to_string(format!("/proc/{raw}/task/{raw}/children")).unwrap_or_default();
-    text.split_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?)).collect()
+    let text = std::fs::read_to_string(format!("/proc/{raw}/task/{raw}/children"))?;
+    Ok(text.split_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?)).collect())
 }
 
-/// A process and everything below it.
+/// The most that is looked at in one go: a bomb is killed in several.
+const MOST: usize = 20_000;
+
+/// A process and everything below it. Each is stopped before its children are listed: one that is stopped makes no other,
+/// and buries none whose number could then be another's.
 pub(crate) fn whole(pid: Pid) -> Vec<Pid> {
     let mut all = vec![pid];
     let mut next = 0;
     while let Some(pid) = all.get(next).copied() {
-        all.extend(children(pid));
+        let _ = kill_process(pid, Signal::STOP);
+        if all.len() < MOST {
+            all.extend(children(pid));
+        }
         next += 1;
     }
     all
 }
 
-/// Stops all of them before it kills any, so that none makes another meanwhile.
+/// Kills all of them.
 pub(crate) fn kill(all: &[Pid]) {
-    for signal in [Signal::STOP, Signal::KILL] {
-        for pid in all {
-            let _ = kill_process(*pid, signal);
-        }
+    for pid in all {
+        let _ = kill_process(*pid, Signal::KILL);
     }
 }
 

@@ -9,8 +9,9 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The longest packet: a command line of 100,000 bytes, escaped, and its environment.
-const MOST: usize = 1 << 20;
+/// The longest packet: a command line of 100,000 bytes and its environment. Longer ones do not fit the buffers that systems
+/// give a socket.
+const MOST: usize = 200_000;
 
 /// To the launcher.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,7 +36,7 @@ pub(crate) enum Tell {
     /// The descriptor is closed.
     Released { id: u64 },
     /// It ended, and everything it started is dead.
-    Ended { id: u64, code: Option<i32>, signal: Option<i32>, strays: u32 },
+    Ended { id: u64, code: Option<i32>, signal: Option<i32>, strays: u32, left: u32 },
 }
 
 pub(crate) fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> io::Result<()> {

@@ -3,8 +3,9 @@
 /// How a child ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Exit {
-    Code(i32),
-    Signal(i32),
+    /// And so many processes that it started could not be ended.
+    Code(i32, u32),
+    Signal(i32, u32),
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "without a launcher that is known at once"))]
     NotStarted(String),
     Lost,
@@ -37,8 +38,8 @@ mod made {
         /// Its end, and that of everything it started.
         pub(crate) async fn ended(&mut self) -> Exit {
             match self.0.ended().await {
-                Ended::Exited { code: Some(code), .. } => Exit::Code(code),
-                Ended::Exited { signal, .. } => Exit::Signal(signal.unwrap_or(0)),
+                Ended::Exited { code: Some(code), left, .. } => Exit::Code(code, left),
+                Ended::Exited { signal, left, .. } => Exit::Signal(signal.unwrap_or(0), left),
                 Ended::Refused(why) => Exit::NotStarted(why),
                 Ended::Lost => Exit::Lost,
             }
@@ -85,7 +86,7 @@ mod made {
             let status = self.0.wait().await;
             self.kill(); // what is left of the group
             match status {
-                Ok(status) => status.code().map_or(Exit::Signal(0), Exit::Code),
+                Ok(status) => status.code().map_or(Exit::Signal(0, 0), |code| Exit::Code(code, 0)),
                 Err(_) => Exit::Lost,
             }
         }

@@ -188,10 +188,14 @@ fn said(kept: Kept, over: Over, most: Duration, name: &str, hand: &Hand) -> Said
         text.push('\n');
     }
     let (end, exit, last) = match over {
-        Over::Exited(Exit::Code(0)) if text.is_empty() => (End::Done, Some(0), "(no output)".to_owned()),
-        Over::Exited(Exit::Code(0)) => (End::Done, Some(0), String::new()),
-        Over::Exited(Exit::Code(code)) => (End::Failed, Some(code), format!("[exit {code}]")),
-        Over::Exited(Exit::Signal(signal)) => (End::Failed, None, format!("[ended by signal {signal}]")),
+        Over::Exited(Exit::Code(code, left) | Exit::Signal(code, left)) if left > 0 => {
+            let words = format!("[ended with {code}; {left} processes that it started could not be ended]");
+            (End::Failed, Some(code), words)
+        }
+        Over::Exited(Exit::Code(0, _)) if text.is_empty() => (End::Done, Some(0), "(no output)".to_owned()),
+        Over::Exited(Exit::Code(0, _)) => (End::Done, Some(0), String::new()),
+        Over::Exited(Exit::Code(code, _)) => (End::Failed, Some(code), format!("[exit {code}]")),
+        Over::Exited(Exit::Signal(signal, _)) => (End::Failed, None, format!("[ended by signal {signal}]")),
         Over::Exited(Exit::NotStarted(why)) => (End::Failed, None, format!("{name} cannot be started: {why}")),
         Over::Exited(Exit::Lost) => (End::Failed, None, "[its end was not seen: the launcher died]".to_owned()),
         Over::TimedOut => (End::Failed, None, format!("[stopped: it took longer than {} s]", most.as_secs())),

@@ -228,11 +228,11 @@ async fn a_launcher_that_died_is_replaced() {
         hands.run(job(dir.path(), "shell", &args), quiet.clone(), Halt::default()).await.0
     };
     assert_eq!(go("echo one").await.shown.as_ref(), "one");
-    let killed = go("kill -9 $PPID; sleep 61.14").await;
+    let killed = go("kill -9 $PPID; exec sleep 61.14").await;
     assert_eq!(killed.outcome, Outcome::Failed);
     assert!(killed.shown.contains("the launcher died"), "{}", killed.shown);
+    assert_eq!(running("61.14"), Vec::<String>::new(), "the command's own process goes with its launcher");
     assert_eq!(go("echo two").await.shown.as_ref(), "two");
-    std::process::Command::new("pkill").args(["-f", "sleep 61.14"]).status().unwrap();
 }
 
 /// The most memory this process ever held, in KB.
@@ -260,4 +260,40 @@ async fn r14_a_gigabyte_of_output_is_read_and_not_held() {
         assert!(grew < 64, "{what}: {grew} MB");
         assert!(finished.shown.len() < 20_000, "{what}: {}", finished.shown.len());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_is_kept_by_the_launcher_and_by_the_one_that_replaces_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("lock");
+    let open = || std::fs::File::options().create(true).append(true).open(&path).unwrap();
+    let hands = hands();
+    let quiet: Live = Arc::new(|_| {});
+    let go = async |command: &str| {
+        let args = serde_json::json!({ "command": command }).to_string();
+        hands.run(job(dir.path(), "shell", &args), quiet.clone(), Halt::default()).await.0
+    };
+    // Other processes that have the file open: the launcher, and no child of it.
+    let holders = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let others = processes.filter(|p| p.file_name().to_str() != Some(&std::process::id().to_string()));
+        let open = |p: &std::fs::DirEntry| {
+            let fds = std::fs::read_dir(p.path().join("fd")).into_iter().flatten().flatten();
+            fds.filter_map(|fd| std::fs::read_link(fd.path()).ok()).any(|target| target == path)
+        };
+        others.filter(open).count()
+    };
+    let ours = open();
+    ours.try_lock().unwrap();
+    let held = hands.hold(&ours).unwrap();
+    assert!(go("ls -l /proc/self/fd").await.shown.lines().all(|l| !l.contains("lock")), "no child has it");
+    drop(ours);
+    assert_eq!(holders(), 1, "the launcher keeps it");
+    assert!(open().try_lock().is_err());
+    go("kill -9 $PPID").await;
+    go("true").await;
+    assert_eq!(holders(), 1, "so does the one that replaced it");
+    drop(held);
+    assert_eq!(holders(), 0);
+    open().try_lock().unwrap();
 }
