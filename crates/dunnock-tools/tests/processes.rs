@@ -276,7 +276,8 @@ async fn a_lock_is_kept_by_the_launcher_and_by_the_one_that_replaces_it() {
     // Other processes that have the file open: the launcher, and no child of it.
     let holders = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let others = processes.filter(|p| p.file_name().to_str() != Some(&std::process::id().to_string()));
+        let number = |p: &std::fs::DirEntry| p.file_name().to_str().and_then(|n| n.parse::<u32>().ok());
+        let others = processes.filter(move |p| number(p).is_some_and(|n| n != std::process::id()));
         let open = |p: &std::fs::DirEntry| {
             let fds = std::fs::read_dir(p.path().join("fd")).into_iter().flatten().flatten();
             fds.filter_map(|fd| std::fs::read_link(fd.path()).ok()).any(|target| target == path)
