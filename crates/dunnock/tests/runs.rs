@@ -28,7 +28,7 @@ pub fn work() -> Vec<Served> {
                 ("write_file", r#"{"path":"b.txt","content":"b\n"}"#),
             ],
         ),
-        say("", &[("shell", r#"{"command":"cat a.txt b.txt; echo 'to stderr' >&2; exit 3"}"#)]),
+        say("", &[("shell", r#"{"command":"cat a.txt b.txt; exit 3"}"#)]),
         say("", &[("view_file", r#"{"path":"../../etc/passwd"}"#), ("nonesuch", "{}")]),
         say("", &[("final_output", r#"{"answer":"**a.txt** now says two."}"#)]),
     ]
