@@ -338,6 +338,8 @@ async fn stream(shared: Arc<Shared>, served: Served, send: mpsc::Sender<Result<F
     for (n, piece) in pieces.into_iter().enumerate() {
         match served.fault {
             Fault::CutAfter(after) if n == after => {
+                // What was said before goes out first: a connection that is cut takes along what still waits in it.
+                tokio::time::sleep(Duration::from_millis(100)).await;
                 let _ = send.send(Err(std::io::Error::other("cut"))).await;
                 return;
             }
