@@ -7,7 +7,7 @@ use crate::state::{Phase, Stage, State};
 use crate::step::Work;
 use dunnock_proto::{
     About, At, CallId, CompactFailed, Event, Failure, Finished, Outcome, Owner, QuestionId, Recovery, Seq, Started,
-    Strength, Tree, Turn, TurnFailed, Usage,
+    Strength, Tree, Turn, TurnFailed,
 };
 use std::sync::Arc;
 
@@ -107,15 +107,7 @@ impl Effect {
 
 /// A request that nobody sent, or whose end nobody saw.
 pub(crate) fn cut_turn(turn: Turn) -> TurnFailed {
-    TurnFailed {
-        turn,
-        attempts: Vec::new(),
-        failure: Failure::Cut,
-        error: "interrupted".into(),
-        partial: "".into(),
-        usage: Usage::default(),
-        retry_at: None,
-    }
+    TurnFailed::unsent(turn, Failure::Cut, "interrupted".into())
 }
 
 /// Everything that the process `me` must have under way now. Nothing, if it does not own the session.

@@ -149,8 +149,7 @@ impl Door {
     /// # Errors
     /// As there.
     pub async fn send(&mut self, command: Command) -> Result<Result<Seq, Refusal>, DoorError> {
-        let id = format!("{:032x}", u128::from_le_bytes(self.world.clock.random()));
-        let id: InputId = id.parse().map_err(|_| LogError::Failed("an id could not be made".into()))?;
+        let id = InputId::from_random(self.world.clock.random());
         self.order(Order { id, expect: None, command }).await
     }
 

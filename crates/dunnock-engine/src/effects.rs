@@ -7,7 +7,7 @@ use crate::world::World;
 use dunnock_core::ports::{Blob, Halt, Job, Live};
 use dunnock_core::{Call, Effect, Phase, Request, Work, failpoint};
 use dunnock_proto::{
-    At, Checkpointed, Delta, Failure, Finished, Outcome, RewindFailed, Rewound, SessionId, TurnFailed, Usage,
+    At, Checkpointed, Delta, Failure, Finished, Outcome, RewindFailed, Rewound, SessionId, TurnFailed,
 };
 use std::pin::Pin;
 use std::sync::Arc;
@@ -182,15 +182,8 @@ fn ended(call: &Call, outcome: Outcome, shown: &str) -> Work {
 
 /// A turn whose recorded head cannot be had: it is not asked with another.
 fn headless(request: &Request, why: &str) -> Work {
-    Work::Failed(TurnFailed {
-        turn: request.turn,
-        attempts: Vec::new(),
-        failure: Failure::Rejected,
-        error: format!("the instructions of this session cannot be read: {why}"),
-        partial: "".into(),
-        usage: Usage::default(),
-        retry_at: None,
-    })
+    let error = format!("the instructions of this session cannot be read: {why}");
+    Work::Failed(TurnFailed::unsent(request.turn, Failure::Rejected, error))
 }
 
 /// What to report of work that panicked.

@@ -44,9 +44,7 @@ pub async fn import(
         return Err(LogError::Damaged(format!("the blob {missing} is missing")));
     }
     for command in disarming(&loaded.state) {
-        let id: InputId = format!("{:032x}", u128::from_le_bytes(world.clock.random()))
-            .parse()
-            .map_err(|_| LogError::Failed("an id could not be made".into()))?;
+        let id = InputId::from_random(world.clock.random());
         let order = Order { id: id.clone(), expect: None, command };
         let events = step(&loaded.state, &Now::default(), Input::Order(order));
         for event in events.map_err(|why| LogError::Failed(format!("it cannot be made safe: {why}")))? {

@@ -54,13 +54,6 @@ fn now() -> At {
     At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-fn add(sum: &mut Usage, more: Usage) {
-    sum.input += more.input;
-    sum.cached += more.cached;
-    sum.output += more.output;
-    sum.reasoning += more.reasoning;
-}
-
 /// Asks until there is an answer, trying is no use, or it is told to stop.
 pub(crate) async fn ask(
     line: &Line<'_>,
@@ -100,7 +93,7 @@ pub(crate) async fn ask(
             }
         };
         failpoint::hit("model.tried", "");
-        add(&mut usage, answer.usage);
+        usage += answer.usage;
         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let record = |error: Option<String>| Attempt { at, ms, error, usage: answer.usage };
         let fail = |attempts, failure, error, partial: &str| TurnFailed {
@@ -149,8 +142,8 @@ pub(crate) async fn ask(
 
 /// Why an answer that came whole is none: it says nothing, or its end is missing. It must not pass for the end of the work.
 fn no_answer(parts: &[Part], stop: &Stop) -> Option<&'static str> {
-    let calls = parts.iter().any(|part| matches!(part, Part::Call(_)));
-    let said = parts.iter().any(|part| matches!(part, Part::Text { text } if !text.trim().is_empty()));
+    let calls = Part::calls(parts).next().is_some();
+    let said = !Part::words(parts).trim().is_empty();
     match stop {
         _ if calls => None,
         Stop::Length => Some(
@@ -196,7 +189,7 @@ async fn try_once(
     let status = response.status().as_u16();
     let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
     if status != 200 {
-        let wait = header("retry-after").and_then(|s| s.trim().parse().ok()).map(Duration::from_secs_f64_safe);
+        let wait = header("retry-after").and_then(|s| Duration::try_from_secs_f64(s.trim().parse().ok()?).ok());
         let body = some_of(response, line.patience.idle).await;
         return Tried::Trouble(Trouble::status(provider, head.names().1, status, wait, &body));
     }
@@ -246,14 +239,4 @@ async fn all_of(response: reqwest::Response, idle: Duration) -> Vec<u8> {
         }
     }
     bytes
-}
-
-/// Seconds from a server, who may say anything.
-trait Seconds {
-    fn from_secs_f64_safe(seconds: f64) -> Duration;
-}
-impl Seconds for Duration {
-    fn from_secs_f64_safe(seconds: f64) -> Duration {
-        Duration::try_from_secs_f64(seconds).unwrap_or_default()
-    }
 }

@@ -104,21 +104,11 @@ fn render(out: &mut Vec<u8>, message: &Message) {
             write(out, &Out { tool_call_id: Some(id), ..Out::plain("tool", text) });
         }
         Message::Assistant { parts, cut, .. } => {
-            let mut said: String = parts
-                .iter()
-                .filter_map(|part| match part {
-                    Part::Text { text } => Some(text.as_ref()),
-                    Part::Reasoning { .. } | Part::Call(_) => None,
-                })
-                .collect();
+            let mut said = Part::words(parts);
             if *cut {
                 said.push_str("\n[cut off here]");
             }
-            let calls = parts.iter().filter_map(|part| match part {
-                Part::Call(call) => Some(out_call(call)),
-                Part::Text { .. } | Part::Reasoning { .. } => None,
-            });
-            let tool_calls: Vec<OutCall<'_>> = calls.collect();
+            let tool_calls: Vec<OutCall<'_>> = Part::calls(parts).map(|call| out_call(call)).collect();
             // No message without content: a call needs none, an empty answer is an empty text.
             let content = (!said.is_empty() || tool_calls.is_empty()).then_some(said.as_str());
             write(out, &Out { role: "assistant", content, tool_calls, tool_call_id: None });

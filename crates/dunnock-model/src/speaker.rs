@@ -7,7 +7,7 @@ use crate::provider::{Provider, Wire};
 use crate::trouble::Trouble;
 use dunnock_core::Request;
 use dunnock_core::ports::{Blob, Halt, Live, Model, Wait};
-use dunnock_proto::{Answered, Config, Failure, Head, Message, Part, TurnFailed, Usage};
+use dunnock_proto::{Answered, Config, Failure, Head, Message, Part, TurnFailed};
 use secrecy::ExposeSecret as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -159,15 +159,7 @@ impl Speaker {
         live: Live,
         halt: Halt,
     ) -> Result<Answered, TurnFailed> {
-        let refuse = |error: String| TurnFailed {
-            turn: request.turn,
-            attempts: Vec::new(),
-            failure: Failure::Rejected,
-            error,
-            partial: "".into(),
-            usage: Usage::default(),
-            retry_at: None,
-        };
+        let refuse = |error| TurnFailed::unsent(request.turn, Failure::Rejected, error);
         let provider = self.provider(&head.model).map_err(refuse)?;
         let client = self.client(provider).map_err(refuse)?;
         let line = Line { client, provider, patience: self.patience };
@@ -188,14 +180,9 @@ impl Model for Speaker {
         halt: Halt,
     ) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>> {
         Box::pin(async move {
-            let recorded = Recorded::read(&head).map_err(|error| TurnFailed {
-                turn: request.turn,
-                attempts: Vec::new(),
-                failure: Failure::Rejected,
-                error: format!("the instructions of this session cannot be read: {error}"),
-                partial: "".into(),
-                usage: Usage::default(),
-                retry_at: None,
+            let recorded = Recorded::read(&head).map_err(|why| {
+                let error = format!("the instructions of this session cannot be read: {why}");
+                TurnFailed::unsent(request.turn, Failure::Rejected, error)
             })?;
             let messages = request.messages();
             self.send(&recorded, &request, &messages, live, halt).await.map(|answered| (answered, Vec::new()))
@@ -228,14 +215,7 @@ impl Model for Speaker {
                     }
                     Err(failed) => return Err(failed.error),
                 };
-                let said: String = answered
-                    .parts
-                    .iter()
-                    .filter_map(|part| match part {
-                        Part::Text { text } => Some(text.as_ref()),
-                        Part::Reasoning { .. } | Part::Call(_) => None,
-                    })
-                    .collect();
+                let said = Part::words(&answered.parts);
                 return if said.trim().is_empty() { Err("the model gave no summary".into()) } else { Ok(said.into()) };
             }
         })

@@ -108,6 +108,25 @@ pub enum Part {
     Call(Arc<CallPart>),
 }
 
+impl Part {
+    /// What was said in an answer, without thoughts and calls.
+    #[must_use]
+    pub fn words(parts: &[Self]) -> String {
+        let said = parts.iter().filter_map(|part| match part {
+            Self::Text { text } => Some(text.as_ref()),
+            Self::Reasoning { .. } | Self::Call(_) => None,
+        });
+        said.collect()
+    }
+    /// What an answer wants done, in order.
+    pub fn calls(parts: &[Self]) -> impl Iterator<Item = &Arc<CallPart>> {
+        parts.iter().filter_map(|part| match part {
+            Self::Call(call) => Some(call),
+            Self::Reasoning { .. } | Self::Text { .. } => None,
+        })
+    }
+}
+
 /// A call as the model wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallPart {
@@ -163,6 +182,15 @@ pub struct Usage {
     pub output: u64,
     /// Of those, reasoning.
     pub reasoning: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, more: Self) {
+        self.input += more.input;
+        self.cached += more.cached;
+        self.output += more.output;
+        self.reasoning += more.reasoning;
+    }
 }
 
 /// One try at a request.
@@ -238,6 +266,14 @@ pub struct TurnFailed {
     /// When it is worth trying again, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<At>,
+}
+impl TurnFailed {
+    /// A request that nobody sent: it could not be made.
+    #[must_use]
+    pub fn unsent(turn: Turn, failure: Failure, error: String) -> Self {
+        let (attempts, usage, retry_at) = (Vec::new(), Usage::default(), None);
+        Self { turn, attempts, failure, error, partial: "".into(), usage, retry_at }
+    }
 }
 fn str_is_empty(text: &str) -> bool {
     text.is_empty()

@@ -86,6 +86,11 @@ text_form!(SessionId);
 pub struct InputId(String);
 
 impl InputId {
+    /// Thirty-two characters out of sixteen random bytes.
+    #[must_use]
+    pub fn from_random(bytes: [u8; 16]) -> Self {
+        Self(format!("{:032x}", u128::from_le_bytes(bytes)))
+    }
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -32,9 +32,7 @@ pub enum Ended {
         code: Option<i32>,
         /// The signal that ended it, if one did.
         signal: Option<i32>,
-        /// Processes that it had left behind, and that were killed.
-        strays: u32,
-        /// Those that could not be: another user's, or stuck in the kernel.
+        /// Processes that it had left behind and that could not be killed: another user's, or stuck in the kernel.
         left: u32,
     },
     /// It never began.
@@ -191,7 +189,7 @@ impl Line {
                     continue;
                 }
                 Tell::Refused { id, why } => (id, Ended::Refused(why)),
-                Tell::Ended { id, code, signal, strays, left } => (id, Ended::Exited { code, signal, strays, left }),
+                Tell::Ended { id, code, signal, left } => (id, Ended::Exited { code, signal, left }),
             };
             if let Some(waiting) = lock(&self.waiting).remove(&id) {
                 let _ = waiting.send(ended);

@@ -160,15 +160,15 @@ impl Launcher {
 
     fn ended(&mut self, live: &Live, pid: Pid, code: Option<i32>, signal: Option<i32>) {
         let _ = rustix::process::kill_process_group(pid, Signal::KILL);
-        let (strays, left) = self.sweep(&live.mark);
-        let _ = self.tell(&Tell::Ended { id: live.id, code, signal, strays, left });
+        let left = self.sweep(&live.mark);
+        let _ = self.tell(&Tell::Ended { id: live.id, code, signal, left });
     }
 
-    /// Kills what is left of a command: how many that were, and how many could not be killed (another user's, or stuck in the
-    /// kernel). Those are remembered, so that they hold nothing up again.
-    fn sweep(&mut self, mark: &str) -> (u32, u32) {
+    /// Kills what is left of a command; how many could not be killed (another user's, or stuck in the kernel). Those are
+    /// remembered, so that they hold nothing up again.
+    fn sweep(&mut self, mark: &str) -> u32 {
         let began = Instant::now();
-        let (mut killed, mut left) = (0, 0);
+        let mut left = 0;
         loop {
             let mine = tree::children_of_one_thread(self.me).unwrap_or_default();
             let strays = mine.into_iter().filter(|pid| !self.live.contains_key(pid) && !self.stubborn.contains(pid));
@@ -177,15 +177,13 @@ impl Launcher {
             let (own, other): (Vec<Pid>, Vec<Pid>) = strays.partition(|pid| alone || tree::has_mark(*pid, mark));
             self.doubtful |= !other.is_empty();
             if own.is_empty() {
-                return (killed, left);
+                return left;
             }
             for pid in &own {
                 tree::kill(&tree::whole(*pid));
             }
             for pid in own {
-                if wait_for(pid, PATIENCE.saturating_sub(began.elapsed())) {
-                    killed += 1;
-                } else {
+                if !wait_for(pid, PATIENCE.saturating_sub(began.elapsed())) {
                     self.stubborn.insert(pid);
                     left += 1;
                 }

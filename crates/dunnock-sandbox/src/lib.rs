@@ -7,7 +7,8 @@
 //! Invariant: when a command's end is reported, everything it started is dead, whether it left its group or not.
 //! Invariant: when the program is gone, the launcher kills everything and only then lets go of the locks it was given.
 //!
-//! This is the only crate with `unsafe` code: one call that makes a child a session of its own. (The box comes here, too.)
+//! This is the only crate with `unsafe` code: what a child does between fork and exec, and closing what whoever started us
+//! left open. (The box comes here, too.)
 
 #[cfg(target_os = "linux")]
 mod client;

@@ -36,7 +36,7 @@ pub(crate) enum Tell {
     /// The descriptor is closed.
     Released { id: u64 },
     /// It ended, and everything it started is dead.
-    Ended { id: u64, code: Option<i32>, signal: Option<i32>, strays: u32, left: u32 },
+    Ended { id: u64, code: Option<i32>, signal: Option<i32>, left: u32 },
 }
 
 pub(crate) fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> io::Result<()> {

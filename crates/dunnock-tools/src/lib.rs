@@ -5,8 +5,8 @@
 //! [`Tools`](dunnock_core::ports::Tools) port.
 //!
 //! Invariant: every path of a model goes through [`RepoPath`](root::RepoPath); the root comes from the session.
-//! Invariant: a child process sees an environment by allow list, an empty standard input, and is gone with all of its
-//! group when its call ends.
+//! Invariant: a child process sees an environment by allow list and an empty standard input, and is gone with everything it
+//! started when its call ends (Linux; elsewhere with its group).
 
 mod ask_person;
 mod child;

@@ -1,7 +1,7 @@
 //! The program about itself: settings, completions, manual, help; and kind words for what was mistyped.
 
 use crate::settings::Value;
-use crate::{place, run, say};
+use crate::{place, run, say, work};
 use clap::Command;
 use serde_json::json;
 use std::ffi::OsString;
@@ -47,14 +47,7 @@ pub(crate) fn config(data: Option<PathBuf>, cd: Option<PathBuf>, trust: bool, js
     let workspace = place::workspace(cd.as_deref())?;
     let mut settings = place::settings(Some(&workspace), trust, run::given(data, Vec::new()))?;
     if settings.text("model").is_none() {
-        for known in dunnock_model::KNOWN {
-            if let (Some(env), Some(default)) = (known.key_env, known.default_model)
-                && place::text_var(env).is_some_and(|key| !key.is_empty())
-            {
-                settings.found("model", &format!("{}/{default}", known.name), &format!("because {env} is set"));
-                break;
-            }
-        }
+        let _ = work::model_by_key(&mut settings);
     }
     if settings.text("data_dir").is_none()
         && let Ok(dir) = place::data_dir(&settings)

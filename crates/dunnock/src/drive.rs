@@ -156,18 +156,14 @@ impl Drive {
                     Over::Left => {
                         say::note(&format!("left; it goes on. Watch again: dunnock attach {}", say::id(&self.session)));
                         let end = End { why: Why::Working, exit: 0, error: None };
-                        if let View::Lines(lines) = &mut self.view {
-                            lines.end(&self.seen.state, &self.seen.tally, &end, false);
-                        }
+                        self.last_line(&end);
                         Ok(ExitCode::SUCCESS)
                     }
                 }
             }
             Err(error) => {
                 let end = End { why: Why::Failed, exit: 1, error: Some(format!("{error:#}")) };
-                if let View::Lines(lines) = &mut self.view {
-                    lines.end(&self.seen.state, &self.seen.tally, &end, false);
-                }
+                self.last_line(&end);
                 Err(error)
             }
         }
@@ -254,12 +250,17 @@ impl Drive {
         }
     }
 
+    /// For programs: however a drive is over, its last line says so.
+    fn last_line(&mut self, end: &End) {
+        if let View::Lines(lines) = &mut self.view {
+            lines.end(&self.seen.state, &self.seen.tally, end, false);
+        }
+    }
+
     /// Told twice: what runs is killed, what is recorded stays.
     fn leave_now(&mut self) -> ! {
         let end = End { why: Why::Interrupted, exit: 130, error: None };
-        if let View::Lines(lines) = &mut self.view {
-            lines.end(&self.seen.state, &self.seen.tally, &end, false);
-        }
+        self.last_line(&end);
         self.world.tools.stop_all();
         std::process::exit(130)
     }

@@ -1,4 +1,4 @@
-//! Where things are kept. The only file that reads the environment.
+//! Where things are kept. The only file that reads the environment for settings and keys.
 
 use crate::end::usage;
 use crate::settings::{Settings, Sources, Value};

@@ -76,15 +76,8 @@ impl Plain {
     pub(crate) fn fact(&mut self, s: &State, event: &Event) {
         match event {
             Event::Answered(e) => {
-                let text: String = e
-                    .parts
-                    .iter()
-                    .filter_map(|p| match p {
-                        Part::Text { text } => Some(text.as_ref()),
-                        Part::Call(_) | Part::Reasoning { .. } => None,
-                    })
-                    .collect();
-                let more = e.parts.iter().any(|p| matches!(p, Part::Call(_)));
+                let text = Part::words(&e.parts);
+                let more = Part::calls(&e.parts).next().is_some();
                 if self.shown.is_some_and(|s| s.turn == e.turn) {
                     self.end_line();
                 } else if more && !text.trim().is_empty() {

@@ -188,9 +188,7 @@ pub(crate) fn read_answer(question: &Question, text: &str) -> Result<Answer, Str
 }
 
 async fn leave(at: &At, question: &Question, answer: Answer, note: Option<String>) -> anyhow::Result<()> {
-    let id: InputId = format!("{:032x}", u128::from_le_bytes(at.open.world.clock.random()))
-        .parse()
-        .map_err(|_| anyhow::anyhow!("an id could not be made"))?;
+    let id = InputId::from_random(at.open.world.clock.random());
     let command = Command::Reply { question: question.id, hash: question.hash, answer, note };
     match deposit(&at.open.world, &at.session, Order { id, expect: None, command }).await? {
         Ok(Left::ToOwner(_) | Left::Stored(_)) => Ok(()),
@@ -227,11 +225,7 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
             let when = say::time(record.envelope.at);
             match event {
                 Event::Answered(e) if e.turn == call.turn => {
-                    let mut calls = e.parts.iter().filter_map(|p| match p {
-                        Part::Call(call) => Some(call),
-                        Part::Text { .. } | Part::Reasoning { .. } => None,
-                    });
-                    if let Some(part) = calls.nth(usize::from(call.index)) {
+                    if let Some(part) = Part::calls(&e.parts).nth(usize::from(call.index)) {
                         lines.push(format!("{call}  {} {}", part.tool, part.args));
                         lines.push(format!("asked for by {}, {when}", e.model));
                     }

@@ -6,7 +6,6 @@ use dunnock_proto::{
     About, CallId, CallPart, Decoded, Event, FinalArgs, Finished, Outcome, Part, Proof, Record, Tree, Usage,
     VerifyArgs, Why,
 };
-use std::sync::Arc;
 
 /// A fact in words; nothing for those that only matter to the machine.
 pub(crate) fn told(record: &Record) -> Option<String> {
@@ -168,9 +167,9 @@ impl Tally {
                 *self = Self { began: at, ..Self::default() };
             }
             Event::TurnStarted(_) => self.steps += 1,
-            Event::TurnFailed(e) => self.use_up(e.usage),
+            Event::TurnFailed(e) => self.usage += e.usage,
             Event::Answered(e) => {
-                self.use_up(e.usage);
+                self.usage += e.usage;
                 self.answered(&e.parts);
             }
             Event::Called(e) => {
@@ -192,33 +191,15 @@ impl Tally {
         self.ended = at;
     }
 
-    fn use_up(&mut self, usage: Usage) {
-        self.usage.input += usage.input;
-        self.usage.cached += usage.cached;
-        self.usage.output += usage.output;
-    }
-
     fn answered(&mut self, parts: &[Part]) {
-        let calls: Vec<&Arc<CallPart>> = parts
-            .iter()
-            .filter_map(|p| match p {
-                Part::Call(call) => Some(call),
-                Part::Text { .. } | Part::Reasoning { .. } => None,
-            })
-            .collect();
-        let said: String = parts
-            .iter()
-            .filter_map(|p| match p {
-                Part::Text { text } => Some(text.as_ref()),
-                Part::Call(_) | Part::Reasoning { .. } => None,
-            })
-            .collect();
-        let last = calls.iter().find(|c| c.tool == "final_output").and_then(|c| FinalArgs::parse(&c.args).ok());
+        let (said, calls) = (Part::words(parts), Part::calls(parts).next().is_some());
+        let mut last = Part::calls(parts).filter(|call| call.tool == "final_output");
+        let last = last.next().and_then(|call| FinalArgs::parse(&call.args).ok());
         self.by_call = last.as_ref().is_some_and(|last| !last.answer.is_empty());
         match last {
             Some(last) if !last.answer.is_empty() => self.answer = last.answer.to_string(),
             Some(_) => self.answer = said,
-            None if calls.is_empty() => self.answer = said,
+            None if !calls => self.answer = said,
             None => {}
         }
     }

@@ -143,14 +143,8 @@ pub(crate) async fn model(settings: &mut Settings, speaker: &Speaker) -> anyhow:
         speaker.knows(model).map_err(usage)?;
         return Ok(model.to_owned());
     }
-    for known in KNOWN {
-        if let (Some(env), Some(default)) = (known.key_env, known.default_model)
-            && place::text_var(env).is_some_and(|key| !key.is_empty())
-        {
-            let model = format!("{}/{default}", known.name);
-            settings.found("model", &model, &format!("because {env} is set"));
-            return Ok(model);
-        }
+    if let Some(model) = model_by_key(settings) {
+        return Ok(model);
     }
     let found = local_models(speaker).await;
     match found.as_slice() {
@@ -172,6 +166,18 @@ pub(crate) async fn model(settings: &mut Settings, speaker: &Speaker) -> anyhow:
             )))
         }
     }
+}
+
+/// The model of the first provider whose key is there, where nothing else was said.
+pub(crate) fn model_by_key(settings: &mut Settings) -> Option<String> {
+    let keyed = |env: &str| place::text_var(env).is_some_and(|key| !key.is_empty());
+    let (known, env, default) = KNOWN
+        .iter()
+        .filter_map(|known| Some((known, known.key_env?, known.default_model?)))
+        .find(|(_, env, _)| keyed(env))?;
+    let model = format!("{}/{default}", known.name);
+    settings.found("model", &model, &format!("because {env} is set"));
+    Some(model)
 }
 
 /// Models of servers on this machine, asked over loopback.
