@@ -85,16 +85,9 @@ impl Effect {
     pub fn cut(&self) -> Option<Work> {
         match self {
             Self::AskModel { turn } => Some(Work::Failed(cut_turn(*turn))),
-            Self::Run { call } | Self::Join { call } => Some(Work::Output(Finished {
-                call: *call,
-                outcome: Outcome::NotRun,
-                shown: "not run: the person interrupted".into(),
-                full: None,
-                tree: None,
-                exit: None,
-                ms: 0,
-                level: None,
-            })),
+            Self::Run { call } | Self::Join { call } => {
+                Some(Work::Output(Finished::plain(*call, Outcome::NotRun, "not run: the person interrupted")))
+            }
             Self::Compact { .. } => Some(Work::CompactFailed(CompactFailed { error: "interrupted".into() })),
             Self::MakeHead { .. }
             | Self::Checkpoint { .. }

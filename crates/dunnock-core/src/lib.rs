@@ -11,6 +11,7 @@
 mod apply;
 mod effect;
 pub mod failpoint;
+mod past;
 pub mod policy;
 pub mod ports;
 mod reply;
@@ -22,6 +23,7 @@ mod transcript;
 
 pub use apply::apply;
 pub use effect::{Effect, begin, stopping, wanted};
+pub use past::{Past, Undoes};
 pub use state::{Call, Phase, PhaseName, Question, Seat, Spent, Stage, State, Undo, Unknown};
 pub use status::Status;
 pub use step::{Input, Now, Report, Take, Work, step};

@@ -290,6 +290,11 @@ pub trait Tools: Send + Sync {
         let _ = lock;
         None
     }
+    /// Whether something that a session's calls started runs on between them.
+    fn at_work(&self, session: &SessionId) -> bool {
+        let _ = session;
+        false
+    }
     /// Kills whatever runs: this process is about to end.
     fn stop_all(&self) {}
 }
@@ -302,15 +307,41 @@ pub trait Files: Send + Sync {
     fn holds<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> Wait<'a, bool>;
 }
 
+/// Two states of the files, before something and after it.
+pub type Window = (Tree, Tree);
+
+/// A way back for the files of a workspace.
+#[derive(Debug, Clone, Copy)]
+pub struct Back<'a> {
+    /// The folder.
+    pub workspace: &'a str,
+    /// The state to return to.
+    pub to: &'a Tree,
+    /// The state as it was kept right before.
+    pub from: &'a Tree,
+    /// What this session's calls did since.
+    pub ours: &'a [Window],
+    /// What happened beside them.
+    pub theirs: &'a [Window],
+    /// Also what others changed.
+    pub force: bool,
+}
+
+/// What came of going back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// The files as they are now.
+    pub tree: Tree,
+    /// What was left alone or could not be brought back, in words.
+    pub note: Option<String>,
+}
+
 /// Keeps the files of a workspace.
 pub trait Checkpoints: Send + Sync {
     /// Keeps them as they are.
     fn keep<'a>(&'a self, session: &'a SessionId, workspace: &'a str, mark: Seq) -> Wait<'a, Checkpointed>;
-    /// Brings them back; doing it twice does no harm.
-    fn restore<'a>(
-        &'a self,
-        workspace: &'a str,
-        tree: &'a Tree,
-        force: bool,
-    ) -> Wait<'a, Result<Option<String>, String>>;
+    /// Brings back what this session changed; doing it twice does no harm.
+    fn restore<'a>(&'a self, back: Back<'a>) -> Wait<'a, Result<Restored, String>>;
+    /// Forgets what was kept for a session.
+    fn forget<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<(), String>>;
 }

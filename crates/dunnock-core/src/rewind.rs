@@ -5,7 +5,7 @@
 use crate::apply::within;
 use crate::state::Phase;
 use crate::step::Draft;
-use dunnock_proto::{Refused, RewindAsked, RewindTo, Rewound, Scope, Seq, Span};
+use dunnock_proto::{Noticed, Refused, RewindAsked, RewindTo, Rewound, Scope, Seq, Span};
 
 impl Draft<'_> {
     pub(crate) fn rewind(&mut self, to: RewindTo, scope: Scope, force: bool) -> Result<(), Refused> {
@@ -30,12 +30,27 @@ impl Draft<'_> {
         self.record(RewindAsked { spans: spans.clone(), tree, scope, force });
         if !files_too {
             self.record(Rewound { spans, tree: None, undo: None, note: None });
+            self.tell_of_rewind();
         }
         Ok(())
     }
 }
 
 impl Draft<'_> {
+    /// Where only one of talk and files went back, the model must know that they no longer fit.
+    pub(crate) fn tell_of_rewind(&mut self) {
+        let text = match self.s.undo.as_ref().map(|undo| undo.scope) {
+            Some(Scope::Files) => {
+                "The person brought files back to an earlier state. Look at them again before you rely on them."
+            }
+            Some(Scope::Talk) => {
+                "The person took a part of the talk back; files changed in it stay changed. Look before you rely on them."
+            }
+            Some(Scope::Both) | None => return,
+        };
+        self.record(Noticed { text: text.into() });
+    }
+
     /// What counts as said once the files are back: what was asked for, and whatever came while they went.
     pub(crate) fn rewound_spans(&self) -> Vec<Span> {
         let Phase::Rewinding { asked, spans, .. } = &self.s.phase else { return self.s.visible() };

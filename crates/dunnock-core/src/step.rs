@@ -247,6 +247,7 @@ impl Draft<'_> {
             Work::Rewound(rewound) if self.restoring() => {
                 let spans = self.rewound_spans();
                 self.record(Rewound { spans, ..rewound });
+                self.tell_of_rewind();
             }
             Work::RewindFailed(failed) if self.restoring() => self.record(failed),
             Work::Compacted(done) if self.compacting(done.upto) => {
@@ -514,8 +515,7 @@ impl Draft<'_> {
     }
 
     pub(crate) fn finish(&mut self, call: CallId, outcome: Outcome, shown: &str) {
-        let shown = shown.into();
-        self.record(Finished { call, outcome, shown, full: None, tree: None, exit: None, ms: 0, level: None });
+        self.record(Finished::plain(call, outcome, shown));
     }
 
     pub(crate) fn grant(&mut self, rule: Rule) {

@@ -169,7 +169,7 @@ pub fn finished(r: &mut Rng, call: CallId, cut: bool) -> Finished {
         _ => Outcome::NotRun,
     };
     let shown = text(r, 300);
-    Finished { call, outcome, shown, full: None, tree: None, exit: Some(0), ms: r.below(30), level: Some(Level::A) }
+    Finished { exit: Some(0), ms: r.below(30), level: Some(Level::A), ..Finished::plain(call, outcome, &shown) }
 }
 
 pub fn compacted(r: &mut Rng, s: &State, upto: Seq, strength: Strength, before: u64) -> Compacted {

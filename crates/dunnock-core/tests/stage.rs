@@ -139,17 +139,8 @@ impl Scene {
             "=" => {
                 let (call, shown) = rest.split_once(' ').unwrap();
                 let outcome = if shown == "failed" { Outcome::Failed } else { Outcome::Done };
-                let (call, shown) = (call.parse().unwrap(), shown.into());
-                self.work(Work::Output(Finished {
-                    call,
-                    outcome,
-                    shown,
-                    full: None,
-                    tree: None,
-                    exit: None,
-                    ms: 5,
-                    level: None,
-                }));
+                let call = call.parse().unwrap();
+                self.work(Work::Output(Finished { ms: 5, ..Finished::plain(call, outcome, shown) }));
             }
             "!" => {
                 let Some(q) = self.s.questions.first().cloned() else { panic!("nothing is asked at {line}") };

@@ -6,9 +6,9 @@
 
 use crate::driver::{Answer, Driver, Mail, Pending, Stopped};
 use crate::world::World;
-use dunnock_core::ports::{Appended, Batch, Blob, Charge, Ledger, Listing, LogError};
-use dunnock_core::{Input, Now, State, apply, begin, failpoint, step};
-use dunnock_proto::{Cause, Command, Decoded, Event, InputId, Record, Refused, RewindTo, Seq, Tree, seal};
+use dunnock_core::ports::{Appended, Batch, Blob, Charge, Ledger, Listing, Log, LogError};
+use dunnock_core::{Input, Now, Past, State, apply, begin, failpoint, step};
+use dunnock_proto::{Cause, Command, Decoded, Event, InputId, Record, Refused, RewindTo, Seq, SessionId, Tree, seal};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -154,25 +154,12 @@ impl Driver {
         Ok(Decided { next, records, inputs: made, answers, charge })
     }
 
-    /// The files as they were kept last at or before the fact that a rewind names.
+    /// The files as they were at the fact that a rewind names.
     async fn tree_at(&self, input: &Input) -> Result<Option<Tree>, Stopped> {
         let Input::Order(order) = input else { return Ok(None) };
-        let Command::Rewind { to: RewindTo::Fact(at), .. } = order.command else { return Ok(None) };
-        let mut tree = None;
-        let log = self.world.log.clone();
-        log.read(&self.session, 0, &mut |record| {
-            match record.decode() {
-                Decoded::Known(Event::Checkpointed(kept)) if kept.mark <= at && kept.tree.is_some() => tree = kept.tree,
-                // After a rewind the files are those it brought back, not those that were kept just before it.
-                Decoded::Known(Event::Rewound(back)) if record.envelope.seq <= at && back.tree.is_some() => {
-                    tree = back.tree
-                }
-                Decoded::Known(_) | Decoded::Unknown(_) => {}
-            }
-            true
-        })
-        .await?;
-        Ok(tree)
+        let Command::Rewind { to: RewindTo::Fact(at), force, .. } = order.command else { return Ok(None) };
+        let past = past(self.world.log.as_ref(), &self.session).await?;
+        Ok(past.tree_at(at, force).cloned())
     }
 
     async fn believe(&mut self, inputs: Vec<Pending>, mut decided: Decided) -> Result<(), Stopped> {
@@ -254,6 +241,22 @@ impl Driver {
             }
         }
     }
+}
+
+/// The past of a session.
+///
+/// # Errors
+/// When the log cannot be read.
+pub async fn past(log: &dyn Log, session: &SessionId) -> Result<Past, LogError> {
+    let mut past = Past::default();
+    log.read(session, 0, &mut |record| {
+        if let Decoded::Known(event) = record.decode() {
+            past.add(record.envelope.seq, &event);
+        }
+        true
+    })
+    .await?;
+    Ok(past)
 }
 
 /// The day's ledger, if there is a day's budget, and the day.

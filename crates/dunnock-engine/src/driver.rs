@@ -112,6 +112,8 @@ pub(crate) struct Driver {
     ownership: Option<Ownership>,
     /// The same lock, kept by whoever runs calls: should this process die, nobody takes over before they are dead.
     held: Option<Box<dyn Send + Sync>>,
+    /// The hold on the folder that the last writer had, until the files are kept as it left them.
+    pub(crate) writing: Arc<tokio::sync::Mutex<Option<crate::workspace::Writing>>>,
 }
 
 /// An input with where its answer goes and the blobs it brings.
@@ -167,6 +169,7 @@ impl Driver {
             heard: false,
             ownership: Some(ownership),
             held,
+            writing: Arc::default(),
         };
         if driver.loaded.state.read_only.is_none() {
             driver.take_over().await.map_err(|stopped| match stopped {

@@ -2,16 +2,17 @@
 
 use crate::compact;
 use crate::driver::{Driver, Mail, Running};
-use crate::workspace;
+use crate::workspace::{self, Writing};
 use crate::world::World;
-use dunnock_core::ports::{Blob, Halt, Job, Live};
+use dunnock_core::ports::{Back, Blob, Halt, Job, Live, Restored};
 use dunnock_core::{Call, Effect, Phase, Request, Work, failpoint};
 use dunnock_proto::{
-    At, Checkpointed, Delta, Failure, Finished, Outcome, RewindFailed, Rewound, SessionId, TurnFailed,
+    At, Checkpointed, Delta, Failure, Finished, Outcome, RewindFailed, Rewound, SessionId, Tree, TurnFailed,
 };
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Mutex;
 
 /// What a piece of work comes to: an outcome and the blobs it names.
 type Done = (Work, Vec<Blob>);
@@ -79,31 +80,40 @@ impl Driver {
                 let call = s.call(*call)?.clone();
                 let level = self.world.level;
                 let job = Job { session: self.session.clone(), workspace, call, level };
-                Some(Box::pin(run_call(world, job, live, halt)))
+                let keeps = s.config.checkpoints && world.checkpoints.is_some();
+                let folder = Folder { keeps, tree: s.tree.clone(), writing: self.writing.clone() };
+                Some(Box::pin(run_call(world, job, folder, live, halt)))
             }
             Effect::Checkpoint { mark } => {
-                let (session, mark) = (self.session.clone(), *mark);
-                Some(Box::pin(async move { (checkpoint(&world, &session, &workspace, mark).await, Vec::new()) }))
+                let (session, mark, writing) = (self.session.clone(), *mark, self.writing.clone());
+                Some(Box::pin(async move {
+                    // Whoever wrote held the folder until now: what is kept is what that call left.
+                    let writing = writing.lock().await.take();
+                    let kept = checkpoint(&world, &session, &workspace, mark).await;
+                    drop(writing);
+                    (kept, Vec::new())
+                }))
             }
             Effect::Restore { tree, .. } => {
                 let Phase::Rewinding { spans, force, .. } = &s.phase else { return None };
                 let (spans, force, tree, undo) = (spans.clone(), *force, tree.clone(), s.tree.clone());
+                let (session, writing) = (self.session.clone(), self.writing.clone());
                 Some(Box::pin(async move {
-                    let Some(keeper) = &world.checkpoints else {
-                        let error = "files are not kept here, so they cannot be brought back".into();
-                        return (Work::RewindFailed(RewindFailed { error }), Vec::new());
-                    };
+                    drop(writing.lock().await.take());
                     let waiting = move || live(Delta::Said { text: "waiting for a writer in this folder".into() });
-                    let _writing = match workspace::lock(&world.locks, &workspace, &halt, waiting).await {
-                        Ok(writing) => writing,
+                    let work = match workspace::lock(&world.locks, &workspace, &halt, waiting).await {
+                        Ok(_writing) => {
+                            match restore(&world, &session, &workspace, &tree, undo.as_ref(), force).await {
+                                Ok(Restored { tree, note }) => {
+                                    Work::Rewound(Rewound { spans: spans.to_vec(), tree: Some(tree), undo, note })
+                                }
+                                Err(error) => Work::RewindFailed(RewindFailed { error }),
+                            }
+                        }
                         Err(error) => {
                             let error = format!("the folder cannot be locked: {error}");
-                            return (Work::RewindFailed(RewindFailed { error }), Vec::new());
+                            Work::RewindFailed(RewindFailed { error })
                         }
-                    };
-                    let work = match keeper.restore(&workspace, &tree, force).await {
-                        Ok(note) => Work::Rewound(Rewound { spans: spans.to_vec(), tree: Some(tree), undo, note }),
-                        Err(error) => Work::RewindFailed(RewindFailed { error }),
                     };
                     (work, Vec::new())
                 }))
@@ -118,13 +128,23 @@ impl Driver {
     }
 }
 
+/// What a writer must know of its folder.
+struct Folder {
+    /// Its files are kept after each writer, who leaves the hold on it in `writing` until then.
+    keeps: bool,
+    /// The files as last kept.
+    tree: Option<Tree>,
+    writing: Arc<Mutex<Option<Writing>>>,
+}
+
 /// A call, behind the workspace's lock if it writes.
-async fn run_call(world: World, job: Job, live: Live, halt: Halt) -> Done {
+async fn run_call(world: World, job: Job, folder: Folder, live: Live, halt: Halt) -> Done {
     let call = job.call.clone();
     if call.allowed != Some(call.hash()) {
         return (ended(&call, Outcome::NotRun, "not run: these are not the arguments that were allowed"), Vec::new());
     }
-    let _writing = if call.writes() {
+    let writing = if call.writes() {
+        drop(folder.writing.lock().await.take()); // should nobody have come to keep the files
         let say = live.clone();
         let waiting = move || say(Delta::Said { text: "waiting for another writer in this folder".into() });
         match workspace::lock(&world.locks, &job.workspace, &halt, waiting).await {
@@ -138,7 +158,16 @@ async fn run_call(world: World, job: Job, live: Live, halt: Halt) -> Done {
         None
     };
     let workspace = job.workspace.clone();
+    // What others changed since the files were last kept is theirs, not this call's.
+    let mut before = None;
+    if let (true, Some(_), Some(keeper)) = (folder.keeps, &writing, &world.checkpoints)
+        && !world.tools.at_work(&job.session)
+    {
+        let now = keeper.keep(&job.session, &workspace, 0).await.tree;
+        before = now.filter(|now| folder.tree.as_ref() != Some(now));
+    }
     let (mut finished, blobs) = world.tools.run(job, live, halt.clone()).await;
+    finished.before = before;
     if call.harness
         && finished.outcome != Outcome::Cut
         && let Some(files) = &world.files
@@ -149,7 +178,26 @@ async fn run_call(world: World, job: Job, live: Live, halt: Halt) -> Done {
             () = halt.wait() => {}
         }
     }
+    if folder.keeps {
+        *folder.writing.lock().await = writing;
+    }
     (Work::Output(finished), blobs)
+}
+
+async fn restore(
+    world: &World,
+    session: &SessionId,
+    workspace: &str,
+    to: &Tree,
+    from: Option<&Tree>,
+    force: bool,
+) -> Result<Restored, String> {
+    let Some((keeper, from)) = world.checkpoints.as_ref().zip(from) else {
+        return Err("files are not kept here, so they cannot be brought back".into());
+    };
+    let past = crate::commit::past(world.log.as_ref(), session).await.map_err(|error| error.to_string())?;
+    let (ours, theirs) = past.since(to);
+    keeper.restore(Back { workspace, to, from, ours: &ours, theirs: &theirs, force }).await
 }
 
 async fn checkpoint(world: &World, session: &SessionId, workspace: &str, mark: u64) -> Work {
@@ -176,8 +224,7 @@ async fn wake(world: World, at: At, halt: Halt) -> Done {
 }
 
 fn ended(call: &Call, outcome: Outcome, shown: &str) -> Work {
-    let shown = shown.into();
-    Work::Output(Finished { call: call.id, outcome, shown, full: None, tree: None, exit: None, ms: 0, level: None })
+    Work::Output(Finished::plain(call.id, outcome, shown))
 }
 
 /// A turn whose recorded head cannot be had: it is not asked with another.

@@ -22,6 +22,7 @@ mod workspace;
 mod world;
 
 pub use catch_up::{Loaded, check_chain, load};
+pub use commit::past;
 pub use deposit::{Left, deposit};
 pub use door::{Door, DoorError, Refusal};
 pub use driver::{Handle, Summary};

@@ -93,6 +93,9 @@ pub async fn remove(world: &World, session: &SessionId) -> Result<bool, DoorErro
         return Err(DoorError::InUse { pid });
     };
     let gone = world.log.delete(session).await?;
+    if let Some(keeper) = &world.checkpoints {
+        keeper.forget(session).await.map_err(|why| LogError::Failed(format!("its files are still kept: {why}")))?;
+    }
     for name in ["lock", "owner", "owner.part"] {
         let _ = std::fs::remove_file(world.locks.join(format!("{session}.{name}")));
     }

@@ -9,8 +9,7 @@ use dunnock_testkit::server::{Fault, ScriptedServer, Served};
 use std::sync::Arc;
 
 fn finished(call: CallId, shown: &str) -> Event {
-    let (outcome, shown) = (Outcome::Done, shown.into());
-    Finished { call, outcome, shown, full: None, tree: None, exit: None, ms: 0, level: None }.into()
+    Finished::plain(call, Outcome::Done, shown).into()
 }
 
 /// The text between `"messages":[` and its closing bracket.

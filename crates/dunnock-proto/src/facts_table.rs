@@ -473,6 +473,12 @@ pub struct Finished {
     /// All of the output, where `shown` is not all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<Hash>,
+    /// Which of the output came from which stream, where both spoke: `[["out", 12], ["err", 4], ...]`, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<Hash>,
+    /// The files right before it ran, where they were not as they had last been kept: others changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Tree>,
     /// The files as they were, for a check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Tree>,
@@ -485,6 +491,25 @@ pub struct Finished {
     /// How it was confined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
+}
+
+impl Finished {
+    /// An end of which there is nothing more to say.
+    #[must_use]
+    pub fn plain(call: CallId, outcome: Outcome, shown: &str) -> Self {
+        Self {
+            call,
+            outcome,
+            shown: shown.into(),
+            full: None,
+            streams: None,
+            before: None,
+            tree: None,
+            exit: None,
+            ms: 0,
+            level: None,
+        }
+    }
 }
 
 /// One step of the plan that doors show.

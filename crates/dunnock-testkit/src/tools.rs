@@ -47,14 +47,11 @@ impl Tools for ScriptedTools {
             file.write_all(format!("{call} {}\n", job.call.part.tool).as_bytes()).unwrap();
             assert!(!args.panic, "the script says so");
             let done = |outcome, shown: String, full| Finished {
-                call,
-                outcome,
-                shown: shown.into(),
                 full,
-                tree: None,
                 exit: Some(0),
                 ms: 1,
                 level: Some(job.level),
+                ..Finished::plain(call, outcome, &shown)
             };
             if args.ms > 0 {
                 live(Delta::Output { call, offset: 0, stream: "out".into(), text: "working\n".into() });

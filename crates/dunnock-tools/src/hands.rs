@@ -148,19 +148,17 @@ impl Tools for Hands {
             let said = self.work(&job, live, halt).await;
             failpoint::hit("tool.after", "");
             let blobs: Vec<Blob> = said.full.map(Blob::new).into_iter().collect();
+            let outcome = match said.end {
+                End::Done => Outcome::Done,
+                End::Failed => Outcome::Failed,
+                End::Cut => Outcome::Cut,
+            };
             let finished = Finished {
-                call: job.call.id,
-                outcome: match said.end {
-                    End::Done => Outcome::Done,
-                    End::Failed => Outcome::Failed,
-                    End::Cut => Outcome::Cut,
-                },
-                shown: said.text.into(),
                 full: blobs.first().map(|b| b.hash),
-                tree: None,
                 exit: said.exit,
                 ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
                 level: Some(job.level),
+                ..Finished::plain(job.call.id, outcome, &said.text)
             };
             (finished, blobs)
         })

@@ -1,4 +1,4 @@
-//! Reads, searches, edits and runs inside one workspace.
+//! Reads, searches, edits, runs and keeps files inside one workspace.
 //!
 //! One tool, one file: an input type whose doc comment is what the model reads, a `run`, and examples that are its tests
 //! and its reference page. The list of tools is in `table.rs`; a new tool is a file and a line there. [`Hands`] is the
@@ -14,6 +14,8 @@ mod final_output;
 mod hands;
 mod insert_text;
 pub mod instructions;
+#[cfg_attr(not(unix), path = "keep/absent.rs")]
+mod keep;
 mod kept;
 mod list_files;
 mod process;
@@ -23,13 +25,14 @@ mod search_text;
 mod shell;
 mod table;
 mod tool;
-mod tree;
 mod update_plan;
 mod view_file;
 mod walk;
 mod write_file;
 
 pub use hands::{Hands, Limits, Shell};
+#[cfg(unix)]
+pub use keep::Bounds;
+pub use keep::{Differs, Keeper, Preview};
 pub use table::{offers, page, pages};
 pub use tool::Example;
-pub use tree::PlainWalk;

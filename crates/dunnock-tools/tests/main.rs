@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where it goes wrong")]
 
 mod examples;
+mod keep;
 mod paths;
 mod processes;
 mod speed;
@@ -12,7 +13,7 @@ use dunnock_core::ports::{Halt, Job, Live, Tools as _};
 use dunnock_core::{Call, Stage};
 use dunnock_proto::*;
 use dunnock_tools::{Hands, Limits};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A call of a tool, or of the harness.
@@ -41,7 +42,13 @@ pub async fn run(root: &Path, tool: &str, args: &str) -> Finished {
 
 /// Hands with a launcher of their own.
 pub fn hands() -> Hands {
-    Hands::new(Limits::default(), Path::new(env!("CARGO_BIN_EXE_dunnock-launcher")), &[])
+    Hands::new(Limits::default(), &launcher(), &[])
+}
+
+/// The launcher: as built, or where somebody who cannot go there finds it.
+pub fn launcher() -> PathBuf {
+    let built = || env!("CARGO_BIN_EXE_dunnock-launcher").into();
+    std::env::var_os("DUNNOCK_TEST_LAUNCHER").map_or_else(built, PathBuf::from)
 }
 
 /// Files that are there before.
@@ -51,4 +58,30 @@ pub fn put(root: &Path, files: &[(&str, &str)]) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
+}
+
+/// Runs one of these tests again as somebody who is not root. (Only root can become somebody else.)
+pub fn as_ordinary_user(test: &str) -> String {
+    use std::os::unix::process::CommandExt as _;
+    const NOBODY: u32 = 65_534;
+    let home = tempfile::tempdir_in("/tmp").unwrap();
+    std::os::unix::fs::chown(home.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    // The build folder may lie where nobody can go.
+    let (program, launcher) = (home.path().join("tests"), home.path().join("launcher"));
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_dunnock-launcher"), &launcher).unwrap();
+    let output = std::process::Command::new(&program)
+        .args([test, "--nocapture", "--test-threads", "1"])
+        .current_dir(home.path())
+        .env("HOME", home.path())
+        .env("TMPDIR", home.path())
+        .env("DUNNOCK_TEST_LAUNCHER", &launcher)
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let ran = said.contains("test result: ok") && !said.contains(" 0 passed");
+    assert!(output.status.success() && ran, "{said}{}", String::from_utf8_lossy(&output.stderr));
+    said
 }

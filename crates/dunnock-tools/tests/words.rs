@@ -1,8 +1,7 @@
 //! Bounds and their exact words (S4), instructions of folders (A4), names of trees.
 
 use crate::{put, run};
-use dunnock_core::ports::Files as _;
-use dunnock_tools::{PlainWalk, instructions};
+use dunnock_tools::instructions;
 
 #[tokio::test]
 async fn what_is_cut_says_so_in_its_first_line() {
@@ -56,39 +55,6 @@ fn long_instructions_leave_room_for_the_task() {
     let found = instructions::find(&dir.path().join("x"));
     assert_eq!(found[1].1.len(), 10_000, "the more specific is whole");
     assert!(found[0].1.ends_with(" bytes left out]") && found[0].1.len() < 23_000);
-}
-
-#[tokio::test]
-async fn a_tree_changes_with_content_mode_and_names_and_with_nothing_else() {
-    let dir = tempfile::tempdir().unwrap();
-    let root = dir.path().to_string_lossy().into_owned();
-    put(dir.path(), &[("a", "1"), (".gitignore", "out\n")]);
-    let tree = async || PlainWalk::default().tree(&root).await.unwrap();
-    let first = tree().await;
-    put(
-        dir.path(),
-        &[("out/x", "1"), (".git/x", "1"), ("t/CACHEDIR.TAG", "1"), ("t/y", "1"), ("p/__pycache__/z", "1")],
-    );
-    assert_eq!(tree().await, first, "caches and ignored files are no sources");
-    put(dir.path(), &[("src/target/mod.rs", "1")]);
-    let other = tree().await;
-    assert_ne!(other, first, "a folder is no cache for its name");
-    put(dir.path(), &[("log/events.jsonl", "1")]);
-    let own = PlainWalk::without(vec![dir.path().join("log/events.jsonl")]);
-    let without = own.tree(&root).await.unwrap();
-    put(dir.path(), &[("log/events.jsonl", "2")]);
-    assert!(PlainWalk::default().holds(&root, &without).await, "what was left out stays out of a later look");
-    put(dir.path(), &[("log/other", "2")]);
-    assert!(!PlainWalk::default().holds(&root, &without).await);
-    put(dir.path(), &[("a", "2")]);
-    let second = tree().await;
-    assert_ne!(second, first);
-    std::fs::rename(dir.path().join("a"), dir.path().join("b")).unwrap();
-    let third = tree().await;
-    assert_ne!(third, second);
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(dir.path().join("b"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    assert_ne!(tree().await, third);
 }
 
 #[tokio::test]

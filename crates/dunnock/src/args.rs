@@ -13,6 +13,8 @@ Common things to do:
   dunnock approve ID --go                       let the waiting command run, and go on
   dunnock answer ID \"the second one\" --go       answer a question, and go on
   dunnock resume                                go on with the newest session of this folder
+  dunnock diff                                  what it changed
+  dunnock undo                                  take that back
   dunnock resume ID --prompt \"now the docs\"     go on with more to do
 
 An ID can be shortened to its first letters. Every command has its own --help.";
@@ -20,6 +22,11 @@ An ID can be shortened to its first letters. Every command has its own --help.";
 const EXITS: &str = "\
 Exit codes: 0 done (and verified, if asked), 1 failed, 2 wrong usage, 3 waiting for you, 4 a limit was reached,
 5 verification failed, 130 interrupted. Nothing is lost in any of them: \"dunnock resume\" goes on.";
+
+const BACK: &str = "\
+What changes is printed, and done without a question: \"dunnock undo\" takes it back again. Files that somebody else changed
+since are left as they are and named; --force takes them back, too. What commands did outside the folder, in git's own
+history, in ignored build folders and to files above 50 MB is not taken back.";
 
 /// A coding agent you can kill, undo and check.
 #[derive(Debug, Parser)]
@@ -104,6 +111,53 @@ pub(crate) enum Command {
         #[arg(long)]
         go: bool,
     },
+    /// Take back what the last task changed, or the last undo or rewind
+    #[command(after_help = BACK)]
+    Undo {
+        /// The session's id, or its beginning; the newest of this folder if left out
+        id: Option<String>,
+        #[command(flatten)]
+        how: Back,
+    },
+    /// Go back to an earlier step of a session: its files, its talk, or both
+    #[command(after_help = BACK)]
+    Rewind {
+        /// The session's id, or its beginning
+        id: String,
+        /// The step: 0 is before the first request, 3 is after the third ("dunnock diff ID" lists them)
+        #[arg(long, value_name = "STEP")]
+        to: u32,
+        /// Only the files
+        #[arg(long, conflicts_with_all = ["talk", "both"])]
+        files: bool,
+        /// Only the talk: the model forgets, the files stay
+        #[arg(long, conflicts_with = "both")]
+        talk: bool,
+        /// Files and talk, which is the default
+        #[arg(long)]
+        both: bool,
+        #[command(flatten)]
+        how: Back,
+    },
+    /// Show what a session changed in its folder
+    Diff {
+        /// The session's id, or its beginning; the newest of this folder if left out
+        id: Option<String>,
+        /// From one step to another, as 2..5; from the beginning to the end if left out
+        #[arg(value_name = "STEP..STEP")]
+        steps: Option<String>,
+        /// Only the names of files and how they changed
+        #[arg(long)]
+        names: bool,
+    },
+    /// Branch off: a new session with the talk of another, up to a step
+    Fork {
+        /// The session's id, or its beginning
+        id: String,
+        /// Up to this step; all of it if left out
+        #[arg(long, value_name = "STEP")]
+        at: Option<u32>,
+    },
     /// Say why a call ran, asked or was refused
     Why {
         /// The session's id, or its beginning
@@ -143,6 +197,17 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+}
+
+/// What `undo` and `rewind` can be told.
+#[derive(Debug, Default, Clone, Copy, ClapArgs)]
+pub(crate) struct Back {
+    /// Only say what would be done
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Take back what others changed since, too
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// What `run` and `resume` can be told.

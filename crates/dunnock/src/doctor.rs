@@ -88,6 +88,13 @@ async fn store(report: &mut Report, settings: &crate::settings::Settings) {
         ),
         Err(error) => report.say(Sign::Bad, "sessions", &error.to_string()),
     }
+    if let Some(keeper) = work::keeper(settings, &dir, None) {
+        let most = settings.count("checkpoint_mb").unwrap_or(0);
+        let size = say::number(keeper.size().div_ceil(1 << 20));
+        report.say(Sign::Ok, "undo", &format!("{size} MB of files are kept, of at most {} MB", say::number(most)));
+    } else {
+        report.say(Sign::Note, "undo", "files are not kept on this system yet, so changes cannot be taken back");
+    }
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

@@ -112,10 +112,13 @@ impl Seen {
             return Fresh::Yes;
         }
         let (Some(files), Some(workspace)) = (&world.files, &self.state.workspace) else { return Fresh::Yes };
-        match self.tally.proven_tree() {
-            Some(then) if files.holds(workspace, then).await => Fresh::Yes,
-            _ => Fresh::Stale,
+        let Some(trees) = self.tally.proven_trees() else { return Fresh::Stale };
+        for then in trees {
+            if !files.holds(workspace, then).await {
+                return Fresh::Stale;
+            }
         }
+        Fresh::Yes
     }
 }
 

@@ -100,6 +100,21 @@ pub(crate) const KEYS: &[Key] = &[
         Untrusted::No,
         "seconds without a byte after which a model's answer is given up",
     ),
+    key(
+        "checkpoints",
+        Kind::Choice(&["on", "off"]),
+        Some("on"),
+        Untrusted::No,
+        "whether the folder's files are kept around each change, for undo and rewind",
+    ),
+    key(
+        "checkpoint_mb",
+        Kind::Count(1, 1_000_000),
+        Some("2048"),
+        Untrusted::No,
+        "how much may be kept of all folders together; the oldest goes first",
+    ),
+    key("checkpoint_days", Kind::Count(1, 36_500), Some("30"), Untrusted::No, "for how long"),
     key("data_dir", Kind::Text, None, Untrusted::No, "where sessions are kept"),
 ];
 

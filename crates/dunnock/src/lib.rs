@@ -6,6 +6,7 @@
 
 mod about;
 mod args;
+mod back;
 mod carry;
 mod doctor;
 mod drive;
@@ -27,6 +28,7 @@ mod work;
 
 use args::{Args, Command};
 use clap::{CommandFactory as _, Parser as _};
+use dunnock_proto::Scope;
 use std::process::ExitCode;
 
 pub use lines::schema as json_schema;
@@ -93,6 +95,17 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
             reply::approve(data, &id, reply::Which::of(call, all)?, reply::Say::No(note), go).await
         }
         Command::Answer { id, words, go } => reply::answer(data, &id, words, go).await,
+        Command::Undo { id, how } => back::undo(data, id, how).await,
+        Command::Rewind { id, to, files, talk, both: _, how } => {
+            let scope = match (files, talk) {
+                (true, _) => Scope::Files,
+                (_, true) => Scope::Talk,
+                (false, false) => Scope::Both,
+            };
+            back::rewind(data, &id, to, scope, how).await
+        }
+        Command::Diff { id, steps, names } => back::diff(data, id, steps, names).await,
+        Command::Fork { id, at } => back::fork(data, &id, at).await,
         Command::Why { id, call } => reply::why(data, &id, &call).await,
         Command::Models(args::Models::List { json }) => models::list(data, json).await,
         Command::Config { json, cd, trust } => about::config(data, cd, trust, json),

@@ -111,6 +111,11 @@ impl Plain {
             Event::TurnFailed(e) if e.retry_at.is_some() => self.quiet(&format!("  {}", say::one_line(&e.error))),
             Event::Compacted(e) => self.quiet(&format!("  talk shortened from {} to {} bytes", e.before, e.after)),
             Event::InterruptAsked(_) => self.quiet("  stopping"),
+            Event::Checkpointed(e) => {
+                if let Some(note) = &e.note {
+                    self.quiet(&format!("  {}", say::one_line(note)));
+                }
+            }
             _ => {}
         }
     }
@@ -219,7 +224,11 @@ impl Plain {
                     Why::Failed => format!("try again: dunnock resume {id} --prompt \"go on\""),
                     _ => format!("go on: dunnock resume {id} --prompt \"...\""),
                 };
-                self.quiet(&format!("{next} · look: dunnock sessions show {id} · undo: not in this release"));
+                let undo = match s.tree {
+                    Some(_) => format!("dunnock undo {id}"),
+                    None => "not possible, no files were kept".into(),
+                };
+                self.quiet(&format!("{next} · look: dunnock sessions show {id} · undo: {undo}"));
             }
         }
     }

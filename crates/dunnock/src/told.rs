@@ -3,7 +3,7 @@
 use crate::say;
 use dunnock_core::State;
 use dunnock_proto::{
-    About, CallId, CallPart, Decoded, Event, FinalArgs, Finished, Outcome, Part, Proof, Record, Tree, Usage,
+    About, CallId, CallPart, Decoded, Event, FinalArgs, Finished, Outcome, Part, Proof, Record, Scope, Tree, Usage,
     VerifyArgs, Why,
 };
 
@@ -60,7 +60,10 @@ pub(crate) fn told(record: &Record) -> Option<String> {
         ),
         Event::Configured(e) => format!("  settings: {}", serde_json::to_string(&e.set).unwrap_or_default()),
         Event::InterruptAsked(_) => "  interrupted".into(),
-        Event::Rewound(_) => "  went back".into(),
+        Event::Checkpointed(e) => format!("  files: {}", e.note?),
+        Event::RewindAsked(e) => format!("\n> (go back: {})", scope(e.scope)),
+        Event::Rewound(e) => format!("  went back{}", e.note.map_or_else(String::new, |note| format!("; {note}"))),
+        Event::RewindFailed(e) => format!("  could not go back: {}", e.error),
         Event::Compacted(e) => format!("  compacted: {} bytes, then {}", e.before, e.after),
         Event::Ended(e) => format!("ended: {}", why(&e.why)),
         Event::Titled(e) => format!("titled {}", e.title),
@@ -68,6 +71,15 @@ pub(crate) fn told(record: &Record) -> Option<String> {
         _ => return None,
     };
     Some(say::visible(&text))
+}
+
+/// What goes back.
+pub(crate) fn scope(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Files => "files",
+        Scope::Talk => "talk",
+        Scope::Both => "files and talk",
+    }
 }
 
 fn model(name: &str) -> &str {
@@ -204,11 +216,12 @@ impl Tally {
         }
     }
 
-    /// The files that the last checks proved something of; `None` where they do not agree.
-    pub(crate) fn proven_tree(&self) -> Option<&Tree> {
-        let mut trees = self.checks.iter().map(|c| c.end.as_ref().and_then(|(_, tree)| tree.as_ref()));
-        let first = trees.next()??;
-        trees.all(|tree| tree == Some(first)).then_some(first)
+    /// The files that each of the last checks proved something of; `None` where one does not say.
+    pub(crate) fn proven_trees(&self) -> Option<Vec<&Tree>> {
+        let trees = self.checks.iter().map(|c| c.end.as_ref().and_then(|(_, tree)| tree.as_ref()));
+        let mut trees = trees.collect::<Option<Vec<&Tree>>>()?;
+        trees.dedup();
+        Some(trees)
     }
 
     /// The last line of a run: proof, steps, time, tokens, cost.

@@ -7,7 +7,9 @@ use anyhow::bail;
 use dunnock_engine::{SystemClock, World};
 use dunnock_model::{Briefing, KNOWN, Patience, Prompts, Speaker, Surroundings};
 use dunnock_proto::{Config, ConfigPatch, Level, Sandbox};
-use dunnock_tools::{Hands, Limits, PlainWalk, Shell, instructions};
+#[cfg(unix)]
+use dunnock_tools::Bounds;
+use dunnock_tools::{Hands, Keeper, Limits, Shell, instructions};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +23,7 @@ pub(crate) const LEVEL: Level = Level::D;
 pub(crate) struct Work {
     pub(crate) world: World,
     pub(crate) speaker: Arc<Speaker>,
+    pub(crate) keeper: Option<Arc<Keeper>>,
 }
 
 pub(crate) fn speaker(settings: &Settings) -> anyhow::Result<Speaker> {
@@ -67,14 +70,14 @@ pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::
         command: Duration::from_secs(settings.count("command_timeout").unwrap_or(120)),
         ..Limits::default()
     };
+    let keeper = keeper(settings, &data, output);
     let world = World {
         log: Arc::new(place::open(&data).await?),
         model: speaker.clone(),
         // The launcher is this very program, even if its file was replaced meanwhile.
         tools: Arc::new(Hands::new(limits, Path::new("/proc/self/exe"), &[dunnock_sandbox::LAUNCH])),
-        // What we write ourselves is no change of the person's files.
-        files: Some(Arc::new(PlainWalk::without(place::own_files(&data, output)))),
-        checkpoints: None,
+        files: keeper.clone().map(|keeper| keeper as Arc<dyn dunnock_core::ports::Files>),
+        checkpoints: keeper.clone().map(|keeper| keeper as Arc<dyn dunnock_core::ports::Checkpoints>),
         clock: Arc::new(SystemClock),
         locks: data.join("locks"),
         runtime: place::runtime_dir(&data),
@@ -83,7 +86,22 @@ pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::
         day_budget: None,
     };
     settings.notes.iter().for_each(|note| say::note(note));
-    Ok(Work { world, speaker })
+    Ok(Work { world, speaker, keeper })
+}
+
+/// Who keeps the files of workspaces, where the system allows it.
+#[cfg(unix)]
+pub(crate) fn keeper(settings: &Settings, data: &Path, output: Option<&Path>) -> Option<Arc<Keeper>> {
+    let bytes = settings.count("checkpoint_mb").unwrap_or(2048) << 20;
+    let age = Duration::from_secs(settings.count("checkpoint_days").unwrap_or(30) * 86_400);
+    // What we write ourselves is no change of the person's files.
+    let own = place::own_files(data, output);
+    Some(Arc::new(Keeper::new(data.join("checkpoints"), own, Bounds { bytes, age })))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn keeper(_: &Settings, _: &Path, _: Option<&Path>) -> Option<Arc<Keeper>> {
+    None
 }
 
 /// What a new session is told.
@@ -100,6 +118,7 @@ pub(crate) fn config(settings: &Settings, model: String, attended: bool) -> Conf
         verify_tries: number("verify_tries", default.verify_tries),
         budget: settings.budget(),
         window: settings.count("window"),
+        checkpoints: settings.text("checkpoints") != Some("off"),
         ..default
     }
 }

@@ -109,7 +109,7 @@ impl Home {
         let rules = [
             (r"http://127\.0\.0\.1:\d{4,5}\b", "http://SERVER"),
             (r"\b[a-z0-9]{20}\b", "SESSION"),
-            (r"(session|resume|show|approve|decline|answer|attach|why|in session) [a-z0-9]{8}\b", "$1 SESSION"),
+            (r"(session|resume|undo|show|approve|decline|answer|attach|why|in session) [a-z0-9]{8}\b", "$1 SESSION"),
             (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME"),
             (r"· (\d+ ms|\d+\.\d s) ·", "· TIME ·"),
             (r"\((\d+ ms|\d+\.\d s)\)", "(TIME)"),

@@ -1,0 +1,176 @@
+//! The past of a session as far as one can go back to it: its steps, its runs, and the states of the files between.
+//!
+//! Invariant: what this session's calls did is told apart from what happened beside them. The files are kept right before a
+//! call runs if they changed since they were last kept, and again after it: the first difference is others' doing, the second
+//! its own.
+
+use crate::apply::within;
+use crate::ports::Window;
+use dunnock_proto::{Event, Seq, Tree, Turn};
+
+/// Whose doing a state is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Us,
+    Others,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Point {
+    /// The fact after which the files were so.
+    mark: Seq,
+    tree: Tree,
+    by: By,
+}
+
+/// What an undo takes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undoes {
+    /// All that was done since this fact: the last run.
+    Run(Seq),
+    /// The last rewind.
+    Rewind,
+}
+
+/// A fold of a log.
+#[derive(Debug, Clone, Default)]
+pub struct Past {
+    points: Vec<Point>,
+    /// Ends of calls since the files were last kept, each with the files right before it if others had changed them.
+    ended: Vec<(Seq, Option<Tree>)>,
+    /// Each turn with the last fact that belongs to it.
+    turns: Vec<(Turn, Seq)>,
+    /// The last fact before each run.
+    runs: Vec<Seq>,
+    at_rest: bool,
+    rewound: bool,
+}
+
+impl Past {
+    /// Folds a fact in.
+    pub fn add(&mut self, seq: Seq, event: &Event) {
+        match event {
+            Event::Created(_) | Event::Forked(_) => self.at_rest = true,
+            Event::Prompted(_) | Event::Continued(_) if self.at_rest => {
+                self.at_rest = false;
+                self.rewound = false;
+                self.runs.push(seq - 1);
+            }
+            Event::TurnStarted(e) => self.turns.push((e.turn, seq)),
+            Event::Finished(e) => {
+                self.ended.push((seq, e.before.clone()));
+                self.belongs(seq);
+            }
+            Event::Answered(_) | Event::TurnFailed(_) => self.belongs(seq),
+            Event::Ended(_) => {
+                self.at_rest = true;
+                self.belongs(seq);
+            }
+            Event::Checkpointed(e) => {
+                let Some(tree) = e.tree.clone() else { return };
+                let ended = std::mem::take(&mut self.ended).into_iter().find(|(seq, _)| *seq == e.mark);
+                let by = if ended.is_some() { By::Us } else { By::Others };
+                if let Some((_, Some(before))) = ended {
+                    self.points.push(Point { mark: e.mark - 1, tree: before, by: By::Others });
+                }
+                self.points.push(Point { mark: e.mark, tree, by });
+            }
+            Event::Rewound(e) => {
+                self.rewound = true;
+                self.at_rest = true;
+                self.turns.retain(|(_, last)| within(&e.spans, *last));
+                self.runs.retain(|before| within(&e.spans, before + 1));
+                if let Some(tree) = e.tree.clone() {
+                    self.points.push(Point { mark: seq, tree, by: By::Us });
+                }
+            }
+            Event::Prompted(_)
+            | Event::Continued(_)
+            | Event::Configured(_)
+            | Event::Headed(_)
+            | Event::Woken(_)
+            | Event::Asked(_)
+            | Event::Replied(_)
+            | Event::Granted(_)
+            | Event::Revoked(_)
+            | Event::Allowed(_)
+            | Event::Called(_)
+            | Event::Started(_)
+            | Event::Planned(_)
+            | Event::InterruptAsked(_)
+            | Event::Taken(_)
+            | Event::RewindAsked(_)
+            | Event::RewindFailed(_)
+            | Event::CompactStarted(_)
+            | Event::Compacted(_)
+            | Event::CompactFailed(_)
+            | Event::Titled(_)
+            | Event::Noticed(_) => {}
+        }
+    }
+
+    fn belongs(&mut self, seq: Seq) {
+        if let Some((_, last)) = self.turns.last_mut() {
+            *last = seq;
+        }
+    }
+
+    /// What an undo would take back.
+    #[must_use]
+    pub fn undoes(&self) -> Option<Undoes> {
+        match self.rewound {
+            true => Some(Undoes::Rewind),
+            false => self.runs.last().copied().map(Undoes::Run),
+        }
+    }
+
+    /// The last fact of a step; of step 0 (or whatever comes before the first) the last before anything was said.
+    #[must_use]
+    pub fn step(&self, step: u32) -> Option<Seq> {
+        let found = self.turns.iter().find(|(turn, _)| turn.0 == step).map(|(_, last)| *last);
+        let first = self.turns.first().map_or(u32::MAX, |(turn, _)| turn.0);
+        found.or_else(|| (step + 1 == first).then(|| self.runs.first().copied()).flatten())
+    }
+
+    /// The steps that can be gone back to.
+    #[must_use]
+    pub fn steps(&self) -> Vec<u32> {
+        let first = self.turns.first().and_then(|(turn, _)| turn.0.checked_sub(1));
+        first.into_iter().chain(self.turns.iter().map(|(turn, _)| turn.0)).collect()
+    }
+
+    /// The files at a fact. Where nothing of ours happened before they were next kept, that later state is taken: it holds
+    /// what the person changed meanwhile. If others' work is to go, too (`force`), it is not.
+    #[must_use]
+    pub fn tree_at(&self, at: Seq, force: bool) -> Option<&Tree> {
+        let next = self.points.iter().find(|p| p.mark > at).filter(|p| p.by == By::Others);
+        let last = self.points.iter().rev().find(|p| p.mark <= at);
+        let found = if force { last.or(next) } else { next.or(last) };
+        found.map(|p| &p.tree)
+    }
+
+    /// The files as they were last kept.
+    #[must_use]
+    pub fn last(&self) -> Option<&Tree> {
+        self.points.last().map(|p| &p.tree)
+    }
+
+    /// What happened to the files since they were in this state: by our calls, and beside them.
+    #[must_use]
+    pub fn since(&self, tree: &Tree) -> (Vec<Window>, Vec<Window>) {
+        let from = self.points.iter().rposition(|p| p.tree == *tree).unwrap_or(0);
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for pair in self.points.get(from..).unwrap_or_default().windows(2) {
+            if let [before, after] = pair
+                && before.tree != after.tree
+            {
+                let window = (before.tree.clone(), after.tree.clone());
+                match after.by {
+                    By::Us => ours.push(window),
+                    By::Others => theirs.push(window),
+                }
+            }
+        }
+        (ours, theirs)
+    }
+}

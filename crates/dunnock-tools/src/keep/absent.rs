@@ -1,0 +1,68 @@
+//! Systems on which files are not kept yet: there is no keeper, and nobody can make one.
+
+use dunnock_core::ports::{Back, Checkpoints, Files, Restored, Wait};
+use dunnock_proto::{Checkpointed, Seq, SessionId, Tree};
+
+/// Keeps the files of workspaces; not on this system.
+pub enum Keeper {}
+
+/// How a path differs between two states.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Differs {
+    /// Below the root.
+    pub path: String,
+    /// How.
+    pub how: &'static str,
+    /// What it held.
+    pub before: Option<Vec<u8>>,
+    /// What it holds.
+    pub after: Option<Vec<u8>>,
+}
+
+/// What going back would do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Preview {
+    /// What would change.
+    pub changes: Vec<Differs>,
+    /// What others changed.
+    pub kept: Vec<String>,
+    /// What cannot come back.
+    pub lost: Vec<String>,
+}
+
+impl Keeper {
+    /// How two states differ.
+    pub fn compare<'a>(&'a self, _: &'a str, _: Tree, _: Tree) -> Wait<'a, Result<Vec<Differs>, String>> {
+        match *self {}
+    }
+    /// What going back would do.
+    pub fn preview<'a>(&'a self, _: Back<'a>) -> Wait<'a, Result<Preview, String>> {
+        match *self {}
+    }
+    /// Bytes that are kept.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        match *self {}
+    }
+}
+
+impl Checkpoints for Keeper {
+    fn keep<'a>(&'a self, _: &'a SessionId, _: &'a str, _: Seq) -> Wait<'a, Checkpointed> {
+        match *self {}
+    }
+    fn restore<'a>(&'a self, _: Back<'a>) -> Wait<'a, Result<Restored, String>> {
+        match *self {}
+    }
+    fn forget<'a>(&'a self, _: &'a SessionId) -> Wait<'a, Result<(), String>> {
+        match *self {}
+    }
+}
+
+impl Files for Keeper {
+    fn tree<'a>(&'a self, _: &'a str) -> Wait<'a, Result<Tree, String>> {
+        match *self {}
+    }
+    fn holds<'a>(&'a self, _: &'a str, _: &'a Tree) -> Wait<'a, bool> {
+        match *self {}
+    }
+}

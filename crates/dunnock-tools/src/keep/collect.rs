@@ -1,0 +1,98 @@
+//! Keeps the whole within its bound: old states go first, and contents that no state is made of any more.
+//!
+//! A copy without them takes the place of the file, so that a kill on the way loses nothing.
+
+use super::pack::{Pack, Root};
+use super::{Bounds, Store, diff, hash, now};
+use dunnock_proto::{Hash, SessionId, Tree};
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Every store with its size and when it was last written.
+pub(crate) fn stores(base: &Path) -> Vec<(PathBuf, u64, SystemTime)> {
+    let found = std::fs::read_dir(base).into_iter().flatten().flatten().filter_map(|entry| {
+        let file = entry.path().join("objects").metadata().ok()?;
+        Some((entry.path(), file.len(), file.modified().ok()?))
+    });
+    found.collect()
+}
+
+/// Brings everything kept within the bound, the store in use last. What cannot be done now is done the next time.
+pub(crate) fn within(base: &Path, bounds: Bounds, mine: &mut Store) {
+    let mut all = stores(base);
+    let total: u64 = all.iter().map(|(_, size, _)| size).sum();
+    let over = total.checked_sub(bounds.bytes).map(|over| over + bounds.bytes / 4);
+    if over.is_none() {
+        if mine.is_old(bounds) {
+            let _ = shrink(&mine.dir, u64::MAX, bounds, 1);
+        }
+        return;
+    }
+    let mut excess = over.unwrap_or(0);
+    all.sort_by_key(|(dir, _, used)| (*dir == mine.dir, *used));
+    for (dir, size, _) in all {
+        if excess == 0 {
+            break;
+        }
+        let target = size.saturating_sub(excess);
+        let least = usize::from(dir == mine.dir);
+        if let Ok(after) = shrink(&dir, target, bounds, least) {
+            excess = excess.saturating_sub(size.saturating_sub(after));
+        }
+    }
+}
+
+/// Leaves the newest states that fit into `target`, at least so many. The size afterwards.
+fn shrink(dir: &Path, target: u64, bounds: Bounds, least: usize) -> io::Result<u64> {
+    // Whoever works in another folder is not kept waiting.
+    let locked = if least > 0 { Pack::lock(dir)? } else { Pack::try_lock(dir)? };
+    let mut pack = Pack::open(dir, &locked)?;
+    let mut roots = pack.roots().to_vec();
+    roots.sort_by_key(|root| std::cmp::Reverse(root.at));
+    let young = now() - i64::try_from(bounds.age.as_millis()).unwrap_or(i64::MAX);
+    let (mut live, mut size) = (HashSet::new(), 0);
+    let mut kept: Vec<Root> = Vec::new();
+    for root in roots {
+        if kept.len() >= least && root.at < young {
+            break;
+        }
+        let Ok(top) = hash(&Tree(root.tree.clone())) else { continue };
+        // What is not all there could not be brought back anyway.
+        let Ok(new) = diff::reach(&mut pack, top, &mut live) else { continue };
+        size += new.iter().map(|hash| pack.size_of(hash)).sum::<u64>();
+        if kept.len() >= least && size > target {
+            live.retain(|hash| !new.contains(hash));
+            break;
+        }
+        kept.push(root);
+    }
+    kept.reverse();
+    let live: Vec<Hash> = live.into_iter().collect();
+    pack.replace(&live, kept, &locked)?;
+    Ok(pack.size())
+}
+
+/// Forgets every state of a session, and what only they were made of.
+pub(crate) fn forget(base: &Path, session: &SessionId) -> io::Result<()> {
+    for (dir, ..) in stores(base) {
+        let locked = Pack::lock(&dir)?;
+        let mut pack = Pack::open(&dir, &locked)?;
+        let (gone, kept): (Vec<Root>, Vec<Root>) = pack.roots().iter().cloned().partition(|r| r.session == *session);
+        if gone.is_empty() {
+            continue;
+        }
+        let mut live = HashSet::new();
+        for root in &kept {
+            if let Ok(top) = hash(&Tree(root.tree.clone())) {
+                let _ = diff::reach(&mut pack, top, &mut live);
+            }
+        }
+        let live: Vec<Hash> = live.into_iter().collect();
+        pack.replace(&live, kept, &locked)?;
+        // It names files.
+        let _ = std::fs::remove_file(dir.join("index"));
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! What differs between two states.
+
+use super::object::{Entry, Node, decode};
+use super::pack::Pack;
+use dunnock_proto::Hash;
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// A name that stands for something else than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) before: Option<Node>,
+    pub(crate) after: Option<Node>,
+}
+
+/// By path, parents before what is in them.
+pub(crate) type Changes = BTreeMap<PathBuf, Change>;
+
+/// Every name that differs. A folder is listed when it is new, gone, or has another mode; not for what is in it.
+pub(crate) fn diff(pack: &mut Pack, before: &Hash, after: &Hash) -> io::Result<Changes> {
+    let mut changes = Changes::new();
+    folders(pack, Some(before), Some(after), Path::new(""), &mut changes)?;
+    Ok(changes)
+}
+
+fn entries(pack: &mut Pack, folder: Option<&Hash>) -> io::Result<Vec<Entry>> {
+    folder.map_or(Ok(Vec::new()), |hash| decode(&pack.get(hash)?))
+}
+
+fn folder(node: Option<&Node>) -> Option<&Hash> {
+    match node {
+        Some(Node::Folder { hash, .. }) => Some(hash),
+        Some(Node::File { .. } | Node::Link { .. } | Node::Left { .. }) | None => None,
+    }
+}
+
+fn folders(
+    pack: &mut Pack,
+    before: Option<&Hash>,
+    after: Option<&Hash>,
+    path: &Path,
+    changes: &mut Changes,
+) -> io::Result<()> {
+    if before == after {
+        return Ok(());
+    }
+    let mut names: BTreeMap<Vec<u8>, (Option<Node>, Option<Node>)> = BTreeMap::new();
+    for entry in entries(pack, before)? {
+        names.entry(entry.name).or_default().0 = Some(entry.node);
+    }
+    for entry in entries(pack, after)? {
+        names.entry(entry.name).or_default().1 = Some(entry.node);
+    }
+    for (name, (before, after)) in names {
+        if before == after {
+            continue;
+        }
+        let path = path.join(OsStr::from_bytes(&name));
+        folders(pack, folder(before.as_ref()), folder(after.as_ref()), &path, changes)?;
+        let inside_only = match (&before, &after) {
+            (Some(Node::Folder { mode: a, .. }), Some(Node::Folder { mode: b, .. })) => a == b,
+            _ => false,
+        };
+        if !inside_only {
+            changes.insert(path, Change { before, after });
+        }
+    }
+    Ok(())
+}
+
+/// Adds every content that a state is made of to `seen`; those that were not there before.
+pub(crate) fn reach(pack: &mut Pack, top: Hash, seen: &mut HashSet<Hash>) -> io::Result<Vec<Hash>> {
+    let mut open = vec![top];
+    let mut new = Vec::new();
+    while let Some(folder) = open.pop() {
+        if !seen.insert(folder) {
+            continue;
+        }
+        new.push(folder);
+        for entry in decode(&pack.get(&folder)?)? {
+            match entry.node {
+                Node::Folder { hash, .. } => open.push(hash),
+                Node::File { hash, .. } => new.extend(seen.insert(hash).then_some(hash)),
+                Node::Link { .. } | Node::Left { .. } => {}
+            }
+        }
+    }
+    Ok(new)
+}

@@ -1,0 +1,502 @@
+//! Where contents are kept: one file that only grows, of records named by the hash of what they hold.
+//!
+//! A record is a header (hash, length, stored length and form, a check of these) and the bytes, compressed where that makes
+//! them fewer. A *root* is a record that names a session's state of files; what no root reaches may be collected.
+//!
+//! Invariant: all writing is done with the store's lock held. Invariant: what lies before the mark in `synced` was on the
+//! disk before the mark was written; what lies behind it is believed only after its hash was computed again.
+
+use dunnock_core::failpoint;
+use dunnock_proto::{Hash, SessionId};
+use flate2::{Compress, Compression, FlushCompress, Status};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+const HEADER: usize = 56;
+/// Above this a file is compressed piece by piece instead of whole.
+const WHOLE: u64 = 4 << 20;
+/// The quickest that still makes text about as small as git does (level 1 of this library does not: 1.5 times as large).
+const LEVEL: Compression = Compression::new(2);
+/// Written at once.
+const BUFFER: usize = 1 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Plain,
+    Deflate,
+    Root,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    offset: u64,
+    raw: u64,
+    stored: u64,
+    form: Form,
+}
+
+/// A state of files that a session refers to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Root {
+    /// When, in milliseconds since 1970.
+    pub(crate) at: i64,
+    pub(crate) session: SessionId,
+    /// The topmost folder.
+    pub(crate) tree: String,
+}
+
+/// The right to write, while it lives.
+pub(crate) struct Locked(#[expect(dead_code, reason = "held for its lock")] File);
+
+pub(crate) struct Pack {
+    dir: PathBuf,
+    file: File,
+    /// Of the file, to notice when it was replaced.
+    inode: u64,
+    places: HashMap<Hash, Place>,
+    roots: Vec<Root>,
+    /// Where the records that are known end.
+    end: u64,
+    /// Records that are not in the file yet.
+    buffer: Vec<u8>,
+    /// Up to here it is on the disk.
+    synced: u64,
+    compress: Compress,
+}
+
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+impl Pack {
+    /// The folder's lock: waits for whoever has it.
+    pub(crate) fn lock(dir: &Path) -> io::Result<Locked> {
+        let file = private_file(&dir.join("lock"))?;
+        file.lock()?;
+        Ok(Locked(file))
+    }
+
+    /// The folder's lock, if nobody has it.
+    pub(crate) fn try_lock(dir: &Path) -> io::Result<Locked> {
+        let file = private_file(&dir.join("lock"))?;
+        file.try_lock()?;
+        Ok(Locked(file))
+    }
+
+    /// Opens what is kept in a folder.
+    pub(crate) fn open(dir: &Path, _: &Locked) -> io::Result<Self> {
+        let file = private_file(&dir.join("objects"))?;
+        let inode = file.metadata()?.ino();
+        let mut pack = Self {
+            dir: dir.to_path_buf(),
+            file,
+            inode,
+            places: HashMap::new(),
+            roots: Vec::new(),
+            end: 0,
+            buffer: Vec::new(),
+            synced: 0,
+            compress: Compress::new(LEVEL, false),
+        };
+        pack.load()?;
+        Ok(pack)
+    }
+
+    /// Learns what others wrote since; whether another file is there now. Records that a crash left unfinished are cut off.
+    pub(crate) fn refresh(&mut self, locked: &Locked) -> io::Result<bool> {
+        let now = std::fs::metadata(self.dir.join("objects")).map(|m| m.ino());
+        let replaced = now.ok() != Some(self.inode) || self.file.metadata()?.len() < self.end;
+        if replaced {
+            *self = Self::open(&self.dir, locked)?;
+        } else {
+            self.load()?;
+        }
+        Ok(replaced)
+    }
+
+    fn load(&mut self) -> io::Result<()> {
+        self.buffer.clear();
+        let len = self.file.metadata()?.len();
+        self.synced = read_mark(&self.dir).unwrap_or(0).min(len);
+        while self.end < len {
+            let Some((hash, place)) = self.header(self.end, len)? else { break };
+            // Only what is surely on the disk is believed unread.
+            let doubtful = place.offset + place.stored > self.synced;
+            if place.form == Form::Root {
+                let bytes = self.read(place)?;
+                match serde_json::from_slice(&bytes) {
+                    Ok(root) if Hash::of(&bytes) == hash => self.roots.push(root),
+                    _ => break,
+                }
+            } else {
+                if doubtful && self.read(place).map_or(true, |bytes| Hash::of(&bytes) != hash) {
+                    break;
+                }
+                self.places.insert(hash, place);
+            }
+            self.end = place.offset + place.stored;
+        }
+        if self.end < len {
+            self.file.set_len(self.end)?;
+        }
+        Ok(())
+    }
+
+    fn header(&self, at: u64, len: u64) -> io::Result<Option<(Hash, Place)>> {
+        let mut bytes = [0; HEADER];
+        if at + HEADER as u64 > len {
+            return Ok(None);
+        }
+        self.file.read_exact_at(&mut bytes, at)?;
+        let (head, check) = bytes.split_at(HEADER - 8);
+        if Hash::of(head).0.get(..8) != Some(check) {
+            return Ok(None);
+        }
+        let mut reader = super::object::Reader(head);
+        let (hash, raw, packed) = (reader.hash()?, reader.u64()?, reader.u64()?);
+        let form = match packed >> 56 {
+            0 => Form::Plain,
+            1 => Form::Deflate,
+            2 => Form::Root,
+            _ => return Ok(None),
+        };
+        let place = Place { offset: at + HEADER as u64, raw, stored: packed & ((1 << 56) - 1), form };
+        Ok((place.offset.checked_add(place.stored).is_some_and(|end| end <= len)).then_some((hash, place)))
+    }
+
+    pub(crate) fn has(&self, hash: &Hash) -> bool {
+        self.places.contains_key(hash)
+    }
+
+    pub(crate) fn roots(&self) -> &[Root] {
+        &self.roots
+    }
+
+    /// Bytes that one content takes.
+    pub(crate) fn size_of(&self, hash: &Hash) -> u64 {
+        self.places.get(hash).map_or(0, |place| place.stored + HEADER as u64)
+    }
+
+    /// Bytes in use.
+    pub(crate) fn size(&self) -> u64 {
+        self.end
+    }
+
+    /// What is kept under a hash.
+    pub(crate) fn get(&mut self, hash: &Hash) -> io::Result<Vec<u8>> {
+        let place = *self.places.get(hash).ok_or_else(missing)?;
+        if place.offset + place.stored > self.end - self.buffer.len() as u64 {
+            self.flush()?;
+        }
+        let bytes = self.read(place)?;
+        if Hash::of(&bytes) == *hash { Ok(bytes) } else { Err(damaged()) }
+    }
+
+    /// Hands what is kept under a hash over piece by piece.
+    pub(crate) fn copy(&mut self, hash: &Hash, to: &mut impl io::Write) -> io::Result<()> {
+        let place = *self.places.get(hash).ok_or_else(missing)?;
+        if place.raw <= WHOLE {
+            return to.write_all(&self.get(hash)?);
+        }
+        self.flush()?;
+        let stored = At { file: &self.file, at: place.offset, left: place.stored };
+        let mut hasher = Hashing { to, hasher: blake3::Hasher::new() };
+        match place.form {
+            Form::Plain | Form::Root => io::copy(&mut { stored }, &mut hasher)?,
+            Form::Deflate => io::copy(&mut flate2::read::DeflateDecoder::new(stored), &mut hasher)?,
+        };
+        if hasher.hasher.finalize().as_bytes() != &hash.0 {
+            return Err(damaged());
+        }
+        Ok(())
+    }
+
+    fn read(&self, place: Place) -> io::Result<Vec<u8>> {
+        let mut stored = vec![0; usize::try_from(place.stored).map_err(|_| missing())?];
+        self.file.read_exact_at(&mut stored, place.offset)?;
+        match place.form {
+            Form::Plain | Form::Root => Ok(stored),
+            Form::Deflate => {
+                let mut raw = Vec::with_capacity(usize::try_from(place.raw.min(WHOLE)).unwrap_or(0));
+                flate2::read::DeflateDecoder::new(stored.as_slice()).take(place.raw + 1).read_to_end(&mut raw)?;
+                Ok(raw)
+            }
+        }
+    }
+
+    /// Keeps some bytes; what is there already is not written again.
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> io::Result<Hash> {
+        let hash = Hash::of(bytes);
+        if !self.has(&hash) {
+            let packed = deflate(&mut self.compress, bytes);
+            match packed {
+                Some(packed) => self.append(hash, bytes.len() as u64, Form::Deflate, &packed)?,
+                None => self.append(hash, bytes.len() as u64, Form::Plain, bytes)?,
+            }
+        }
+        Ok(hash)
+    }
+
+    /// Keeps what a reader gives, at most `most` bytes; `None` if there is more.
+    pub(crate) fn put_from(&mut self, from: &mut impl Read, size: u64, most: u64) -> io::Result<Option<(Hash, u64)>> {
+        if size <= WHOLE {
+            let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+            from.take(WHOLE * 2).read_to_end(&mut bytes)?;
+            if bytes.len() as u64 == WHOLE * 2 {
+                return Ok(None); // it grows faster than it can be read
+            }
+            return Ok(Some((self.put(&bytes)?, bytes.len() as u64)));
+        }
+        // The header comes last: until then nobody can believe what is written behind the end.
+        self.flush()?;
+        let (start, mut at) = (self.end, self.end + HEADER as u64);
+        let mut from = Counting { from: from.take(most + 1), hasher: blake3::Hasher::new(), read: 0 };
+        let mut encoder = flate2::read::DeflateEncoder::new(&mut from, LEVEL);
+        let mut piece = vec![0; 256 << 10];
+        loop {
+            let n = encoder.read(&mut piece)?;
+            if n == 0 {
+                break;
+            }
+            self.file.write_all_at(piece.get(..n).unwrap_or_default(), at)?;
+            at += n as u64;
+        }
+        let (hash, raw) = (Hash(*from.hasher.finalize().as_bytes()), from.read);
+        if raw > most || self.has(&hash) {
+            self.file.set_len(start)?;
+            return Ok((raw <= most).then_some((hash, raw)));
+        }
+        let place =
+            Place { offset: start + HEADER as u64, raw, stored: at - start - HEADER as u64, form: Form::Deflate };
+        self.file.write_all_at(&header(hash, place), start)?;
+        self.places.insert(hash, place);
+        self.end = at;
+        Ok(Some((hash, raw)))
+    }
+
+    /// Remembers that a session refers to a state; once is enough for a day.
+    pub(crate) fn root(&mut self, root: Root) -> io::Result<()> {
+        const DAY: i64 = 86_400_000;
+        let known = |r: &Root| r.session == root.session && r.tree == root.tree && root.at - r.at < DAY;
+        if self.roots.iter().rev().any(known) {
+            return Ok(());
+        }
+        let body = serde_json::to_vec(&root)?;
+        let hash = Hash::of(&body);
+        self.append(hash, body.len() as u64, Form::Root, &body)?;
+        self.roots.push(root);
+        Ok(())
+    }
+
+    fn append(&mut self, hash: Hash, raw: u64, form: Form, stored: &[u8]) -> io::Result<()> {
+        let place = Place { offset: self.end + HEADER as u64, raw, stored: stored.len() as u64, form };
+        self.buffer.extend_from_slice(&header(hash, place));
+        self.buffer.extend_from_slice(stored);
+        self.end = place.offset + place.stored;
+        if form != Form::Root {
+            self.places.insert(hash, place);
+        }
+        if self.buffer.len() >= BUFFER {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all_at(&self.buffer, self.end - self.buffer.len() as u64)?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Until this returns, nothing that was put is sure to be there after a loss of power.
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
+        if self.end == self.synced {
+            return Ok(());
+        }
+        failpoint::hit("keep.flush", "");
+        self.flush()?;
+        failpoint::hit("keep.sync", "");
+        self.file.sync_data()?;
+        self.synced = self.end;
+        write_mark(&self.dir, self.synced);
+        Ok(())
+    }
+
+    /// Forgets what could not be written: it is as it was when it was last synced.
+    pub(crate) fn give_up(&mut self) -> io::Result<()> {
+        self.file.set_len(self.synced)?;
+        self.places.clear();
+        self.roots.clear();
+        self.end = 0;
+        self.load()
+    }
+
+    /// A copy that holds only these contents and roots takes the place of this one. Killed on the way, either of them stands.
+    pub(crate) fn replace(&mut self, live: &[Hash], roots: Vec<Root>, locked: &Locked) -> io::Result<()> {
+        self.flush()?;
+        let part = self.dir.join("objects.part");
+        let _ = std::fs::remove_file(&part);
+        let file = private_file(&part)?;
+        let mut copy = Self {
+            dir: self.dir.clone(),
+            inode: file.metadata()?.ino(),
+            file,
+            places: HashMap::new(),
+            roots: Vec::new(),
+            end: 0,
+            buffer: Vec::new(),
+            synced: 0,
+            compress: Compress::new(LEVEL, false),
+        };
+        let mut order: Vec<(Hash, Place)> =
+            live.iter().filter_map(|hash| Some((*hash, *self.places.get(hash)?))).collect();
+        order.sort_by_key(|(_, place)| place.offset);
+        for (hash, place) in order {
+            let at = copy.end;
+            copy.buffer.extend_from_slice(&header(hash, Place { offset: at, ..place }));
+            let mut left = At { file: &self.file, at: place.offset, left: place.stored };
+            copy.end = at + HEADER as u64 + place.stored;
+            if place.stored <= BUFFER as u64 {
+                left.read_to_end(&mut copy.buffer)?;
+                if copy.buffer.len() >= BUFFER {
+                    copy.flush()?;
+                }
+            } else {
+                let mut body = at + HEADER as u64;
+                copy.end = body;
+                copy.flush()?;
+                let mut piece = vec![0; BUFFER];
+                loop {
+                    let n = left.read(&mut piece)?;
+                    if n == 0 {
+                        break;
+                    }
+                    copy.file.write_all_at(piece.get(..n).unwrap_or_default(), body)?;
+                    body += n as u64;
+                }
+                copy.end = body;
+            }
+            copy.places.insert(hash, Place { offset: at + HEADER as u64, ..place });
+            failpoint::hit("collect.copied", "");
+        }
+        for root in roots {
+            copy.root(root)?;
+        }
+        copy.flush()?;
+        copy.file.sync_all()?;
+        failpoint::hit("collect.synced", "");
+        // The old mark is about the old file: without one everything is checked.
+        let _ = std::fs::remove_file(self.dir.join("synced"));
+        failpoint::hit("collect.unmarked", "");
+        std::fs::rename(&part, self.dir.join("objects"))?;
+        failpoint::hit("collect.renamed", "");
+        File::open(&self.dir)?.sync_all()?;
+        copy.synced = copy.end;
+        write_mark(&self.dir, copy.synced);
+        failpoint::hit("collect.done", "");
+        let _ = locked;
+        *self = copy;
+        Ok(())
+    }
+}
+
+fn missing() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "it is no longer kept")
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "what was kept is damaged")
+}
+
+fn header(hash: Hash, place: Place) -> [u8; HEADER] {
+    let form: u64 = match place.form {
+        Form::Plain => 0,
+        Form::Deflate => 1,
+        Form::Root => 2,
+    };
+    let mut out = [0; HEADER];
+    let fields = hash.0.iter().copied().chain(place.raw.to_le_bytes()).chain((place.stored | form << 56).to_le_bytes());
+    out.iter_mut().zip(fields).for_each(|(o, b)| *o = b);
+    let (head, check) = out.split_at_mut(HEADER - 8);
+    check.iter_mut().zip(Hash::of(head).0).for_each(|(o, b)| *o = b);
+    out
+}
+
+/// The bytes in fewer bytes; `None` if they do not become fewer.
+fn deflate(compress: &mut Compress, bytes: &[u8]) -> Option<Vec<u8>> {
+    compress.reset();
+    let mut out = Vec::with_capacity(bytes.len());
+    match compress.compress_vec(bytes, &mut out, FlushCompress::Finish) {
+        Ok(Status::StreamEnd) if out.len() < bytes.len() => Some(out),
+        _ => None,
+    }
+}
+
+/// The mark: how far the file is surely on the disk.
+fn read_mark(dir: &Path) -> Option<u64> {
+    let text = std::fs::read_to_string(dir.join("synced")).ok()?;
+    let (mark, check) = text.split_once(' ')?;
+    (Hash::of(mark.as_bytes()).to_string() == check).then(|| mark.parse().ok())?
+}
+
+fn write_mark(dir: &Path, mark: u64) {
+    let mark = mark.to_string();
+    let text = format!("{mark} {}", Hash::of(mark.as_bytes()));
+    // Should that fail, more is checked the next time.
+    let _ = private_file(&dir.join("synced")).and_then(|file| {
+        file.write_all_at(text.as_bytes(), 0)?;
+        file.set_len(text.len() as u64)
+    });
+}
+
+/// A part of a file, read from its beginning.
+struct At<'a> {
+    file: &'a File,
+    at: u64,
+    left: u64,
+}
+
+impl Read for At<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let n = self.file.read_at(buffer.get_mut(..most).unwrap_or_default(), self.at)?;
+        self.at += n as u64;
+        self.left -= n as u64;
+        Ok(n)
+    }
+}
+
+struct Counting<R> {
+    from: R,
+    hasher: blake3::Hasher,
+    read: u64,
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.from.read(buffer)?;
+        self.hasher.update(buffer.get(..n).unwrap_or_default());
+        self.read += n as u64;
+        Ok(n)
+    }
+}
+
+struct Hashing<'a, W> {
+    to: &'a mut W,
+    hasher: blake3::Hasher,
+}
+
+impl<W: io::Write> io::Write for Hashing<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.to.write(bytes)?;
+        self.hasher.update(bytes.get(..n).unwrap_or_default());
+        Ok(n)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}

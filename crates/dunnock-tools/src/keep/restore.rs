@@ -1,0 +1,244 @@
+//! Brings files back: what goes goes first, then folders, then files, then the modes of folders.
+//!
+//! Invariant: doing it again after a kill ends in the same state. Each file is a new one, renamed into place.
+//! Invariant: nothing is written through a link; folders are opened one inside the other.
+
+use super::diff::{Change, Changes};
+use super::object::{Node, Why};
+use super::pack::Pack;
+use super::scan::open_root;
+use dunnock_core::failpoint;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// What could not be brought back, and why.
+pub(crate) type Failed = Vec<(PathBuf, String)>;
+
+pub(crate) struct Restore<'a> {
+    pack: &'a mut Pack,
+    root: OwnedFd,
+    failed: Failed,
+    /// Folders that had to be made writable, with the mode to give them back.
+    relaxed: BTreeMap<PathBuf, u32>,
+    parts: u32,
+}
+
+/// Makes each path what its change says it is afterwards.
+pub(crate) fn restore(pack: &mut Pack, root: &Path, changes: &Changes) -> io::Result<Failed> {
+    let root = open_root(root)?;
+    let mut work = Restore { pack, root, failed: Vec::new(), relaxed: BTreeMap::new(), parts: 0 };
+    let is_folder = |node: &Option<Node>| matches!(node, Some(Node::Folder { .. }));
+    // What goes: the deepest first. A file in the place of a file is not removed but replaced.
+    for (path, change) in changes.iter().rev() {
+        let swapped = is_folder(&change.before) != is_folder(&change.after);
+        if change.before.is_some() && (change.after.is_none() || swapped) {
+            let done = work.remove(path, is_folder(&change.before));
+            work.note(path, done);
+        }
+    }
+    failpoint::hit("restore.removed", "");
+    for (path, change) in changes {
+        if is_folder(&change.after) && !is_folder(&change.before) {
+            let done = work.folder(path);
+            work.note(path, done);
+        }
+    }
+    failpoint::hit("restore.folders", "");
+    for (path, change) in changes {
+        let done = match &change.after {
+            Some(Node::File { mode, hash, .. }) => work.file(path, hash, *mode),
+            Some(Node::Link { target }) => work.link(path, target),
+            Some(Node::Folder { .. } | Node::Left { .. }) | None => continue,
+        };
+        work.note(path, done);
+    }
+    failpoint::hit("restore.files", "");
+    let mut modes = std::mem::take(&mut work.relaxed);
+    for (path, change) in changes {
+        if let Some(Node::Folder { mode, .. }) = change.after {
+            modes.insert(path.clone(), mode);
+        }
+    }
+    for (path, mode) in modes.iter().rev() {
+        let done = work.mode(path, *mode);
+        work.note(path, done);
+    }
+    failpoint::hit("restore.modes", "");
+    // One wait for all of them.
+    #[cfg(target_os = "linux")]
+    rustix::fs::syncfs(&work.root)?;
+    Ok(work.failed)
+}
+
+impl Restore<'_> {
+    fn note(&mut self, path: &Path, done: io::Result<()>) {
+        if let Err(error) = done {
+            self.failed.push((path.to_path_buf(), error.to_string()));
+        }
+    }
+
+    fn enter(&self, path: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        #[cfg(target_os = "linux")]
+        let flags = flags | OFlags::PATH;
+        let mut dir = self.root.as_fd().try_clone_to_owned()?;
+        for part in path.components() {
+            dir = rustix::fs::openat(&dir, part.as_os_str(), flags, Mode::empty())?;
+        }
+        Ok(dir)
+    }
+
+    /// The folder above a path, writable, and the name in it.
+    fn place<'p>(&mut self, path: &'p Path) -> io::Result<(OwnedFd, &'p OsStr)> {
+        let above = path.parent().unwrap_or(Path::new(""));
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let dir = self.enter(above)?;
+        let mode = rustix::fs::fstat(&dir)?.st_mode & 0o7777;
+        if mode & 0o300 != 0o300 && !rustix::process::geteuid().is_root() {
+            set_mode(&dir, mode | 0o700)?;
+            self.relaxed.entry(above.to_path_buf()).or_insert(mode);
+        }
+        Ok((dir, name))
+    }
+
+    fn remove(&mut self, path: &Path, folder: bool) -> io::Result<()> {
+        let (dir, name) = match self.place(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other?,
+        };
+        // What is there now may be of the other kind already, if this is done for the second time.
+        let is_folder = match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => FileType::from_raw_mode(stat.st_mode) == FileType::Directory,
+            Err(rustix::io::Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        if is_folder != folder {
+            return Ok(());
+        }
+        let flags = if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        failpoint::hit("restore.remove", "");
+        match rustix::fs::unlinkat(&dir, name, flags) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(rustix::io::Errno::NOTEMPTY) => Err(io::Error::other("it holds something that is not of this session")),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn folder(&mut self, path: &Path) -> io::Result<()> {
+        let (dir, name) = self.place(path)?;
+        failpoint::hit("restore.folder", "");
+        match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o700)) {
+            Ok(()) => Ok(()),
+            Err(rustix::io::Errno::EXIST) => self.enter(path).map(drop),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn part(&mut self) -> String {
+        self.parts += 1;
+        format!(".dunnock-{}-back{}.part", std::process::id(), self.parts)
+    }
+
+    fn file(&mut self, path: &Path, hash: &dunnock_proto::Hash, mode: u32) -> io::Result<()> {
+        let (dir, name) = self.place(path)?;
+        let part = self.part();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let done = (|| {
+            let mut file: File = rustix::fs::openat(&dir, &part, flags, Mode::from_raw_mode(0o600))?.into();
+            self.pack.copy(hash, &mut file)?;
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+            failpoint::hit("restore.file", "");
+            Ok(rustix::fs::renameat(&dir, &part, &dir, name)?)
+        })();
+        if done.is_err() {
+            let _ = rustix::fs::unlinkat(&dir, &part, AtFlags::empty());
+        }
+        done
+    }
+
+    fn link(&mut self, path: &Path, target: &[u8]) -> io::Result<()> {
+        let (dir, name) = self.place(path)?;
+        let part = self.part();
+        rustix::fs::symlinkat(OsStr::from_bytes(target), &dir, &part)?;
+        failpoint::hit("restore.link", "");
+        let done = rustix::fs::renameat(&dir, &part, &dir, name);
+        if done.is_err() {
+            let _ = rustix::fs::unlinkat(&dir, &part, AtFlags::empty());
+        }
+        Ok(done?)
+    }
+
+    fn mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        set_mode(&self.enter(path)?, mode)
+    }
+}
+
+/// Through the descriptor: whatever was put in its place meanwhile is not touched.
+fn set_mode(dir: &OwnedFd, mode: u32) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::fs::chmod(format!("/proc/self/fd/{}", dir.as_raw_fd()), Mode::from_raw_mode(mode))?;
+    #[cfg(not(target_os = "linux"))]
+    rustix::fs::fchmod(dir, Mode::from_raw_mode(mode))?;
+    Ok(())
+}
+
+/// Files that a restore which was killed left half-made.
+pub(crate) fn sweep(root: &Path, changes: &Changes) {
+    let Ok(root) = open_root(root) else { return };
+    let folders: std::collections::BTreeSet<&Path> = changes.keys().filter_map(|p| p.parent()).collect();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for folder in folders {
+        let mut dir = root.as_fd().try_clone_to_owned().ok();
+        for part in folder.components() {
+            dir = dir.and_then(|d| rustix::fs::openat(&d, part.as_os_str(), flags, Mode::empty()).ok());
+        }
+        let Some(dir) = dir else { continue };
+        for entry in rustix::fs::Dir::read_from(&dir).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_bytes();
+            if name.starts_with(b".dunnock-") && name.ends_with(b".part") && name.windows(5).any(|w| w == b"-back") {
+                let _ = rustix::fs::unlinkat(&dir, entry.file_name(), AtFlags::empty());
+            }
+        }
+    }
+}
+
+/// What is to be done to get from one state to another, and what must be left alone.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) changes: Changes,
+    /// What others changed.
+    pub(crate) kept: Vec<PathBuf>,
+    /// What was not kept, so that it cannot come back.
+    pub(crate) lost: Vec<PathBuf>,
+}
+
+/// Splits what differs between now and then into what this session changed and what others did.
+pub(crate) fn plan(all: Changes, ours: &Changes, theirs: &Changes, force: bool) -> Plan {
+    let mut plan = Plan::default();
+    for (path, change) in all {
+        let meant = force || (ours.contains_key(&path) && !theirs.contains_key(&path));
+        let own = |node: &Option<Node>| matches!(node, Some(Node::Left { why: Why::Own, .. }));
+        match &change {
+            _ if own(&change.before) || own(&change.after) => {}
+            // There now, and by name only: were it removed, nothing could bring it back.
+            Change { before: Some(Node::Left { .. }), .. } => plan.kept.push(path),
+            Change { after: Some(Node::Left { .. }), .. } if meant => plan.lost.push(path),
+            _ if meant => drop(plan.changes.insert(path, change)),
+            _ => plan.kept.push(path),
+        }
+    }
+    // A folder stays if something in it does.
+    let kept = plan.kept.clone();
+    plan.changes.retain(|path, change| {
+        let goes =
+            matches!(change.before, Some(Node::Folder { .. })) && !matches!(change.after, Some(Node::Folder { .. }));
+        !(goes && kept.iter().any(|k| k.starts_with(path)))
+    });
+    plan
+}

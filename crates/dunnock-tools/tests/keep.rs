@@ -1,0 +1,494 @@
+//! Keeping files and bringing them back: every kind, whoever changed what, and never the person's own git state.
+
+use crate::put;
+use dunnock_core::ports::{Back, Checkpoints as _, Files as _, Restored, Window};
+use dunnock_proto::{SessionId, Tree};
+use dunnock_tools::{Bounds, Keeper};
+use std::collections::BTreeMap;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A folder to work in, and one to keep its files in.
+struct World {
+    dir: TempDir,
+    keeper: Keeper,
+}
+
+fn session(n: u8) -> SessionId {
+    SessionId::from_random([n; 16])
+}
+
+impl World {
+    fn new() -> Self {
+        Self::bounded(Bounds::default())
+    }
+
+    fn bounded(bounds: Bounds) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("w")).unwrap();
+        let keeper = Keeper::new(dir.path().join("kept"), Vec::new(), bounds);
+        Self { dir, keeper }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().join("w")
+    }
+
+    fn name(&self) -> String {
+        self.root().to_string_lossy().into_owned()
+    }
+
+    fn store(&self) -> PathBuf {
+        std::fs::read_dir(self.dir.path().join("kept")).unwrap().next().unwrap().unwrap().path()
+    }
+
+    async fn keep(&self) -> Tree {
+        self.keep_for(1).await.0
+    }
+
+    async fn keep_for(&self, n: u8) -> (Tree, Option<String>) {
+        let kept = self.keeper.keep(&session(n), &self.name(), 1).await;
+        assert!(kept.tree.is_some(), "{:?}", kept.note);
+        (kept.tree.unwrap(), kept.note)
+    }
+
+    async fn back(&self, to: &Tree, from: &Tree, ours: &[Window], theirs: &[Window], force: bool) -> Restored {
+        let back = Back { workspace: &self.name(), to, from, ours, theirs, force };
+        self.keeper.restore(back).await.unwrap()
+    }
+}
+
+/// Everything there is to know of what lies in a folder: kind, mode, content.
+fn listing(root: &Path) -> BTreeMap<PathBuf, String> {
+    let mut all = BTreeMap::new();
+    let mut open = vec![root.to_path_buf()];
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = std::fs::symlink_metadata(&path).unwrap();
+            let what = if meta.is_dir() {
+                open.push(path.clone());
+                format!("folder {:o}", meta.mode() & 0o7777)
+            } else if meta.is_symlink() {
+                format!("link {:?}", std::fs::read_link(&path).unwrap())
+            } else if meta.is_file() {
+                format!("file {:o} {:?}", meta.mode() & 0o7777, blake(&std::fs::read(&path).unwrap()))
+            } else {
+                format!("other {:?}", meta.file_type().is_fifo())
+            };
+            all.insert(path.strip_prefix(root).unwrap().to_path_buf(), what);
+        }
+    }
+    all
+}
+
+fn blake(bytes: &[u8]) -> String {
+    dunnock_proto::Hash::of(bytes).to_string()
+}
+
+fn mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// A thousand files and one of each strange kind.
+fn fill(root: &Path) {
+    for n in 0..1_000 {
+        put(root, &[(&format!("d{}/f{n}", n % 20), &format!("file {n}\n"))]);
+    }
+    std::fs::write(root.join("d0/bytes"), [0, 159, 146, 150, 255, b'\r', b'\n']).unwrap();
+    std::fs::write(root.join("d0/empty"), "").unwrap();
+    std::fs::write(root.join("d0/large"), vec![b'x'; 9 << 20]).unwrap();
+    std::fs::create_dir_all(root.join("hollow/inner")).unwrap();
+    mode(&root.join("hollow/inner"), 0o1711);
+    symlink("../d1/f1", root.join("d2/link")).unwrap();
+    symlink("/nowhere", root.join("dangling")).unwrap();
+    symlink("d3", root.join("to-folder")).unwrap();
+    put(
+        root,
+        &[("Readme", "case\n"), ("swap-a", "a file\n"), ("swap-b/in", "in a folder\n"), ("run.sh", "#!/bin/sh\n")],
+    );
+    mode(&root.join("run.sh"), 0o755);
+    mode(&root.join("d0/f0"), 0o600);
+    put(root, &[("name with \n newline", "odd"), ("emoji-🐦", "odd")]);
+    std::fs::write(root.join(std::ffi::OsStr::new("tab\there")), "odd").unwrap();
+}
+
+/// Changes every one of them.
+fn overturn(root: &Path) {
+    for n in 0..1_000 {
+        let path = root.join(format!("d{}/f{n}", n % 20));
+        match n % 4 {
+            0 => std::fs::remove_file(path).unwrap(),
+            1 => std::fs::write(path, "other\n").unwrap(),
+            2 => mode(&path, 0o444),
+            _ => {
+                std::fs::remove_file(&path).unwrap();
+                symlink("elsewhere", path).unwrap();
+            }
+        }
+    }
+    std::fs::remove_dir_all(root.join("hollow")).unwrap();
+    std::fs::remove_file(root.join("d2/link")).unwrap();
+    put(root, &[("d2/link/now-a-folder", "x"), ("new/deep/er", "new"), ("d0/large", "small now")]);
+    std::fs::rename(root.join("Readme"), root.join("README")).unwrap();
+    std::fs::remove_file(root.join("swap-a")).unwrap();
+    put(root, &[("swap-a/in", "now a folder")]);
+    std::fs::remove_dir_all(root.join("swap-b")).unwrap();
+    put(root, &[("swap-b", "now a file")]);
+    std::fs::remove_file(root.join("to-folder")).unwrap();
+    std::fs::create_dir(root.join("to-folder")).unwrap();
+    mode(&root.join("d5"), 0o500);
+    mode(&root.join("run.sh"), 0o644);
+    std::fs::remove_file(root.join("name with \n newline")).unwrap();
+}
+
+#[tokio::test]
+async fn a_thousand_changed_files_come_back_exactly_and_go_again() {
+    let world = World::new();
+    let root = world.root();
+    fill(&root);
+    let (before, then) = (listing(&root), world.keep().await);
+    overturn(&root);
+    let (changed, now) = (listing(&root), world.keep().await);
+    assert_ne!(before, changed);
+    let began = Instant::now();
+    let ours = [(then.clone(), now.clone())];
+    let restored = world.back(&then, &now, &ours, &[], false).await;
+    let took = began.elapsed();
+    println!("{} names brought back in {took:?}", before.len());
+    assert_eq!(listing(&root), before);
+    assert_eq!((restored.tree, restored.note), (then.clone(), None));
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    let again = world.back(&now, &then, &[(now.clone(), then.clone())], &[], false).await;
+    assert_eq!((listing(&root), again.tree), (changed, now), "a rewind undone gives the files before it");
+}
+
+#[tokio::test]
+async fn what_a_command_deletes_comes_back_ignored_secrets_too() {
+    let world = World::new();
+    let root = world.root();
+    put(&root, &[(".gitignore", ".env\nnode_modules\n*.log\n"), (".env", "KEY=1\n"), ("debug.log", "x")]);
+    put(&root, &[("node_modules/a/index.js", "made again"), ("src/node_modules.rs", "x")]);
+    for n in 0..500 {
+        put(&root, &[(&format!("many/{n}.txt"), &"x".repeat(n))]);
+    }
+    mode(&root.join(".env"), 0o600);
+    let (before, then) = (listing(&root), world.keep().await);
+    let status = Command::new("sh").args(["-c", "rm -rf many .env debug.log node_modules"]).current_dir(&root).status();
+    assert!(status.unwrap().success());
+    let (now, note) = world.keep_for(1).await;
+    assert_eq!(
+        note.as_deref(),
+        Some("node_modules was deleted and cannot be taken back (ignored build files)"),
+        "what cannot be taken back is said when it happens"
+    );
+    let restored = world.back(&then, &now, &[(then.clone(), now.clone())], &[], false).await;
+    let mut after = listing(&root);
+    let gone: Vec<_> = before.keys().filter(|k| k.starts_with("node_modules")).cloned().collect();
+    gone.iter().for_each(|path| drop(after.insert(path.clone(), before[path].clone())));
+    assert_eq!(after, before);
+    assert_eq!(restored.note.as_deref(), Some("cannot come back, since they were not kept: node_modules"));
+    let private = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+    for store in std::fs::read_dir(world.dir.path().join("kept")).unwrap() {
+        let store = store.unwrap().path();
+        assert_eq!((private(&store), private(&store.join("objects"))), (0o700, 0o600));
+    }
+}
+
+#[tokio::test]
+async fn what_others_changed_is_left_alone_unless_forced() {
+    let world = World::new();
+    let root = world.root();
+    put(&root, &[("ours", "1"), ("theirs", "1"), ("both", "1"), ("late", "1"), ("dir/ours", "1")]);
+    let start = world.keep().await;
+    put(&root, &[("ours", "2"), ("both", "2"), ("late", "2"), ("new/ours", "2")]);
+    std::fs::remove_dir_all(root.join("dir")).unwrap();
+    let ours = world.keep().await;
+    put(&root, &[("theirs", "person"), ("both", "person"), ("new/theirs", "person")]);
+    let now = world.keep().await;
+    put(&root, &[("late", "while we went back")]);
+    let windows = ([(start.clone(), ours.clone())], [(ours.clone(), now.clone())]);
+    let restored = world.back(&start, &now, &windows.0, &windows.1, false).await;
+    let text = |name: &str| std::fs::read_to_string(root.join(name)).unwrap_or_default();
+    let all = || ["ours", "theirs", "both", "late", "dir/ours", "new/ours", "new/theirs"].map(text);
+    assert_eq!(all(), ["1", "person", "person", "while we went back", "1", "", "person"]);
+    assert_eq!(
+        restored.note.as_deref(),
+        Some("left as they are, since others changed them: both, new/theirs, theirs, late")
+    );
+    let now = world.keep().await;
+    world.back(&start, &now, &windows.0, &windows.1, true).await;
+    assert_eq!(all(), ["1", "1", "1", "1", "1", "", ""], "--force takes everything back");
+}
+
+#[tokio::test]
+async fn strange_things_do_no_harm_and_are_said() {
+    let world = World::new();
+    let root = world.root();
+    put(
+        &root,
+        &[
+            ("a", "1"),
+            ("closed", "secret"),
+            ("nested/.git/HEAD", "ref: x"),
+            ("nested/file", "1"),
+            ("sub/.git", "gitdir: x"),
+        ],
+    );
+    put(&root, &[("sub/file", "1")]);
+    rustix::fs::mknodat(rustix::fs::CWD, root.join("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, root.join(".gitignore"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
+    let sparse = std::fs::File::create(root.join("sparse")).unwrap();
+    sparse.set_len(10 << 30).unwrap();
+    let small = std::fs::File::create(root.join("holes")).unwrap();
+    small.set_len(20 << 20).unwrap();
+    std::fs::create_dir(root.join("shut")).unwrap();
+    let mut deep = root.clone();
+    (0..230).for_each(|_| deep.push("d"));
+    std::fs::create_dir_all(&deep).unwrap();
+    let began = Instant::now();
+    let (then, note) = world.keep_for(1).await;
+    assert!(began.elapsed() < Duration::from_secs(10));
+    let note = note.unwrap();
+    assert!(note.contains("sparse (10240 MB)") && note.contains("(too deep)"), "{note}");
+    assert!(world.keeper.size() < 1 << 20, "holes take no room: {}", world.keeper.size());
+    put(&root, &[("a", "2"), ("nested/file", "2"), ("nested/.git/HEAD", "ref: y"), ("sub/file", "2")]);
+    sparse.set_len(11 << 30).unwrap();
+    let (now, note) = world.keep_for(1).await;
+    assert_eq!(note.as_deref(), Some("sparse was changed and cannot be taken back (too large)"));
+    let restored = world.back(&then, &now, &[(then.clone(), now.clone())], &[], false).await;
+    let text = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    assert_eq!(["a", "nested/file", "sub/file"].map(text), ["1", "1", "1"], "nested repositories' files are kept");
+    assert_eq!(text("nested/.git/HEAD"), "ref: y", "their git state is their own");
+    assert!(root.join("pipe").metadata().unwrap().file_type().is_fifo());
+    assert_eq!(sparse.metadata().unwrap().len(), 11 << 30);
+    assert!(restored.note.unwrap().contains("sparse"));
+}
+
+#[tokio::test]
+async fn what_may_not_be_read_is_said_and_left_alone() {
+    if !rustix::process::geteuid().is_root() {
+        let world = World::new();
+        let root = world.root();
+        put(&root, &[("a", "1"), ("closed", "secret"), ("shut/in", "secret"), ("fixed/a", "1")]);
+        mode(&root.join("closed"), 0);
+        mode(&root.join("shut"), 0);
+        mode(&root.join("fixed"), 0o555);
+        let (then, note) = world.keep_for(1).await;
+        let note = note.unwrap();
+        assert!(note.contains("closed (not readable)") && note.contains("shut (not readable)"), "{note}");
+        mode(&root.join("fixed"), 0o755);
+        put(&root, &[("a", "2"), ("fixed/a", "2"), ("fixed/b", "2")]);
+        mode(&root.join("fixed"), 0o555);
+        let now = world.keep().await;
+        let restored = world.back(&then, &now, &[(then.clone(), now.clone())], &[], false).await;
+        assert_eq!(
+            (restored.tree, restored.note),
+            (then, None),
+            "a folder that may not be written is brought back, too"
+        );
+        assert_eq!(root.join("fixed").metadata().unwrap().mode() & 0o777, 0o555);
+        mode(&root.join("shut"), 0o755);
+    } else {
+        crate::as_ordinary_user("keep::what_may_not_be_read");
+    }
+}
+
+#[tokio::test]
+async fn the_persons_git_state_stays_as_it_is_byte_for_byte() {
+    let world = World::new();
+    let root = world.root();
+    let git = |args: &[&str]| {
+        let output = Command::new("git")
+            .args(["-c", "user.name=x", "-c", "user.email=x@x", "-c", "init.defaultBranch=main"])
+            .args(args)
+            .current_dir(&root)
+            .env("HOME", world.dir.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    git(&["init", "-q"]);
+    put(&root, &[("a", "1\r\n"), (".gitattributes", "* text=auto eol=lf\n"), ("b", "1")]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "one"]);
+    put(&root, &[("a", "2\r\n"), ("staged", "s"), ("untracked", "u")]);
+    git(&["stash", "-q"]);
+    put(&root, &[("a", "3\r\n"), ("staged", "s")]);
+    git(&["add", "staged"]);
+    let before = listing(&root.join(".git"));
+    let start = world.keep().await;
+    let mut windows = Vec::new();
+    let mut last = start.clone();
+    for n in 0..20 {
+        put(&root, &[("a", &format!("{n}\r\n")), (&format!("new{n}"), "x")]);
+        let now = world.keep().await;
+        windows.push((last, now.clone()));
+        last = now;
+    }
+    let restored = world.back(&start, &last, &windows, &[], false).await;
+    assert_eq!(restored.tree, start);
+    assert_eq!(std::fs::read(root.join("a")).unwrap(), b"3\r\n", "attributes change no byte");
+    assert_eq!(listing(&root.join(".git")), before, "index, refs, reflog, stash, config, objects");
+}
+
+#[tokio::test]
+async fn a_check_holds_for_the_files_and_not_for_what_is_made_again() {
+    let world = World::new();
+    let (root, name) = (world.root(), world.name());
+    put(&root, &[("a", "1"), (".gitignore", "out\n*.log\n")]);
+    let first = world.keeper.tree(&name).await.unwrap();
+    put(
+        &root,
+        &[
+            ("out/x", "1"),
+            ("x.log", "1"),
+            (".git/x", "1"),
+            ("t/CACHEDIR.TAG", "1"),
+            ("t/y", "1"),
+            ("p/__pycache__/z", "1"),
+        ],
+    );
+    assert!(!world.keeper.holds(&name, &first).await, "a folder appeared");
+    std::fs::remove_dir_all(root.join("p")).unwrap();
+    std::fs::remove_dir_all(root.join("t")).unwrap();
+    assert!(world.keeper.holds(&name, &first).await, "caches and ignored files are no sources");
+    put(&root, &[("src/target/mod.rs", "1")]);
+    assert!(!world.keeper.holds(&name, &first).await, "a folder is no cache for its name");
+    std::fs::remove_dir_all(root.join("src")).unwrap();
+    put(&root, &[("log/events.jsonl", "1")]);
+    let own = Keeper::new(
+        world.dir.path().join("kept"),
+        vec![root.canonicalize().unwrap().join("log/events.jsonl")],
+        Bounds::default(),
+    );
+    let without = own.tree(&name).await.unwrap();
+    put(&root, &[("log/events.jsonl", "2")]);
+    assert!(world.keeper.holds(&name, &without).await, "what was left out stays out of a later look");
+    put(&root, &[("log/other", "2")]);
+    assert!(!world.keeper.holds(&name, &without).await);
+    std::fs::remove_file(root.join("log/other")).unwrap();
+    mode(&root.join("a"), 0o755);
+    assert!(!world.keeper.holds(&name, &without).await, "a mode is a change");
+}
+
+#[tokio::test]
+async fn a_change_in_the_same_tick_of_the_clock_is_seen() {
+    let world = World::new();
+    let root = world.root();
+    for n in 0..200 {
+        std::fs::write(root.join("same-size"), format!("{n:04}")).unwrap();
+        let tree = world.keep().await;
+        std::fs::write(root.join("same-size"), format!("{:04}", n + 5_000)).unwrap();
+        assert_ne!(world.keep().await, tree, "{n}");
+    }
+}
+
+#[tokio::test]
+async fn the_store_stays_within_its_bound_and_keeps_the_newest() {
+    let bound = 3 << 20;
+    let world = World::bounded(Bounds { bytes: bound, age: Duration::from_secs(86_400) });
+    let root = world.root();
+    let mut most = 0;
+    let mut last = None;
+    for session in 0..100 {
+        for step in 0..20 {
+            // Hard to compress, so that it counts.
+            let noise: String = (0..40).map(|n| blake(format!("{session} {step} {n}").as_bytes())).collect();
+            put(&root, &[(&format!("f{}", step % 5), &noise)]);
+            last = Some(world.keep_for(session).await.0);
+            most = most.max(world.keeper.size());
+        }
+    }
+    println!("100 sessions of 20 steps: at most {most} bytes were kept, of {bound}");
+    assert!(most <= bound + (256 << 10), "{most}");
+    assert!(most > bound / 2);
+    let last = last.unwrap();
+    let before = listing(&root);
+    std::fs::remove_file(root.join("f1")).unwrap();
+    let now = world.keep().await;
+    world.back(&last, &now, &[(last.clone(), now.clone())], &[], false).await;
+    assert_eq!(listing(&root), before, "the newest is there");
+    world.keeper.forget(&session(99)).await.unwrap();
+    let gone = world.keeper.compare(&world.name(), last, now).await;
+    assert!(gone.is_err(), "what a deleted session kept is gone: {gone:?}");
+}
+
+/// A crash leaves garbage at the end of the file: it is cut off, and what was kept before is there.
+#[tokio::test]
+async fn garbage_behind_the_last_record_is_cut_off() {
+    use std::io::Write as _;
+    let world = World::new();
+    let root = world.root();
+    put(&root, &[("a", "1")]);
+    let then = world.keep().await;
+    let store = world.store();
+    let whole = std::fs::read(store.join("objects")).unwrap();
+    for garbage in [vec![0; 500], whole[..100].to_vec(), whole.clone(), b"x".to_vec()] {
+        std::fs::File::options().append(true).open(store.join("objects")).unwrap().write_all(&garbage).unwrap();
+        let again = Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
+        put(&root, &[("a", "2")]);
+        let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
+        let back = Back {
+            workspace: &world.name(),
+            to: &then,
+            from: &now,
+            ours: &[(then.clone(), now.clone())],
+            theirs: &[],
+            force: false,
+        };
+        again.restore(back).await.unwrap();
+        assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "1");
+    }
+}
+
+/// A record whose bytes are not what its name says is not brought back as if it were.
+#[tokio::test]
+async fn damaged_content_is_said_to_be_damaged() {
+    let world = World::new();
+    let root = world.root();
+    put(&root, &[("a", "1"), ("b", "1 and more")]);
+    let then = world.keep().await;
+    let objects = world.store().join("objects");
+    let mut bytes = std::fs::read(&objects).unwrap();
+    bytes[56] ^= 1;
+    std::fs::write(&objects, bytes).unwrap();
+    let again = Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
+    put(&root, &[("a", "3"), ("b", "3")]);
+    let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
+    let ours = [(then.clone(), now.clone())];
+    let name = world.name();
+    let back = Back { workspace: &name, to: &then, from: &now, ours: &ours, theirs: &[], force: false };
+    let note = again.restore(back).await.unwrap().note.unwrap();
+    assert_eq!(note, "could not be brought back: a: what was kept is damaged");
+    assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "3", "what cannot be brought back stays as it is");
+    assert_eq!(std::fs::read_to_string(root.join("b")).unwrap(), "1 and more");
+}
+
+#[tokio::test]
+async fn two_processes_share_a_store() {
+    let world = World::new();
+    let root = world.root();
+    put(&root, &[("a", "1")]);
+    let one = world.keep().await;
+    let other = Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
+    put(&root, &[("a", "2")]);
+    let two = other.keep(&session(2), &world.name(), 1).await.tree.unwrap();
+    put(&root, &[("a", "3")]);
+    let three = world.keep().await;
+    let seen = world.keeper.compare(&world.name(), one.clone(), two.clone()).await.unwrap();
+    assert_eq!((seen[0].path.as_str(), seen[0].after.as_deref()), ("a", Some(&b"2"[..])));
+    // One of them collects: the other notices.
+    other.forget(&session(2)).await.unwrap();
+    put(&root, &[("a", "2")]);
+    let again = world.keep().await;
+    assert_eq!(again, two, "the same files have the same name");
+    world.back(&three, &again, &[(three.clone(), again.clone())], &[], false).await;
+    assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "3");
+    world.back(&one, &three, &[(one.clone(), three.clone())], &[], false).await;
+    assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "1");
+}

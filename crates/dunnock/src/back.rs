@@ -1,0 +1,295 @@
+//! `undo`, `rewind`, `diff`, `fork`: going back, looking back, branching off.
+
+use crate::args::Back;
+use crate::drive::Seen;
+use crate::end::usage;
+use crate::{place, run, say, told, work};
+use anyhow::{Context as _, bail};
+use dunnock_core::ports::Back as Way;
+use dunnock_core::{Past, Phase, Undoes};
+use dunnock_engine::{Door, Left, deposit, past};
+use dunnock_proto::{Command, Decoded, Event, Frame, InputId, Order, RewindTo, Rewound, Scope, Seq, SessionId, Tree};
+use dunnock_tools::{Differs, Keeper, Preview};
+use similar::TextDiff;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Names that are printed before "and more".
+const NAMES: usize = 40;
+
+/// A session and its past.
+struct At {
+    open: work::Work,
+    session: SessionId,
+    seen: Seen,
+    past: Past,
+}
+
+impl At {
+    async fn find(data: Option<PathBuf>, id: Option<&str>) -> anyhow::Result<Self> {
+        let settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
+        let open = work::open(&settings, None).await?;
+        let session = run::meant(&open, id, None).await?;
+        let seen = Seen::read(&open.world, &session).await?;
+        let past = past(open.world.log.as_ref(), &session).await?;
+        Ok(Self { open, session, seen, past })
+    }
+
+    fn keeper(&self) -> anyhow::Result<&Arc<Keeper>> {
+        self.open.keeper.as_ref().context("files are not kept on this system yet, so they cannot be brought back")
+    }
+
+    fn folder(&self) -> &str {
+        self.seen.state.workspace.as_deref().unwrap_or_default()
+    }
+
+    fn short(&self) -> &str {
+        say::id(&self.session)
+    }
+
+    /// The last fact of a step.
+    fn step(&self, step: u32) -> anyhow::Result<Seq> {
+        self.past.step(step).ok_or_else(|| {
+            let steps = self.past.steps();
+            usage(match (steps.first(), steps.last()) {
+                (Some(first), Some(last)) => {
+                    format!("session {} has no step {step}; it has steps {first} to {last}", self.short())
+                }
+                _ => format!("session {} has no steps yet", self.short()),
+            })
+        })
+    }
+
+    /// The files at a fact.
+    fn tree(&self, at: Seq, force: bool) -> anyhow::Result<Tree> {
+        let none = || format!("the files of session {} were not kept then (checkpoints = \"off\"?)", self.short());
+        self.past.tree_at(at, force).cloned().with_context(none)
+    }
+}
+
+pub(crate) async fn undo(data: Option<PathBuf>, id: Option<String>, how: Back) -> anyhow::Result<ExitCode> {
+    let at = At::find(data, id.as_deref()).await?;
+    match at.past.undoes() {
+        Some(Undoes::Run(before)) => {
+            let before = before.max(1);
+            let tree = at.tree(before, how.force)?;
+            go_back(at, RewindTo::Fact(before), Some(tree), Scope::Both, how, "takes back the last task").await
+        }
+        Some(Undoes::Rewind) => {
+            let undo = at.seen.state.undo.clone().context("the last rewind cannot be taken back any more")?;
+            let what = "takes back the last undo or rewind";
+            go_back(at, RewindTo::Undo, undo.tree.clone(), undo.scope, how, what).await
+        }
+        None => bail!("nothing was done in session {} that could be taken back", at.short()),
+    }
+}
+
+pub(crate) async fn rewind(
+    data: Option<PathBuf>,
+    id: &str,
+    step: u32,
+    scope: Scope,
+    how: Back,
+) -> anyhow::Result<ExitCode> {
+    let at = At::find(data, Some(id)).await?;
+    let fact = at.step(step)?.max(1);
+    let tree = if scope == Scope::Talk { None } else { Some(at.tree(fact, how.force)?) };
+    go_back(at, RewindTo::Fact(fact), tree, scope, how, &format!("goes back to step {step}")).await
+}
+
+/// Says what will change, then changes it.
+async fn go_back(
+    at: At,
+    to: RewindTo,
+    tree: Option<Tree>,
+    scope: Scope,
+    how: Back,
+    what: &str,
+) -> anyhow::Result<ExitCode> {
+    say::aside(&format!("session {} · {what} ({})", at.short(), told::scope(scope)));
+    if let (Some(to), Some(from)) = (&tree, at.past.last()) {
+        let (ours, theirs) = at.past.since(to);
+        let way = Way { workspace: at.folder(), to, from, ours: &ours, theirs: &theirs, force: how.force };
+        let preview = at
+            .keeper()?
+            .preview(way)
+            .await
+            .map_err(|why| anyhow::anyhow!("it cannot be seen what would change: {why}"))?;
+        show(&preview);
+    }
+    if how.dry_run {
+        say::aside("nothing was done (--dry-run)");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let world = &at.open.world;
+    if at.seen.state.phase != Phase::Rest {
+        // Nobody may be at work; what merely waits is stopped.
+        if Door::join(world.clone(), at.session.clone(), at.seen.state.seq).await?.is_some() {
+            bail!("somebody is working on session {}. Wait for it, or interrupt it first", at.short());
+        }
+        let order = Order { id: InputId::from_random(world.clock.random()), expect: None, command: Command::Interrupt };
+        match deposit(world, &at.session, order).await? {
+            Ok(Left::ToOwner(_) | Left::Stored(_)) | Err(_) => {}
+        }
+    }
+    let mut door = Door::open(world.clone(), at.session.clone(), at.seen.state.seq).await?;
+    let done = carry_out(&mut door, Command::Rewind { to, scope, force: how.force }).await;
+    door.close().await;
+    let done = done?;
+    if let Some(note) = &done.note {
+        say::note(note);
+    }
+    let id = at.short();
+    say::aside(&format!("done · take this back: dunnock undo {id} · go on: dunnock resume {id} --prompt \"...\""));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Until it has gone back, or cannot.
+async fn carry_out(door: &mut Door, command: Command) -> anyhow::Result<Rewound> {
+    // What stops needs a moment until it rests.
+    let began = std::time::Instant::now();
+    let asked = loop {
+        match door.send(command.clone()).await? {
+            Ok(seq) => break seq,
+            Err(refusal) if refusal.why == dunnock_proto::Refused::Busy && began.elapsed().as_secs() < 10 => {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+            Err(refusal) => bail!("{refusal}"),
+        }
+    };
+    loop {
+        let Frame::Fact(record) = door.next().await? else { continue };
+        // The command's own facts come first; one that needs no files ends in the same breath.
+        match record.decode() {
+            Decoded::Known(Event::Rewound(rewound)) if record.envelope.seq + 2 >= asked => return Ok(rewound),
+            Decoded::Known(Event::RewindFailed(failed)) if record.envelope.seq >= asked => {
+                bail!("it could not go back, and nothing was changed: {}", failed.error)
+            }
+            _ => {}
+        }
+    }
+}
+
+fn show(preview: &Preview) {
+    let word = |how: &'static str| match how {
+        "added" | "folder added" => "brought back",
+        "deleted" | "folder deleted" => "removed",
+        "mode" => "mode changed back",
+        _ => "changed back",
+    };
+    // A folder that comes or goes with its files is not worth a line.
+    let holds = |folder: &Differs| {
+        folder.how.starts_with("folder")
+            && preview.changes.iter().any(|c| c.path != folder.path && c.path.starts_with(&folder.path))
+    };
+    let rows: Vec<String> = preview
+        .changes
+        .iter()
+        .filter(|c| !holds(c))
+        .map(|c| format!("  {:<18} {}", word(c.how), say::one_line(&c.path)))
+        .chain(
+            preview.kept.iter().map(|p| format!("  {:<18} {} (others changed it)", "left as it is", say::one_line(p))),
+        )
+        .chain(
+            preview.lost.iter().map(|p| format!("  {:<18} {} (it was not kept)", "cannot come back", say::one_line(p))),
+        )
+        .collect();
+    if rows.is_empty() {
+        say::aside("  no file changes");
+    }
+    rows.iter().take(NAMES).for_each(|row| say::aside(row));
+    if rows.len() > NAMES {
+        say::aside(&format!("  ... and {} more", rows.len() - NAMES));
+    }
+}
+
+pub(crate) async fn diff(
+    data: Option<PathBuf>,
+    id: Option<String>,
+    steps: Option<String>,
+    names: bool,
+) -> anyhow::Result<ExitCode> {
+    // The steps alone mean the newest session.
+    let (id, steps) = match (id, steps) {
+        (Some(first), None) if first.contains("..") => (None, Some(first)),
+        other => other,
+    };
+    let at = At::find(data, id.as_deref()).await?;
+    let all = at.past.steps();
+    let (Some(first), Some(last)) = (all.first().copied(), all.last().copied()) else {
+        bail!("session {} has not done anything yet", at.short());
+    };
+    let (from, to) = match &steps {
+        None => (first, last),
+        Some(text) => range(text, first, last)?,
+    };
+    let end = |step| at.step(step).and_then(|fact| at.tree(fact.max(1), from != first || step != first));
+    let (before, after) = (end(from)?, end(to)?);
+    let changes = at.keeper()?.compare(at.folder(), before, after).await.map_err(|why| anyhow::anyhow!("{why}"))?;
+    if changes.is_empty() {
+        say::note(&format!("nothing changed between step {from} and step {to}"));
+    }
+    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    for change in &changes {
+        match names {
+            true => say::line(&format!("{:<14} {}", change.how, say::one_line(&change.path))),
+            false => say::piece(&text(change, colour)),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn range(text: &str, first: u32, last: u32) -> anyhow::Result<(u32, u32)> {
+    let bad = || usage(format!("{text:?} is not a range of steps; give it as {first}..{last}"));
+    let (from, to) = text.split_once("..").ok_or_else(bad)?;
+    let number = |text: &str, or: u32| if text.is_empty() { Ok(or) } else { text.parse().map_err(|_| bad()) };
+    Ok((number(from, first)?, number(to, last)?))
+}
+
+/// A change as a unified diff.
+fn text(change: &Differs, colour: bool) -> String {
+    let path = say::one_line(&change.path);
+    let plain = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|b| std::str::from_utf8(b).map(str::to_owned).ok());
+    let (before, after) = match (plain(&change.before), plain(&change.after)) {
+        (Some(None), _) | (_, Some(None)) => return format!("{}: {path} (binary)\n", change.how),
+        (None, None) => return format!("{}: {path}\n", change.how),
+        (before, after) => (before.flatten(), after.flatten()),
+    };
+    let (old, new) = (before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
+    if old == new {
+        return format!("{}: {path}\n", change.how);
+    }
+    let name = |side: &str, there: bool| if there { format!("{side}/{path}") } else { "/dev/null".into() };
+    let diff = TextDiff::from_lines(old, new);
+    let text = diff.unified_diff().header(&name("a", before.is_some()), &name("b", after.is_some())).to_string();
+    let text = say::visible(&text);
+    if !colour {
+        return text;
+    }
+    let paint = |line: &str| match line.as_bytes().first() {
+        Some(b'+') => format!("\x1b[32m{line}\x1b[0m\n"),
+        Some(b'-') => format!("\x1b[31m{line}\x1b[0m\n"),
+        Some(b'@') => format!("\x1b[36m{line}\x1b[0m\n"),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(paint).collect()
+}
+
+pub(crate) async fn fork(data: Option<PathBuf>, id: &str, step: Option<u32>) -> anyhow::Result<ExitCode> {
+    let at = At::find(data, Some(id)).await?;
+    let fact = match step {
+        Some(step) => at.step(step)?.max(1),
+        None => at.seen.state.seq,
+    };
+    let new = dunnock_engine::fork(&at.open.world, &at.session, fact).await?;
+    let short = say::id(&new).to_owned();
+    say::line(new.as_str());
+    say::aside(&format!(
+        "session {short} goes on where {} was{}; the files stay as they are now. Go on: dunnock resume {short} --prompt \"...\"",
+        at.short(),
+        step.map_or_else(String::new, |step| format!(" at step {step}")),
+    ));
+    Ok(ExitCode::SUCCESS)
+}
