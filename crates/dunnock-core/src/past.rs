@@ -6,7 +6,7 @@
 
 use crate::apply::within;
 use crate::ports::Window;
-use dunnock_proto::{Event, Seq, Tree, Turn};
+use dunnock_proto::{Event, Seq, Span, Tree, Turn};
 
 /// Whose doing a state is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +28,8 @@ struct Point {
 pub enum Undoes {
     /// All that was done since this fact: the last run.
     Run(Seq),
-    /// The last rewind.
-    Rewind,
+    /// The last rewind, which went to just after this fact.
+    Rewind(Seq),
 }
 
 /// A fold of a log.
@@ -43,7 +43,11 @@ pub struct Past {
     /// The last fact before each run.
     runs: Vec<Seq>,
     at_rest: bool,
-    rewound: bool,
+    /// Where the last rewind went, if it was the last thing that happened.
+    rewound: Option<Seq>,
+    asked: Seq,
+    /// What counts as said up to the last rewind, and that.
+    hidden: Option<(Vec<Span>, Seq)>,
 }
 
 impl Past {
@@ -53,7 +57,7 @@ impl Past {
             Event::Created(_) | Event::Forked(_) => self.at_rest = true,
             Event::Prompted(_) | Event::Continued(_) if self.at_rest => {
                 self.at_rest = false;
-                self.rewound = false;
+                self.rewound = None;
                 self.runs.push(seq - 1);
             }
             Event::TurnStarted(e) => self.turns.push((e.turn, seq)),
@@ -75,11 +79,11 @@ impl Past {
                 }
                 self.points.push(Point { mark: e.mark, tree, by });
             }
+            Event::RewindAsked(e) => self.asked = e.spans.last().map_or(1, |span| span.to),
             Event::Rewound(e) => {
-                self.rewound = true;
+                self.rewound = Some(self.asked);
                 self.at_rest = true;
-                self.turns.retain(|(_, last)| within(&e.spans, *last));
-                self.runs.retain(|before| within(&e.spans, before + 1));
+                self.hidden = Some((e.spans.clone(), seq));
                 if let Some(tree) = e.tree.clone() {
                     self.points.push(Point { mark: seq, tree, by: By::Us });
                 }
@@ -99,7 +103,6 @@ impl Past {
             | Event::Planned(_)
             | Event::InterruptAsked(_)
             | Event::Taken(_)
-            | Event::RewindAsked(_)
             | Event::RewindFailed(_)
             | Event::CompactStarted(_)
             | Event::Compacted(_)
@@ -119,24 +122,33 @@ impl Past {
     #[must_use]
     pub fn undoes(&self) -> Option<Undoes> {
         match self.rewound {
-            true => Some(Undoes::Rewind),
-            false => self.runs.last().copied().map(Undoes::Run),
+            Some(to) => Some(Undoes::Rewind(to)),
+            None => self.runs.iter().rev().find(|before| self.visible(**before + 1)).copied().map(Undoes::Run),
         }
     }
 
     /// The last fact of a step; of step 0 (or whatever comes before the first) the last before anything was said.
     #[must_use]
     pub fn step(&self, step: u32) -> Option<Seq> {
-        let found = self.turns.iter().find(|(turn, _)| turn.0 == step).map(|(_, last)| *last);
-        let first = self.turns.first().map_or(u32::MAX, |(turn, _)| turn.0);
+        let found = self.turns().find(|(turn, _)| turn.0 == step).map(|(_, last)| last);
+        let first = self.turns().next().map_or(u32::MAX, |(turn, _)| turn.0);
         found.or_else(|| (step + 1 == first).then(|| self.runs.first().copied()).flatten())
     }
 
     /// The steps that can be gone back to.
     #[must_use]
     pub fn steps(&self) -> Vec<u32> {
-        let first = self.turns.first().and_then(|(turn, _)| turn.0.checked_sub(1));
-        first.into_iter().chain(self.turns.iter().map(|(turn, _)| turn.0)).collect()
+        let first = self.turns().next().and_then(|(turn, _)| turn.0.checked_sub(1));
+        first.into_iter().chain(self.turns().map(|(turn, _)| turn.0)).collect()
+    }
+
+    fn turns(&self) -> impl Iterator<Item = (Turn, Seq)> {
+        self.turns.iter().copied().filter(|(_, last)| self.visible(*last))
+    }
+
+    /// Whether a fact still counts.
+    fn visible(&self, seq: Seq) -> bool {
+        self.hidden.as_ref().is_none_or(|(spans, at)| seq > *at || within(spans, seq))
     }
 
     /// The files at a fact. Where nothing of ours happened before they were next kept, that later state is taken: it holds

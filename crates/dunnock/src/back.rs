@@ -77,7 +77,12 @@ pub(crate) async fn undo(data: Option<PathBuf>, id: Option<String>, how: Back) -
             let tree = at.tree(before, how.force)?;
             go_back(at, RewindTo::Fact(before), Some(tree), Scope::Both, how, "takes back the last task").await
         }
-        Some(Undoes::Rewind) => {
+        // What others changed was left alone: now it goes, too.
+        Some(Undoes::Rewind(to)) if how.force => {
+            let tree = at.tree(to, true)?;
+            go_back(at, RewindTo::Fact(to), Some(tree), Scope::Both, how, "takes back what was left").await
+        }
+        Some(Undoes::Rewind(_)) => {
             let undo = at.seen.state.undo.clone().context("the last rewind cannot be taken back any more")?;
             let what = "takes back the last undo or rewind";
             go_back(at, RewindTo::Undo, undo.tree.clone(), undo.scope, how, what).await
@@ -138,10 +143,13 @@ async fn go_back(
     let done = carry_out(&mut door, Command::Rewind { to, scope, force: how.force }).await;
     door.close().await;
     let done = done?;
+    let id = at.short();
     if let Some(note) = &done.note {
         say::note(note);
+        if !how.force {
+            say::aside(&format!("  to take them back, too: dunnock undo {id} --force"));
+        }
     }
-    let id = at.short();
     say::aside(&format!("done · take this back: dunnock undo {id} · go on: dunnock resume {id} --prompt \"...\""));
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a test ends where it goes wrong")]
 
 mod answers;
+mod back;
 mod errors;
 mod interrupts;
 mod lines;
