@@ -21,7 +21,7 @@ fn script() -> Vec<Served> {
     ]
 }
 
-fn program(dir: &Path, url: &str, args: &[&str]) -> Command {
+pub fn program(dir: &Path, url: &str, args: &[&str]) -> Command {
     std::fs::create_dir_all(dir.join("project")).unwrap();
     let config = format!("model = \"script/scripted\"\n[providers.script]\nbase_url = \"{url}\"\n");
     std::fs::write(dir.join("config.toml"), config).unwrap();
@@ -32,7 +32,7 @@ fn program(dir: &Path, url: &str, args: &[&str]) -> Command {
     command
 }
 
-async fn run(mut command: Command) -> Output {
+pub async fn run(mut command: Command) -> Output {
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 

@@ -13,6 +13,7 @@ mod doubt;
 mod edges;
 mod golden;
 mod kills;
+mod kills_back;
 mod kills_cli;
 mod server;
 mod sessions;
