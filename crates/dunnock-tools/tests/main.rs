@@ -4,6 +4,7 @@
 
 mod examples;
 mod keep;
+mod keep_kills;
 mod paths;
 mod processes;
 mod speed;

@@ -1,7 +1,11 @@
-//! What it costs to start a command.
+//! What it costs to start a command, and to keep the files of a large folder.
 
 use crate::{hands, job};
-use dunnock_core::ports::{Halt, Live, Tools as _};
+use dunnock_core::ports::{Checkpoints as _, Halt, Live, Tools as _};
+use dunnock_proto::SessionId;
+use dunnock_tools::{Bounds, Keeper};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -53,4 +57,83 @@ async fn starting_a_command_costs_what_posix_spawn_does_however_large_we_are() {
     }
     let grown = sizes[1] / sizes[0];
     assert!(grown < 1.3, "a command costs {grown:.2} times as much when we are large");
+}
+
+/// Fifty thousand files of words, a hundred to a folder.
+fn large(root: &Path) {
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = move || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed
+    };
+    let words: Vec<String> =
+        (0..3_000).map(|_| (0..2 + random() % 9).map(|_| char::from(b'a' + (random() % 26) as u8)).collect()).collect();
+    for folder in 0..500 {
+        let dir = root.join(format!("d{}/s{folder}", folder / 25));
+        std::fs::create_dir_all(&dir).unwrap();
+        for file in 0..100 {
+            let long = 100 + random() % 800;
+            let text: Vec<&str> = (0..long).map(|_| words[(random() % 3_000) as usize].as_str()).collect();
+            std::fs::write(dir.join(format!("f{file}.txt")), text.join(" ")).unwrap();
+        }
+    }
+}
+
+fn bytes_below(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    entries.map(|e| if e.path().is_dir() { bytes_below(&e.path()) } else { e.metadata().unwrap().len() }).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeping_fifty_thousand_files_costs_what_it_costs_git() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("w");
+    large(&root);
+    let keeper = Keeper::new(dir.path().join("kept"), Vec::new(), Bounds::default());
+    let (name, session) = (root.to_string_lossy().into_owned(), SessionId::from_random([1; 16]));
+    let keep = async || {
+        let began = Instant::now();
+        assert!(keeper.keep(&session, &name, 1).await.tree.is_some());
+        began.elapsed()
+    };
+    let store = dir.path().join("git");
+    let git = |args: &[&str]| {
+        let mut git = Command::new("git");
+        git.args(args).env("GIT_DIR", &store).env("GIT_WORK_TREE", &root).env("GIT_CONFIG_NOSYSTEM", "1");
+        assert!(git.env("HOME", dir.path()).current_dir(&root).output().unwrap().status.success(), "{args:?}");
+    };
+    let git_keeps = || {
+        let began = Instant::now();
+        git(&["add", "-A"]);
+        git(&["write-tree"]);
+        began.elapsed()
+    };
+    assert!(Command::new("git").args(["init", "-q", "--bare"]).arg(&store).status().unwrap().success());
+    let (cold, git_cold) = (keep().await, tokio::task::block_in_place(git_keeps));
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for n in 0..9 {
+        std::fs::write(root.join("d3/s80/f5.txt"), format!("changed {n}")).unwrap();
+        ours.push(keep().await);
+        theirs.push(tokio::task::block_in_place(git_keeps));
+    }
+    ours.sort();
+    theirs.sort();
+    let (warm, git_warm) = (ours[4], theirs[4]);
+    let (size, git_size) = (keeper.size(), bytes_below(&store.join("objects")));
+    let fresh = Keeper::new(dir.path().join("kept"), Vec::new(), Bounds::default());
+    let began = Instant::now();
+    assert!(fresh.keep(&session, &name, 1).await.tree.is_some());
+    let opened = began.elapsed();
+    let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
+    let disk = size as f64 / git_size as f64;
+    println!(
+        "50,000 files: cold {cold:?}, git {git_cold:?} ({:.2}); one changed {warm:?}, git {git_warm:?} ({:.2}); \
+         {size} bytes kept, git {git_size} ({disk:.2}); first look of a new process {opened:?} ({:.2})",
+        ratio(cold, git_cold),
+        ratio(warm, git_warm),
+        ratio(opened, git_warm)
+    );
+    assert!(ratio(cold, git_cold) < 1.5 && ratio(warm, git_warm) < 1.5 && disk < 1.2);
 }
