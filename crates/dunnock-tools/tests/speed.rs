@@ -136,4 +136,5 @@ async fn keeping_fifty_thousand_files_costs_what_it_costs_git() {
         ratio(opened, git_warm)
     );
     assert!(ratio(cold, git_cold) < 1.5 && ratio(warm, git_warm) < 1.5 && disk < 1.2);
+    assert!(ratio(opened, git_warm) < 2.0);
 }

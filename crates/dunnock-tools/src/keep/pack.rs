@@ -39,6 +39,12 @@ struct Place {
     form: Form,
 }
 
+impl Place {
+    fn end(&self) -> u64 {
+        self.offset.saturating_add(self.stored)
+    }
+}
+
 /// A state of files that a session refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Root {
@@ -65,6 +71,10 @@ pub(crate) struct Pack {
     buffer: Vec<u8>,
     /// Up to here it is on the disk.
     synced: u64,
+    /// Records that are known.
+    records: u64,
+    /// Headers of those that were not read from the table.
+    fresh: Vec<u8>,
     compress: Compress,
 }
 
@@ -100,6 +110,8 @@ impl Pack {
             end: 0,
             buffer: Vec::new(),
             synced: 0,
+            records: 0,
+            fresh: Vec::new(),
             compress: Compress::new(LEVEL, false),
         };
         pack.load()?;
@@ -122,10 +134,18 @@ impl Pack {
         self.buffer.clear();
         let len = self.file.metadata()?.len();
         self.synced = read_mark(&self.dir).unwrap_or(0).min(len);
+        if self.end == 0 {
+            self.load_table()?;
+        }
         while self.end < len {
-            let Some((hash, place)) = self.header(self.end, len)? else { break };
+            let mut bytes = [0; HEADER];
+            if self.end + HEADER as u64 > len {
+                break;
+            }
+            self.file.read_exact_at(&mut bytes, self.end)?;
+            let Some((hash, place)) = parse(&bytes, self.end).filter(|(_, place)| place.end() <= len) else { break };
             // Only what is surely on the disk is believed unread.
-            let doubtful = place.offset + place.stored > self.synced;
+            let doubtful = place.end() > self.synced;
             if place.form == Form::Root {
                 let bytes = self.read(place)?;
                 match serde_json::from_slice(&bytes) {
@@ -138,34 +158,14 @@ impl Pack {
                 }
                 self.places.insert(hash, place);
             }
-            self.end = place.offset + place.stored;
+            self.end = place.end();
+            self.records += 1;
+            self.fresh.extend_from_slice(&bytes);
         }
         if self.end < len {
             self.file.set_len(self.end)?;
         }
         Ok(())
-    }
-
-    fn header(&self, at: u64, len: u64) -> io::Result<Option<(Hash, Place)>> {
-        let mut bytes = [0; HEADER];
-        if at + HEADER as u64 > len {
-            return Ok(None);
-        }
-        self.file.read_exact_at(&mut bytes, at)?;
-        let (head, check) = bytes.split_at(HEADER - 8);
-        if Hash::of(head).0.get(..8) != Some(check) {
-            return Ok(None);
-        }
-        let mut reader = super::object::Reader(head);
-        let (hash, raw, packed) = (reader.hash()?, reader.u64()?, reader.u64()?);
-        let form = match packed >> 56 {
-            0 => Form::Plain,
-            1 => Form::Deflate,
-            2 => Form::Root,
-            _ => return Ok(None),
-        };
-        let place = Place { offset: at + HEADER as u64, raw, stored: packed & ((1 << 56) - 1), form };
-        Ok((place.offset.checked_add(place.stored).is_some_and(|end| end <= len)).then_some((hash, place)))
     }
 
     pub(crate) fn has(&self, hash: &Hash) -> bool {
@@ -272,7 +272,10 @@ impl Pack {
         }
         let place =
             Place { offset: start + HEADER as u64, raw, stored: at - start - HEADER as u64, form: Form::Deflate };
-        self.file.write_all_at(&header(hash, place), start)?;
+        let head = header(hash, place);
+        self.file.write_all_at(&head, start)?;
+        self.fresh.extend_from_slice(&head);
+        self.records += 1;
         self.places.insert(hash, place);
         self.end = at;
         Ok(Some((hash, raw)))
@@ -294,7 +297,10 @@ impl Pack {
 
     fn append(&mut self, hash: Hash, raw: u64, form: Form, stored: &[u8]) -> io::Result<()> {
         let place = Place { offset: self.end + HEADER as u64, raw, stored: stored.len() as u64, form };
-        self.buffer.extend_from_slice(&header(hash, place));
+        let head = header(hash, place);
+        self.buffer.extend_from_slice(&head);
+        self.fresh.extend_from_slice(&head);
+        self.records += 1;
         self.buffer.extend_from_slice(stored);
         self.end = place.offset + place.stored;
         if form != Form::Root {
@@ -323,7 +329,58 @@ impl Pack {
         self.file.sync_data()?;
         self.synced = self.end;
         write_mark(&self.dir, self.synced);
+        self.save_table();
         Ok(())
+    }
+
+    /// The table holds all headers one after the other, so that opening reads one small file instead of all of this one. It
+    /// may be lost or lag behind: what it does not name is looked for here.
+    fn load_table(&mut self) -> io::Result<()> {
+        let Ok(table) = std::fs::read(self.dir.join("table")) else { return Ok(()) };
+        let Some((inode, headers)) = table.split_at_checked(8) else { return Ok(()) };
+        if inode != self.inode.to_le_bytes() {
+            return Ok(()); // of a file that was replaced
+        }
+        let mut at = 0;
+        self.places.reserve(headers.len() / HEADER);
+        for bytes in headers.chunks_exact(HEADER) {
+            let Some((hash, place)) = parse(bytes, at).filter(|(_, place)| place.end() <= self.synced) else { break };
+            if place.form == Form::Root {
+                let Ok(root) = serde_json::from_slice(&self.read(place)?) else { break };
+                self.roots.push(root);
+            } else {
+                self.places.insert(hash, place);
+            }
+            at = place.end();
+            self.records += 1;
+        }
+        self.end = at;
+        Ok(())
+    }
+
+    fn save_table(&mut self) {
+        let path = self.dir.join("table");
+        let fresh = std::mem::take(&mut self.fresh);
+        // Others may have written some of it.
+        let before = self.records - (fresh.len() / HEADER) as u64;
+        let saved = private_file(&path).and_then(|file| {
+            let mut inode = [0; 8];
+            let there = match file.read_exact_at(&mut inode, 0) {
+                Ok(()) if inode == self.inode.to_le_bytes() => (file.metadata()?.len() - 8) / HEADER as u64,
+                Ok(()) | Err(_) => {
+                    file.write_all_at(&self.inode.to_le_bytes(), 0)?;
+                    0
+                }
+            };
+            let known = there.checked_sub(before).ok_or(io::ErrorKind::InvalidData)?;
+            let known = usize::try_from(known).unwrap_or(usize::MAX).saturating_mul(HEADER);
+            let rest = fresh.get(known..).unwrap_or_default();
+            file.set_len(8 + there * HEADER as u64)?;
+            file.write_all_at(rest, 8 + there * HEADER as u64)
+        });
+        if saved.is_err() {
+            let _ = std::fs::remove_file(path); // it is made again from this file
+        }
     }
 
     /// Forgets what could not be written: it is as it was when it was last synced.
@@ -331,7 +388,8 @@ impl Pack {
         self.file.set_len(self.synced)?;
         self.places.clear();
         self.roots.clear();
-        self.end = 0;
+        self.fresh.clear();
+        (self.end, self.records) = (0, 0);
         self.load()
     }
 
@@ -350,6 +408,8 @@ impl Pack {
             end: 0,
             buffer: Vec::new(),
             synced: 0,
+            records: 0,
+            fresh: Vec::new(),
             compress: Compress::new(LEVEL, false),
         };
         let mut order: Vec<(Hash, Place)> =
@@ -357,7 +417,10 @@ impl Pack {
         order.sort_by_key(|(_, place)| place.offset);
         for (hash, place) in order {
             let at = copy.end;
-            copy.buffer.extend_from_slice(&header(hash, Place { offset: at, ..place }));
+            let head = header(hash, place);
+            copy.buffer.extend_from_slice(&head);
+            copy.fresh.extend_from_slice(&head);
+            copy.records += 1;
             let mut left = At { file: &self.file, at: place.offset, left: place.stored };
             copy.end = at + HEADER as u64 + place.stored;
             if place.stored <= BUFFER as u64 {
@@ -397,6 +460,7 @@ impl Pack {
         File::open(&self.dir)?.sync_all()?;
         copy.synced = copy.end;
         write_mark(&self.dir, copy.synced);
+        copy.save_table();
         failpoint::hit("collect.done", "");
         let _ = locked;
         *self = copy;
@@ -410,6 +474,23 @@ fn missing() -> io::Error {
 
 fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "what was kept is damaged")
+}
+
+/// The record whose header begins at `at`.
+fn parse(bytes: &[u8], at: u64) -> Option<(Hash, Place)> {
+    let (head, check) = bytes.split_at_checked(HEADER - 8)?;
+    if Hash::of(head).0.get(..8) != Some(check) {
+        return None;
+    }
+    let mut reader = super::object::Reader(head);
+    let (hash, raw, packed) = (reader.hash().ok()?, reader.u64().ok()?, reader.u64().ok()?);
+    let form = match packed >> 56 {
+        0 => Form::Plain,
+        1 => Form::Deflate,
+        2 => Form::Root,
+        _ => return None,
+    };
+    Some((hash, Place { offset: at + HEADER as u64, raw, stored: packed & ((1 << 56) - 1), form }))
 }
 
 fn header(hash: Hash, place: Place) -> [u8; HEADER] {
