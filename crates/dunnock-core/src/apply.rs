@@ -3,9 +3,9 @@
 //! Invariant: total. Any sequence of facts folds, in whatever order a damaged log brings them; what does not fit is
 //! ignored. Invariant: from the fact alone. Deciding belongs to [`step`](crate::step()).
 
-use crate::state::{Call, Phase, Question, Seat, Stage, State, Undo, Unknown};
+use crate::state::{Call, Phase, Progress, Question, Seat, Stage, State, Undo, Unknown};
 use dunnock_proto::{
-    About, Answer, Answered, CallId, CallPart, Class, Compacted, Config, Event, Failure, Finished, Outcome, Part,
+    About, Answer, Answered, CallId, CallPart, Class, Compacted, Config, Event, Failure, Finished, Hash, Outcome, Part,
     Proof, Recovery, Replied, RewindAsked, Role, Seq, Span, Strength, Taken, Turn, TurnStarted, Usage, Why,
 };
 use std::sync::Arc;
@@ -90,6 +90,7 @@ pub fn apply(s: &mut State, event: &Event) {
                 stage: Stage::Asked,
                 edited: None,
                 allowed: None,
+                result: None,
                 harness: true,
             });
         }
@@ -161,7 +162,10 @@ pub fn apply(s: &mut State, event: &Event) {
             s.version = s.seq;
             s.title = Some(e.title.as_str().into());
         }
-        Event::Noticed(e) => s.context += s.tokens(&e.text),
+        Event::Noticed(e) => {
+            s.context += s.tokens(&e.text);
+            s.progress.warned |= e.stalled;
+        }
     }
 }
 
@@ -192,6 +196,7 @@ impl State {
     fn refresh(&mut self) {
         self.steps_left = self.config.max_steps;
         (self.tried, self.proof) = (0, Proof::None);
+        self.progress = Progress::default();
         match &mut self.phase {
             Phase::Rest => self.phase = Phase::Ready,
             Phase::Compacting { due, .. } => *due = true,
@@ -262,6 +267,7 @@ impl State {
         let began = matches!(call.stage, Stage::Started(_));
         let (wrote, harness) = (began && call.writes(), call.harness);
         call.stage = Stage::Finished { ok };
+        call.result = Some(Hash::of_parts(&[outcome_name(&e.outcome).as_bytes(), e.shown.as_bytes()]));
         if wrote && keep {
             self.dirty = Some(seq);
         }
@@ -272,10 +278,36 @@ impl State {
                 Proof::Failed
             };
         }
+        if !self.calls_open() && !self.calls.iter().any(|c| c.harness) {
+            self.compare_with_before();
+        }
         self.questions.retain(|q| match &q.about {
             About::Approval { call } | About::Person { call } => *call != e.call,
-            About::Unknown { .. } | About::Limit | About::Budget | About::Trust { .. } => true,
+            About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. } => true,
         });
+    }
+
+    /// Whether the answer whose last call has just ended did what a recent one did: the same calls on the same files, with
+    /// the same results. Where the files are not known, nothing is concluded; a person's answer is progress.
+    fn compare_with_before(&mut self) {
+        let Some(tree) = &self.tree else { return };
+        if self.calls.iter().any(|c| c.role == Some(Role::AskPerson)) {
+            self.progress.same = 0;
+            return;
+        }
+        let mut key = Hash::of(tree.0.as_bytes());
+        for call in &self.calls {
+            let result = call.result.unwrap_or(Hash::ZERO);
+            key = Hash::of_parts(&[&key.0, call.part.tool.as_bytes(), call.args().as_bytes(), &result.0]);
+        }
+        let progress = &mut self.progress;
+        progress.same = if progress.recent.contains(&key) { progress.same + 1 } else { 0 };
+        let recent = Arc::make_mut(&mut progress.recent);
+        recent.retain(|k| *k != key);
+        recent.push(key);
+        if recent.len() > RECENT {
+            recent.remove(0);
+        }
     }
 
     fn replied(&mut self, e: &Replied) {
@@ -288,9 +320,15 @@ impl State {
                 self.extended += 1;
                 self.day_waived = true;
             }
+            (About::Stalled, Answer::Yes) => self.progress = Progress::default(),
             (About::Trust { content }, answer) => self.trust = Some((content, *answer == Answer::Yes)),
             (
-                About::Limit | About::Budget | About::Approval { .. } | About::Person { .. } | About::Unknown { .. },
+                About::Limit
+                | About::Budget
+                | About::Stalled
+                | About::Approval { .. }
+                | About::Person { .. }
+                | About::Unknown { .. },
                 _,
             ) => {}
         }
@@ -355,7 +393,22 @@ fn asked(head: Option<&dunnock_proto::Head>, turn: Turn, index: u16, part: &Arc<
         stage: Stage::Asked,
         edited: None,
         allowed: None,
+        result: None,
         harness: false,
+    }
+}
+
+/// How many of the last answers are compared with. Part of the format.
+const RECENT: usize = 6;
+
+fn outcome_name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done => "done",
+        Outcome::Failed => "failed",
+        Outcome::Declined { .. } => "declined",
+        Outcome::Cut => "cut",
+        Outcome::NotRun => "not run",
+        Outcome::Unknown => "unknown",
     }
 }
 

@@ -61,19 +61,22 @@ impl Draft<'_> {
                 self.record(replied);
                 self.finish(call, outcome, &text);
             }
-            about @ (About::Unknown { .. } | About::Limit | About::Budget | About::Trust { .. }) => match answer {
-                Answer::Yes => self.record(replied),
-                Answer::No => {
-                    self.record(replied);
-                    match about {
-                        About::Unknown { .. } => self.stop(),
-                        About::Limit => self.end_held(Why::Limit),
-                        About::Budget => self.end_held(Why::Budget),
-                        About::Trust { .. } | About::Approval { .. } | About::Person { .. } => {}
+            about @ (About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. }) => {
+                match answer {
+                    Answer::Yes => self.record(replied),
+                    Answer::No => {
+                        self.record(replied);
+                        match about {
+                            About::Unknown { .. } => self.stop(),
+                            About::Limit => self.end_held(Why::Limit),
+                            About::Budget => self.end_held(Why::Budget),
+                            About::Stalled => self.end_held(Why::Stopped),
+                            About::Trust { .. } | About::Approval { .. } | About::Person { .. } => {}
+                        }
                     }
+                    Answer::Always { .. } | Answer::Edit { .. } | Answer::Text { .. } => return Err(Refused::Misfit),
                 }
-                Answer::Always { .. } | Answer::Edit { .. } | Answer::Text { .. } => return Err(Refused::Misfit),
-            },
+            }
         }
         Ok(())
     }

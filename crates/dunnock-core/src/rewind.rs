@@ -48,7 +48,7 @@ impl Draft<'_> {
             }
             Some(Scope::Both) | None => return,
         };
-        self.record(Noticed { text: text.into() });
+        self.record(Noticed { text: text.into(), stalled: false });
     }
 
     /// What counts as said once the files are back: what was asked for, and whatever came while they went.

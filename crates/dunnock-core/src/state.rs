@@ -106,6 +106,8 @@ pub struct Call {
     pub edited: Option<Arc<str>>,
     /// What the word that allowed it was about.
     pub allowed: Option<Hash>,
+    /// Of how it ended and what the model was told of it.
+    pub result: Option<Hash>,
     /// A check made by the harness.
     pub harness: bool,
 }
@@ -200,6 +202,17 @@ pub struct Unknown {
     pub app: Arc<str>,
 }
 
+/// Whether the last answers did anything new since the last prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// What the last answers came to: files before, calls, results.
+    pub recent: Arc<Vec<Hash>>,
+    /// How many of the very last came to what a recent one had come to.
+    pub same: u32,
+    /// The model was told.
+    pub warned: bool,
+}
+
 /// A session, folded. The fields are facts' doing only; see [`apply`](crate::apply()).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct State {
@@ -275,6 +288,8 @@ pub struct State {
     pub tried: u32,
     /// What the last of them said.
     pub proof: Proof,
+    /// Whether anything changes from turn to turn.
+    pub progress: Progress,
     /// How work last ended.
     pub last: Option<Arc<Why>>,
 }

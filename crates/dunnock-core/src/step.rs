@@ -401,7 +401,11 @@ impl Draft<'_> {
         let said_done = self.s.calls.iter().all(|c| c.harness)
             || self.s.calls.iter().any(|c| c.role == Some(Role::Final) && c.stage == Stage::Finished { ok: true });
         match self.s.proof {
-            _ if self.s.unseen > 0 || !said_done => self.next_turn(),
+            _ if self.s.unseen > 0 || !said_done => {
+                if !self.stalled() {
+                    self.next_turn();
+                }
+            }
             Proof::Proven if checked => self.end(Why::Done),
             Proof::Failed | Proof::None if checked => {
                 if self.s.tried >= self.s.config.verify_tries {
@@ -412,6 +416,28 @@ impl Draft<'_> {
             }
             Proof::Proven | Proof::Failed | Proof::None if self.s.config.verify.is_empty() => self.end(Why::Done),
             Proof::Proven | Proof::Failed | Proof::None => self.verify(),
+        }
+    }
+
+    /// The same calls on the same files gave the same results again: the model is told once, then the person is asked.
+    /// Whether that holds the next turn.
+    fn stalled(&mut self) -> bool {
+        match (self.s.progress.same, self.s.progress.warned) {
+            (0, _) | (1, true) => false,
+            (_, false) => {
+                let text = "Nothing changed: the files are as they were, and the same calls gave the same results as before. Do \
+                            something else, or say what keeps you from going on.";
+                self.record(Noticed { text: text.into(), stalled: true });
+                false
+            }
+            (same, true) => {
+                let text = format!(
+                    "the model goes in circles: {} times the same calls gave the same results and changed no file. Go on?",
+                    same + 1
+                );
+                self.ask(About::Stalled, text.into(), Vec::new());
+                true
+            }
         }
     }
 

@@ -299,7 +299,7 @@ pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
         "compacted" => Raw::Work(Work::Compacted(compacted(r, s, upto, strength, 900))),
         "compact_failed" => Raw::Work(Work::CompactFailed(CompactFailed { error: "x".into() })),
         "woken" => Raw::Work(Work::Woken(s.wake.filter(|_| r.chance(70)).unwrap_or(At(7)))),
-        _ => Raw::Work(Work::Noticed(Noticed { text: text(r, 20) })),
+        _ => Raw::Work(Work::Noticed(Noticed { text: text(r, 20), stalled: false })),
     }
 }
 

@@ -131,7 +131,7 @@ fn come_to_rest(w: &mut World) {
         match s.questions.first() {
             Some(q) => {
                 let answer = match q.about {
-                    About::Limit | About::Budget | About::Unknown { .. } => Answer::No,
+                    About::Limit | About::Budget | About::Stalled | About::Unknown { .. } => Answer::No,
                     About::Approval { .. } | About::Person { .. } | About::Trust { .. } => Answer::Yes,
                 };
                 let reply = Command::Reply { question: q.id, hash: q.hash, answer, note: None };

@@ -99,7 +99,7 @@ impl Event {
             Self::Compacted(e) => vec![e.head.hash],
             Self::Prompted(e) => e.images.clone(),
             Self::Answered(e) => e.raw.into_iter().collect(),
-            Self::Finished(e) => e.full.into_iter().collect(),
+            Self::Finished(e) => e.full.into_iter().chain(e.streams).collect(),
             _ => Vec::new(),
         }
     }

@@ -309,6 +309,8 @@ pub enum About {
     Limit,
     /// The budget does not cover the next request: go on for as much more?
     Budget,
+    /// The same calls on the same files gave the same results, again and again: go on?
+    Stalled,
     /// The folder brings behaviour: trust it?
     Trust {
         /// Of what it brings.
@@ -716,4 +718,7 @@ pub struct Titled {
 pub struct Noticed {
     /// What.
     pub text: Arc<str>,
+    /// That nothing changes any more: said once before the person is asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stalled: bool,
 }

@@ -23,7 +23,9 @@ impl Person {
         let keys = match question.about {
             About::Person { .. } => "your answer",
             About::Approval { .. } => "y yes, n no, t and a note: no, because",
-            About::Unknown { .. } | About::Limit | About::Budget | About::Trust { .. } => "y yes, n no",
+            About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. } => {
+                "y yes, n no"
+            }
         };
         self.forget_early_words();
         let _ = write!(std::io::stderr(), "  [{keys}] ");

@@ -83,7 +83,12 @@ pub(crate) async fn approve(
         .iter()
         .filter_map(|q| match q.about {
             About::Approval { call } => Some((call, q.clone())),
-            About::Person { .. } | About::Unknown { .. } | About::Limit | About::Budget | About::Trust { .. } => None,
+            About::Person { .. }
+            | About::Unknown { .. }
+            | About::Limit
+            | About::Budget
+            | About::Stalled
+            | About::Trust { .. } => None,
         })
         .collect();
     let short = say::id(&at.session).to_owned();

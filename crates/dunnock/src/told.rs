@@ -262,7 +262,9 @@ pub(crate) fn question(s: &State, question: &dunnock_core::Question) -> String {
             None => behind_bar(&question.text),
         },
         About::Person { .. } => format!("the model asks:\n{}", behind_bar(&question.text)),
-        About::Unknown { .. } | About::Limit | About::Budget | About::Trust { .. } => say::visible(&question.text),
+        About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. } => {
+            say::visible(&question.text)
+        }
     };
     for (n, choice) in question.choices.iter().enumerate() {
         text.push_str(&format!("\n  {}. {}", n + 1, say::one_line(choice)));
