@@ -65,12 +65,26 @@ impl Future for Halted {
 }
 
 /// Bytes that a fact names by their hash.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Blob {
     /// Of the bytes.
     pub hash: Hash,
-    /// They.
+    /// They; none if they lie in a file.
     pub bytes: Arc<[u8]>,
+    /// Where they lie, if they are too many to be held in memory.
+    pub file: Option<Arc<dyn BlobFile>>,
+}
+
+/// A file with the bytes of a blob. It is gone when nobody holds it any more: whoever keeps it gives it another name.
+pub trait BlobFile: fmt::Debug + Send + Sync {
+    /// Where it is.
+    fn path(&self) -> &std::path::Path;
+    /// How many bytes it has.
+    fn len(&self) -> u64;
+    /// Whether it has none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 impl Blob {
@@ -78,7 +92,22 @@ impl Blob {
     #[must_use]
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes = bytes.into();
-        Self { hash: Hash::of(&bytes), bytes }
+        Self { hash: Hash::of(&bytes), bytes, file: None }
+    }
+    /// The bytes of a file, with their hash.
+    #[must_use]
+    pub fn in_file(hash: Hash, file: Arc<dyn BlobFile>) -> Self {
+        Self { hash, bytes: Arc::new([]), file: Some(file) }
+    }
+    /// How many bytes it has.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.file.as_ref().map_or(self.bytes.len() as u64, |file| file.len())
+    }
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 
@@ -294,6 +323,11 @@ pub trait Tools: Send + Sync {
     fn at_work(&self, session: &SessionId) -> bool {
         let _ = session;
         false
+    }
+    /// Ends what a session's calls started and left running, and waits until it is gone: nobody drives it any more.
+    fn close<'a>(&'a self, session: &'a SessionId) -> Wait<'a, ()> {
+        let _ = session;
+        Box::pin(async {})
     }
     /// Kills whatever runs: this process is about to end.
     fn stop_all(&self) {}

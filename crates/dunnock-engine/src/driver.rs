@@ -215,6 +215,7 @@ impl Driver {
             self.index_at_rest();
         };
         self.stop_everything().await;
+        self.world.tools.close(&self.session).await;
         drop(self.held.take());
         drop(self.ownership.take()); // whoever waits for the end finds nothing left behind
         // In this order: a listener that hears of the closing must find the driver gone.

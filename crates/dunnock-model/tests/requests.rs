@@ -38,7 +38,7 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
         events.push(TurnStarted { turn: now, upto, head: Hash::ZERO, reserved: Reserved::default() }.into());
         events.push(answer.into());
         events.extend((0..calls).map(|index| finished(CallId { turn: Turn(turn), index }, "a.txt\n")));
-        events.push(Noticed { text: "something changed".into() }.into());
+        events.push(Noticed { text: "something changed".into(), stalled: false }.into());
         events.push(prompt("go on"));
     }
     let bodies = server.bodies();

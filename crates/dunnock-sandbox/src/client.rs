@@ -1,6 +1,6 @@
 //! The program's side: starts the launcher when it is first needed, and again should it die.
 
-use crate::wire::{Ask, Tell, receive, send};
+use crate::wire::{Ask, Bounds, Tell, receive, send};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::collections::HashMap;
 use std::io;
@@ -21,6 +21,10 @@ pub struct Run {
     pub folder: String,
     /// All of its environment.
     pub env: Vec<(String, String)>,
+    /// The descriptors are a terminal, which becomes its own.
+    pub terminal: bool,
+    /// What it may take.
+    pub bounds: Bounds,
 }
 
 /// How a command ended. Everything it started is dead by then.
@@ -34,6 +38,8 @@ pub enum Ended {
         signal: Option<i32>,
         /// Processes that it had left behind and that could not be killed: another user's, or stuck in the kernel.
         left: u32,
+        /// It had started more processes than it may, and was ended for that.
+        too_many: bool,
     },
     /// It never began.
     Refused(String),
@@ -109,20 +115,21 @@ impl Launcher {
         Ok(made)
     }
 
-    /// Starts a command whose output goes to the two descriptors.
+    /// Starts a command whose output goes to the last two of the descriptors; its input comes from one before them.
     ///
     /// # Errors
     /// When there is no launcher to be had, or the command is too long for it.
-    pub fn start(self: &Arc<Self>, run: Run, out: OwnedFd, err: OwnedFd) -> io::Result<Running> {
+    pub fn start(self: &Arc<Self>, run: Run, fds: Vec<OwnedFd>) -> io::Result<Running> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let Run { words, folder, env } = run;
-        let ask = Ask::Start { id, words, folder, env };
+        let Run { words, folder, env, terminal, bounds } = run;
+        let ask = Ask::Start { id, words, folder, env, terminal, bounds };
+        let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
         // A launcher that died since the last command is replaced once.
         for last in [false, true] {
             let line = self.line()?;
             let (tell, ended) = oneshot::channel();
             lock(&line.waiting).insert(id, tell);
-            match send(&line.socket, &ask, &[out.as_fd(), err.as_fd()]) {
+            match send(&line.socket, &ask, &fds) {
                 Ok(()) => return Ok(Running { id, line, ended }),
                 Err(error) => {
                     lock(&line.waiting).remove(&id);
@@ -189,7 +196,9 @@ impl Line {
                     continue;
                 }
                 Tell::Refused { id, why } => (id, Ended::Refused(why)),
-                Tell::Ended { id, code, signal, left } => (id, Ended::Exited { code, signal, left }),
+                Tell::Ended { id, code, signal, left, too_many } => {
+                    (id, Ended::Exited { code, signal, left, too_many })
+                }
             };
             if let Some(waiting) = lock(&self.waiting).remove(&id) {
                 let _ = waiting.send(ended);

@@ -4,7 +4,7 @@
 //! below the launcher, so one look at the launcher's own children tells whether anything is left.
 
 use crate::tree;
-use crate::wire::{Ask, Tell, receive, send};
+use crate::wire::{Ask, Bounds, Tell, receive, send};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use std::collections::{HashMap, HashSet};
@@ -24,6 +24,10 @@ struct Live {
     exit: OwnedFd,
     /// In the environment of whatever it starts.
     mark: String,
+    /// Processes that it may have at once, and how many there were on the machine when it began.
+    most: u64,
+    before: u64,
+    too_many: bool,
 }
 
 struct Launcher {
@@ -77,7 +81,7 @@ impl Launcher {
         let mut waits = vec![PollFd::new(&socket, PollFlags::IN)];
         waits.extend(self.live.values().map(|live| PollFd::new(&live.exit, PollFlags::IN)));
         // Something that escaped may end on its own, and must be buried.
-        let tick = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+        let tick = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
         let woken =
             poll(&mut waits, (self.doubtful || !self.live.is_empty() || !self.stubborn.is_empty()).then_some(&tick));
         if woken.is_err_and(|error| error != rustix::io::Errno::INTR) {
@@ -86,6 +90,7 @@ impl Launcher {
         let asked = waits.first().is_some_and(|first| !first.revents().is_empty());
         drop(waits);
         self.bury();
+        self.count();
         if asked {
             let (ask, fds) = receive::<Ask>(self.socket.as_fd(), buffer).ok()??;
             self.ask(ask, fds)?;
@@ -99,12 +104,13 @@ impl Launcher {
 
     fn ask(&mut self, ask: Ask, fds: Vec<OwnedFd>) -> Option<()> {
         match ask {
-            Ask::Start { id, words, folder, env } => {
+            Ask::Start { id, words, folder, env, terminal, bounds } => {
                 let mark = format!("{}-{id}", self.name);
-                match start(&mark, &words, &folder, env, fds) {
+                let (most, before) = (bounds.processes, tree::tasks());
+                match start(&mark, &words, &folder, env, fds, terminal, Held { bounds, before }) {
                     Ok((pid, exit)) => {
                         let mark = format!("{MARK}={mark}");
-                        drop(self.live.insert(pid, Live { id, exit, mark }));
+                        drop(self.live.insert(pid, Live { id, exit, mark, most, before, too_many: false }));
                     }
                     Err(error) => self.tell(&Tell::Refused { id, why: error.to_string() })?,
                 }
@@ -126,6 +132,25 @@ impl Launcher {
             }
         }
         Some(())
+    }
+
+    /// Ends commands that start processes without end. The machine's own count is looked at first: it costs nothing.
+    fn count(&mut self) {
+        let suspect = |live: &Live, now: u64| live.most > 0 && now > live.before + live.most;
+        if self.live.is_empty() {
+            return;
+        }
+        let now = tree::tasks();
+        let Some(most) = self.live.values().filter(|live| suspect(live, now)).map(|live| live.most).min() else {
+            return;
+        };
+        // What escaped from a command hangs below us: all of them are counted together, and all of them go.
+        if tree::whole_unless(self.me, most).is_none() {
+            for (pid, live) in &mut self.live {
+                live.too_many = true;
+                tree::kill(&tree::whole(*pid));
+            }
+        }
     }
 
     fn pid(&self, id: u64) -> Option<Pid> {
@@ -161,7 +186,7 @@ impl Launcher {
     fn ended(&mut self, live: &Live, pid: Pid, code: Option<i32>, signal: Option<i32>) {
         let _ = rustix::process::kill_process_group(pid, Signal::KILL);
         let left = self.sweep(&live.mark);
-        let _ = self.tell(&Tell::Ended { id: live.id, code, signal, left });
+        let _ = self.tell(&Tell::Ended { id: live.id, code, signal, left, too_many: live.too_many });
     }
 
     /// Kills what is left of a command; how many could not be killed (another user's, or stuck in the kernel). Those are
@@ -230,14 +255,17 @@ fn start(
     words: &[String],
     folder: &str,
     env: Vec<(String, String)>,
-    fds: Vec<OwnedFd>,
+    mut fds: Vec<OwnedFd>,
+    terminal: bool,
+    held: Held,
 ) -> std::io::Result<(Pid, OwnedFd)> {
     let (name, args) = words.split_first().ok_or_else(|| std::io::Error::other("the command is empty"))?;
+    let input = if fds.len() == 3 { Stdio::from(fds.remove(0)) } else { Stdio::null() };
     let [out, err] = <[OwnedFd; 2]>::try_from(fds).map_err(|_| std::io::Error::other("no place for its output"))?;
     let mut command = Command::new(name);
     command.args(args).current_dir(folder).env_clear().envs(env).env(MARK, mark);
-    command.stdin(Stdio::null()).stdout(out).stderr(err);
-    own_session(&mut command);
+    command.stdin(input).stdout(out).stderr(err);
+    own_session(&mut command, terminal, held);
     let child = command.spawn()?;
     let pid = i32::try_from(child.id())
         .ok()
@@ -252,6 +280,38 @@ fn start(
             tree::kill(&tree::whole(pid));
             wait_for(pid, PATIENCE);
             Err(error.into())
+        }
+    }
+}
+
+/// What keeps a command from taking everything: bounds of the kernel's own.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    bounds: Bounds,
+    /// Processes and threads on the machine.
+    before: u64,
+}
+
+impl Held {
+    /// Between fork and exec: plain system calls. One that fails leaves a bound out, not the command.
+    fn hold(self) {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let lower = |resource: Resource, to: u64| {
+            let now = getrlimit(resource);
+            let least = |old: Option<u64>| Some(old.map_or(to, |old| old.min(to)));
+            let _ = setrlimit(resource, Rlimit { current: least(now.current), maximum: least(now.maximum) });
+        };
+        if self.bounds.processes > 0 {
+            // Counted over all of a user's processes, of which there are at most as many as on the machine. (Root has no bound.)
+            lower(Resource::Nproc, self.before + self.bounds.processes);
+        }
+        if self.bounds.memory > 0 {
+            lower(Resource::Data, self.bounds.memory);
+        }
+        // Should memory run out all the same, this goes before anything else does.
+        let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
+        if let Ok(file) = rustix::fs::open(c"/proc/self/oom_score_adj", flags, rustix::fs::Mode::empty()) {
+            let _ = rustix::io::write(&file, b"900");
         }
     }
 }
@@ -272,9 +332,13 @@ fn close_the_rest() {
 
 /// A session of its own: no terminal to write to or read from, and one group to end.
 #[expect(unsafe_code, reason = "between fork and exec only system calls are made, and nothing is allocated")]
-fn own_session(command: &mut Command) {
-    let alone = || {
+fn own_session(command: &mut Command, terminal: bool, held: Held) {
+    let alone = move || {
         rustix::process::setsid()?;
+        if terminal {
+            rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+        }
+        held.hold();
         // Should the launcher be killed, the command goes with it. (The launcher has one thread: this follows it alone.)
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };

@@ -39,6 +39,26 @@ pub(crate) fn whole(pid: Pid) -> Vec<Pid> {
     all
 }
 
+/// The process and everything below it, if they are at most so many. Nothing is stopped for that.
+pub(crate) fn whole_unless(pid: Pid, most: u64) -> Option<Vec<Pid>> {
+    let mut all = vec![pid];
+    let mut next = 0;
+    while let Some(pid) = all.get(next).copied() {
+        all.extend(children(pid));
+        next += 1;
+        if all.len() as u64 > most {
+            return None;
+        }
+    }
+    Some(all)
+}
+
+/// Processes and threads on the machine, as the kernel counts them.
+pub(crate) fn tasks() -> u64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().nth(3).and_then(|part| part.split_once('/')?.1.parse().ok()).unwrap_or(0)
+}
+
 /// Kills all of them.
 pub(crate) fn kill(all: &[Pid]) {
     for pid in all {

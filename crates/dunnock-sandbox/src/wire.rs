@@ -13,11 +13,28 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// give a socket.
 const MOST: usize = 200_000;
 
+/// What a command may take; 0 is no bound.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Processes at once.
+    pub processes: u64,
+    /// Bytes of memory for each of them.
+    pub memory: u64,
+}
+
 /// To the launcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Ask {
-    /// Start this; its output goes to the two descriptors that come along.
-    Start { id: u64, words: Vec<String>, folder: String, env: Vec<(String, String)> },
+    /// Start this; its output goes to the two descriptors that come along, its input comes from one before them.
+    Start {
+        id: u64,
+        words: Vec<String>,
+        folder: String,
+        env: Vec<(String, String)>,
+        /// They are a terminal.
+        terminal: bool,
+        bounds: Bounds,
+    },
     /// Ask it to end, with all of its group.
     End { id: u64 },
     /// End it, and everything it started.
@@ -36,7 +53,7 @@ pub(crate) enum Tell {
     /// The descriptor is closed.
     Released { id: u64 },
     /// It ended, and everything it started is dead.
-    Ended { id: u64, code: Option<i32>, signal: Option<i32>, left: u32 },
+    Ended { id: u64, code: Option<i32>, signal: Option<i32>, left: u32, too_many: bool },
 }
 
 pub(crate) fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -44,7 +61,7 @@ pub(crate) fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[Borrowed
     if text.len() > MOST {
         return Err(io::Error::other("the command is too long"));
     }
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(fds)) {
         return Err(io::Error::other("too many descriptors"));
@@ -64,7 +81,7 @@ pub(crate) fn receive<T: DeserializeOwned>(
     buffer: &mut Vec<u8>,
 ) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     buffer.resize(MOST, 0);
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let got = loop {
         match recvmsg(&socket, &mut [IoSliceMut::new(buffer)], &mut beside, RecvFlags::CMSG_CLOEXEC) {

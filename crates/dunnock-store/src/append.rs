@@ -21,7 +21,7 @@ impl Sqlite {
         let mut writer = self.writer().await?;
         failpoint::hit("store.lock.after", "");
         // A session may have been forgotten since, and this blob's file with it: now nobody can.
-        for blob in batch.blobs.iter().filter(|b| b.bytes.len() > SMALL && !self.blob_path(b.hash).exists()) {
+        for blob in batch.blobs.iter().filter(|b| b.len() > SMALL && !self.blob_path(b.hash).exists()) {
             self.keep_large(blob)?;
         }
         let end = transact(&mut writer, &batch).await;
@@ -173,8 +173,12 @@ async fn charge_day(conn: &mut SqliteConnection, charge: Charge) -> Result<Appen
 }
 
 async fn keep_small(conn: &mut SqliteConnection, no: i64, blob: &Blob) -> Result<(), LogError> {
-    let bytes = (blob.bytes.len() <= SMALL).then(|| blob.bytes.to_vec());
-    let size = i64::try_from(blob.bytes.len()).map_err(failed)?;
+    let bytes = match &blob.file {
+        _ if blob.len() > SMALL => None,
+        Some(file) => Some(fs_err::read(file.path()).map_err(failed)?),
+        None => Some(blob.bytes.to_vec()),
+    };
+    let size = i64::try_from(blob.len()).map_err(failed)?;
     let sql = "INSERT INTO blobs (hash, codec, size, bytes) VALUES (?1, 0, ?2, ?3) ON CONFLICT DO NOTHING";
     let hash = blob.hash.0.to_vec();
     sqlx::query(sql).bind(&hash).bind(size).bind(bytes).execute(&mut *conn).await.map_err(classify)?;

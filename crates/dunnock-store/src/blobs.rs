@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Up to this many bytes a blob lives in the transaction of its fact.
-pub(crate) const SMALL: usize = 1 << 20;
+pub(crate) const SMALL: u64 = 1 << 20;
 
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
@@ -36,6 +36,17 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
+fn private_file(path: &Path) -> std::io::Result<fs_err::File> {
+    let mut options = fs_err::OpenOptions::new();
+    options.create(true).write(true).truncate(true);
+    #[cfg(unix)]
+    {
+        use fs_err::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path)
+}
+
 /// Makes the names in a folder durable.
 fn sync_folder(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
@@ -53,7 +64,7 @@ impl Sqlite {
 
     /// Writes, syncs, renames, syncs the folder; only then may a fact name it.
     pub(crate) fn keep_large(&self, blob: &Blob) -> Result<(), LogError> {
-        if blob.bytes.len() <= SMALL {
+        if blob.len() <= SMALL {
             return Ok(());
         }
         let path = self.blob_path(blob.hash);
@@ -72,16 +83,22 @@ impl Sqlite {
             let part =
                 path.with_extension(format!("{}-{}.part", std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed)));
             let part = Part(part);
-            let mut options = fs_err::OpenOptions::new();
-            options.create(true).write(true).truncate(true);
-            #[cfg(unix)]
-            {
-                use fs_err::os::unix::fs::OpenOptionsExt as _;
-                options.mode(0o600);
+            match &blob.file {
+                // Another name for the same file, where that can be; it is whole and private already.
+                Some(from) if std::fs::hard_link(from.path(), &part.0).is_ok() => {
+                    fs_err::File::open(&part.0)?.sync_all()?;
+                }
+                Some(from) => {
+                    let mut file = private_file(&part.0)?;
+                    std::io::copy(&mut fs_err::File::open(from.path())?, &mut file)?;
+                    file.sync_all()?;
+                }
+                None => {
+                    let mut file = private_file(&part.0)?;
+                    file.write_all(&blob.bytes)?;
+                    file.sync_all()?;
+                }
             }
-            let mut file = options.open(&part.0)?;
-            file.write_all(&blob.bytes)?;
-            file.sync_all()?;
             failpoint::hit("store.file.written", "");
             fs_err::rename(&part.0, &path)?;
             sync_folder(folder)

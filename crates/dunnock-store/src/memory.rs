@@ -60,7 +60,10 @@ impl Inner {
             row.version += 1;
         }
         let named: Vec<Hash> = batch.blobs.iter().map(|b| b.hash).collect();
-        self.blobs.extend(batch.blobs.into_iter().map(|b| (b.hash, b.bytes)));
+        self.blobs.extend(batch.blobs.into_iter().map(|b| match &b.file {
+            Some(file) => (b.hash, std::fs::read(file.path()).unwrap_or_default().into()),
+            None => (b.hash, b.bytes),
+        }));
         self.made += 1;
         let made = self.made;
         let session = self.sessions.entry(batch.session).or_insert_with(|| Session {

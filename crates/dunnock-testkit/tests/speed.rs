@@ -142,7 +142,7 @@ async fn long_session(store: &Sqlite, id: &str, n: u64) -> SessionId {
             }
             .into(),
         );
-        events.push(Noticed { text: text.as_str().into() }.into());
+        events.push(Noticed { text: text.as_str().into(), stalled: false }.into());
         events.push(Finished { ms: 1, ..Finished::plain(call, Outcome::Done, &text) }.into());
     }
     events.truncate(n as usize);

@@ -1,43 +1,148 @@
 //! A child process, made by the launcher where there is one.
 
+use tokio::sync::mpsc;
+
 /// How a child ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// And so many processes that it started could not be ended.
     Code(i32, u32),
     Signal(i32, u32),
+    /// It had started more processes than it may, and was ended.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only the launcher counts"))]
+    TooMany,
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "without a launcher that is known at once"))]
     NotStarted(String),
     Lost,
 }
 
+/// One piece of output.
+pub(crate) struct Chunk {
+    pub(crate) stream: &'static str,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What a child reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Input {
+    Nothing,
+    /// What is written to it.
+    Pipe,
+    /// A terminal, which is also where it writes.
+    Terminal,
+}
+
+/// A program to start.
+pub(crate) struct Start {
+    pub(crate) words: Vec<String>,
+    pub(crate) folder: String,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) input: Input,
+}
+
+async fn read(stream: &'static str, mut from: impl tokio::io::AsyncRead + Unpin, send: mpsc::Sender<Chunk>) {
+    use tokio::io::AsyncReadExt as _;
+    let mut buffer = vec![0; 16 << 10];
+    while let Ok(n) = from.read(&mut buffer).await {
+        let bytes = buffer.get(..n).unwrap_or_default().to_vec();
+        if n == 0 || send.send(Chunk { stream, bytes }).await.is_err() {
+            return;
+        }
+    }
+}
+
 #[cfg(target_os = "linux")]
 mod made {
-    use super::Exit;
+    use super::{Chunk, Exit, Input, Start, read};
     use crate::tool::Hand;
-    use dunnock_sandbox::{Ended, Run, Running};
-    use std::io;
+    use dunnock_sandbox::{Bounds, Ended, Run, Running};
+    use std::fs::File;
+    use std::io::{self, Read as _, Write as _};
+    use std::os::fd::OwnedFd;
+    use std::sync::Arc;
     use tokio::net::unix::pipe;
+    use tokio::sync::mpsc;
 
     pub(crate) struct Child(Running);
 
+    /// Where a child's input is written.
+    pub(crate) enum Writer {
+        Pipe(pipe::Sender),
+        Terminal(Arc<File>),
+    }
+
+    impl Writer {
+        pub(crate) async fn write(&mut self, text: String) -> io::Result<()> {
+            match self {
+                Self::Pipe(pipe) => tokio::io::AsyncWriteExt::write_all(pipe, text.as_bytes()).await,
+                Self::Terminal(file) => {
+                    let file = file.clone();
+                    tokio::task::spawn_blocking(move || (&*file).write_all(text.as_bytes())).await?
+                }
+            }
+        }
+    }
+
+    /// A terminal: our side of it, and the child's.
+    fn terminal() -> io::Result<(File, OwnedFd)> {
+        use rustix::fs::{Mode, OFlags};
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        grantpt(&ours)?;
+        unlockpt(&ours)?;
+        let theirs = ptsname(&ours, Vec::new())?;
+        let theirs = rustix::fs::open(theirs, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+        let size = rustix::termios::Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&theirs, size)?;
+        Ok((ours.into(), theirs))
+    }
+
     impl Child {
+        /// Starts a program whose output goes to `send`.
         pub(crate) fn start(
             hand: &Hand,
-            words: Vec<String>,
-            folder: String,
-            env: Vec<(String, String)>,
-        ) -> io::Result<(Self, pipe::Receiver, pipe::Receiver)> {
+            start: Start,
+            send: mpsc::Sender<Chunk>,
+        ) -> io::Result<(Self, Option<Writer>)> {
+            let Start { words, folder, env, input } = start;
+            let bounds = Bounds { processes: hand.limits.processes, memory: hand.limits.memory };
+            let run = Run { words, folder, env, terminal: input == Input::Terminal, bounds };
+            if input == Input::Terminal {
+                let (ours, theirs) = terminal()?;
+                let fds = vec![theirs.try_clone()?, theirs.try_clone()?, theirs];
+                let running = hand.launcher.start(run, fds)?;
+                let ours = Arc::new(ours);
+                let reader = ours.clone();
+                // Reading ends when nobody has the other side open any more.
+                std::thread::Builder::new().name("terminal".into()).stack_size(128 << 10).spawn(move || {
+                    let mut buffer = vec![0; 16 << 10];
+                    while let Ok(n @ 1..) = (&*reader).read(&mut buffer) {
+                        let bytes = buffer.get(..n).unwrap_or_default().to_vec();
+                        if send.blocking_send(Chunk { stream: "out", bytes }).is_err() {
+                            return;
+                        }
+                    }
+                })?;
+                return Ok((Self(running), Some(Writer::Terminal(ours))));
+            }
             let (out, to_out) = io::pipe()?;
             let (err, to_err) = io::pipe()?;
-            let running = hand.launcher.start(Run { words, folder, env }, to_out.into(), to_err.into())?;
-            let out = pipe::Receiver::from_owned_fd(out.into())?;
-            let err = pipe::Receiver::from_owned_fd(err.into())?;
-            Ok((Self(running), out, err))
+            let mut fds: Vec<OwnedFd> = vec![to_out.into(), to_err.into()];
+            let mut writer = None;
+            if input == Input::Pipe {
+                let (from_us, to_them) = io::pipe()?;
+                fds.insert(0, from_us.into());
+                writer = Some(Writer::Pipe(pipe::Sender::from_owned_fd(to_them.into())?));
+            }
+            let running = hand.launcher.start(run, fds)?;
+            tokio::spawn(read("out", pipe::Receiver::from_owned_fd(out.into())?, send.clone()));
+            tokio::spawn(read("err", pipe::Receiver::from_owned_fd(err.into())?, send));
+            Ok((Self(running), writer))
         }
         /// Its end, and that of everything it started.
         pub(crate) async fn ended(&mut self) -> Exit {
             match self.0.ended().await {
+                Ended::Exited { too_many: true, .. } => Exit::TooMany,
                 Ended::Exited { code: Some(code), left, .. } => Exit::Code(code, left),
                 Ended::Exited { signal, left, .. } => Exit::Signal(signal.unwrap_or(0), left),
                 Ended::Refused(why) => Exit::NotStarted(why),
@@ -56,31 +161,45 @@ mod made {
 /// Without a launcher: the child is ours, and only its group is known.
 #[cfg(not(target_os = "linux"))]
 mod made {
-    use super::Exit;
+    use super::{Chunk, Exit, Input, Start, read};
     use crate::tool::Hand;
     use std::io;
     use std::process::Stdio;
-    use tokio::process::{ChildStderr, ChildStdout, Command};
+    use tokio::process::{ChildStdin, Command};
+    use tokio::sync::mpsc;
 
     pub(crate) struct Child(tokio::process::Child);
 
+    /// Where a child's input is written.
+    pub(crate) struct Writer(ChildStdin);
+
+    impl Writer {
+        pub(crate) async fn write(&mut self, text: String) -> io::Result<()> {
+            tokio::io::AsyncWriteExt::write_all(&mut self.0, text.as_bytes()).await
+        }
+    }
+
     impl Child {
-        pub(crate) fn start(
-            _: &Hand,
-            words: Vec<String>,
-            folder: String,
-            env: Vec<(String, String)>,
-        ) -> io::Result<(Self, ChildStdout, ChildStderr)> {
+        pub(crate) fn start(_: &Hand, start: Start, send: mpsc::Sender<Chunk>) -> io::Result<(Self, Option<Writer>)> {
+            let Start { words, folder, env, input } = start;
             let (name, args) = words.split_first().ok_or_else(|| io::Error::other("the command is empty"))?;
             let mut command = Command::new(name);
             command.args(args).current_dir(folder).env_clear().envs(env).kill_on_drop(true);
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(match input {
+                Input::Nothing => Stdio::null(),
+                Input::Pipe => Stdio::piped(),
+                Input::Terminal => {
+                    return Err(io::Error::other("there are no terminals for commands on this system yet"));
+                }
+            });
             #[cfg(unix)]
             command.process_group(0);
             let mut child = command.spawn()?;
             let no_pipe = || io::Error::other("its output cannot be read");
-            let (out, err) = (child.stdout.take().ok_or_else(no_pipe)?, child.stderr.take().ok_or_else(no_pipe)?);
-            Ok((Self(child), out, err))
+            tokio::spawn(read("out", child.stdout.take().ok_or_else(no_pipe)?, send.clone()));
+            tokio::spawn(read("err", child.stderr.take().ok_or_else(no_pipe)?, send));
+            let writer = child.stdin.take().map(Writer);
+            Ok((Self(child), writer))
         }
         pub(crate) async fn ended(&mut self) -> Exit {
             let status = self.0.wait().await;
@@ -109,4 +228,4 @@ mod made {
     }
 }
 
-pub(crate) use made::Child;
+pub(crate) use made::{Child, Writer};

@@ -1,13 +1,14 @@
 //! The tools port: a call comes in, its end goes out.
 
 use crate::process::{self, Program};
+use crate::processes::Processes;
 use crate::root::Root;
 use crate::table;
 use crate::tool::{End, Hand, Said};
 use dunnock_core::failpoint;
-use dunnock_core::ports::{Blob, Halt, Job, Live, Tools, Wait};
-use dunnock_proto::{Finished, Outcome, VerifyArgs};
-use std::path::Path;
+use dunnock_core::ports::{Blob, Halt, Job, Live, Log, Tools, Wait};
+use dunnock_proto::{Finished, Outcome, SessionId, VerifyArgs};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,12 @@ pub struct Limits {
     pub command: Duration,
     /// How long it may take at most.
     pub command_most: Duration,
+    /// Processes that one command may have at once; 0 for no bound.
+    pub processes: u64,
+    /// Bytes of memory that one process may take; 0 for no bound.
+    pub memory: u64,
+    /// Where output lies that is too much for memory.
+    pub spool: PathBuf,
 }
 
 impl Default for Limits {
@@ -72,13 +79,27 @@ impl Default for Limits {
             output_bytes: 10 << 10,
             command: Duration::from_secs(120),
             command_most: Duration::from_secs(600),
+            processes: 1_000,
+            memory: most_memory(),
+            spool: std::env::temp_dir().join("dunnock-output"),
         }
     }
+}
+
+/// Three quarters of what the machine has: one process that takes more would take it from everybody.
+fn most_memory() -> u64 {
+    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = told.lines().find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok());
+    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    let total: u64 = total.map_or(0, |kb: u64| kb << 10);
+    total.min(group.unwrap_or(u64::MAX)) / 4 * 3
 }
 
 /// Runs every tool of the table, and checks of the harness.
 pub struct Hands {
     limits: Arc<Limits>,
+    log: Option<Arc<dyn Log>>,
+    processes: Arc<Processes>,
     #[cfg(target_os = "linux")]
     launcher: Arc<dunnock_sandbox::Launcher>,
 }
@@ -91,9 +112,17 @@ impl Hands {
         let _ = (launcher, args);
         Self {
             limits: Arc::new(limits),
+            log: None,
+            processes: Arc::default(),
             #[cfg(target_os = "linux")]
             launcher: Arc::new(dunnock_sandbox::Launcher::new(launcher.to_path_buf(), args)),
         }
+    }
+
+    /// With a log in which the outputs of earlier calls are found.
+    #[must_use]
+    pub fn reading(self, log: Arc<dyn Log>) -> Self {
+        Self { log: Some(log), ..self }
     }
 
     async fn work(&self, job: &Job, live: Live, halt: Halt) -> Said {
@@ -107,6 +136,9 @@ impl Hands {
             call: job.call.id,
             live,
             halt,
+            session: job.session.clone(),
+            log: self.log.clone(),
+            processes: self.processes.clone(),
             #[cfg(target_os = "linux")]
             launcher: self.launcher.clone(),
         };
@@ -136,6 +168,14 @@ impl Tools for Hands {
         }
     }
 
+    fn at_work(&self, session: &SessionId) -> bool {
+        self.processes.at_work(session)
+    }
+
+    fn close<'a>(&'a self, session: &'a SessionId) -> Wait<'a, ()> {
+        Box::pin(self.processes.close(session))
+    }
+
     fn stop_all(&self) {
         #[cfg(target_os = "linux")]
         self.launcher.stop();
@@ -147,14 +187,16 @@ impl Tools for Hands {
             let began = Instant::now();
             let said = self.work(&job, live, halt).await;
             failpoint::hit("tool.after", "");
-            let blobs: Vec<Blob> = said.full.map(Blob::new).into_iter().collect();
+            let (full, streams) = (said.full.as_ref().map(|b| b.hash), said.streams.as_ref().map(|b| b.hash));
+            let blobs: Vec<Blob> = said.full.into_iter().chain(said.streams).collect();
             let outcome = match said.end {
                 End::Done => Outcome::Done,
                 End::Failed => Outcome::Failed,
                 End::Cut => Outcome::Cut,
             };
             let finished = Finished {
-                full: blobs.first().map(|b| b.hash),
+                full,
+                streams,
                 exit: said.exit,
                 ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
                 level: Some(job.level),

@@ -1,48 +1,254 @@
 //! Output of a program: all of it up to a bound, then its beginning and its end; and the share that a model is shown.
+//!
+//! Invariant: memory does not grow with the output. What is more than a little lies in a file, which the log takes over.
 
-use std::collections::VecDeque;
+use dunnock_core::ports::{Blob, BlobFile};
+use dunnock_proto::{CallId, Hash};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What is kept of one output: half from its beginning, half from its end.
-const KEEP: usize = 8 << 20;
+const KEEP: u64 = 64 << 20;
+/// What is held in memory.
+const MEMORY: usize = 512 << 10;
+/// Changes from one stream to the other that are remembered.
+const CHANGES: usize = 50_000;
 
 /// Output as it comes in.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Kept {
-    head: Vec<u8>,
-    tail: VecDeque<u8>,
-    dropped: u64,
+    folder: PathBuf,
+    /// All of it, until it is too much.
+    memory: Vec<u8>,
+    file: Option<Spool>,
+    total: u64,
+    lines: u64,
+    /// Which stream spoke, and how many bytes, in order.
+    chunks: Vec<(&'static str, u64)>,
+    failed: Option<String>,
+}
+
+/// A file that is gone when it is dropped.
+#[derive(Debug)]
+struct Spool {
+    path: PathBuf,
+    file: File,
+    len: u64,
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl BlobFile for Spool {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+    fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+impl Spool {
+    fn new(folder: &Path) -> io::Result<Self> {
+        static FILES: AtomicU64 = AtomicU64::new(0);
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder)?;
+        sweep(folder);
+        let name = format!("{}-{}.out", std::process::id(), FILES.fetch_add(1, Ordering::Relaxed));
+        let path = folder.join(name);
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Ok(Self { file: options.open(&path)?, path, len: 0 })
+    }
+}
+
+/// What a process that was killed left behind.
+fn sweep(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let old = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
+        if old.is_some_and(|age| age > Duration::from_secs(86_400)) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// What a model is shown, and all there is where that is not everything.
+pub(crate) struct Shown {
+    pub(crate) text: String,
+    pub(crate) full: Option<Blob>,
+    pub(crate) streams: Option<Blob>,
 }
 
 impl Kept {
-    pub(crate) fn push(&mut self, mut bytes: &[u8]) {
-        let room = (KEEP / 2).saturating_sub(self.head.len()).min(bytes.len());
-        let (first, rest) = bytes.split_at(room);
-        self.head.extend_from_slice(first);
-        bytes = rest;
-        if bytes.len() > KEEP / 2 {
-            let gone = bytes.len() - KEEP / 2;
-            self.dropped += gone as u64;
-            bytes = bytes.get(gone..).unwrap_or_default();
-        }
-        let over = (self.tail.len() + bytes.len()).saturating_sub(KEEP / 2);
-        self.tail.drain(..over);
-        self.dropped += over as u64;
-        self.tail.extend(bytes);
+    /// Output that goes to a file in `folder` when there is much of it.
+    pub(crate) fn new(folder: &Path) -> Self {
+        let (memory, chunks) = (Vec::new(), Vec::new());
+        Self { folder: folder.to_path_buf(), memory, file: None, total: 0, lines: 0, chunks, failed: None }
     }
 
-    /// Everything that is kept, with a line for what is not.
-    pub(crate) fn text(mut self) -> String {
-        let mut bytes = self.head;
-        if self.dropped > 0 {
-            bytes.extend_from_slice(format!("\n[{} bytes were not kept]\n", self.dropped).as_bytes());
+    pub(crate) fn push(&mut self, stream: &'static str, bytes: &[u8]) {
+        let full = self.chunks.len() >= CHANGES;
+        match self.chunks.last_mut() {
+            Some((last, n)) if *last == stream => *n += bytes.len() as u64,
+            Some((last, n)) if full => {
+                // So many changes that nobody reads them one by one.
+                *last = "mixed";
+                *n += bytes.len() as u64;
+            }
+            _ => self.chunks.push((stream, bytes.len() as u64)),
         }
-        bytes.extend_from_slice(self.tail.make_contiguous());
-        String::from_utf8_lossy(&bytes).into_owned()
+        self.lines += bytes.iter().filter(|b| **b == b'\n').count() as u64;
+        if self.file.is_none() && self.memory.len() + bytes.len() > MEMORY && self.failed.is_none() {
+            let begun = Spool::new(&self.folder).and_then(|mut spool| {
+                spool.file.write_all(&self.memory)?;
+                Ok(spool)
+            });
+            match begun {
+                Ok(spool) => self.file = Some(spool),
+                Err(error) => self.failed = Some(error.to_string()),
+            }
+        }
+        if let Some(spool) = &mut self.file {
+            if let Err(error) = put(&mut spool.file, self.total, bytes) {
+                self.failed = Some(error.to_string());
+            }
+        } else {
+            // Without a file: the beginning, and the very end.
+            self.memory.extend_from_slice(bytes);
+            if self.memory.len() > 2 * MEMORY {
+                self.memory.drain(MEMORY / 2..self.memory.len() - MEMORY / 2);
+            }
+        }
+        self.total += bytes.len() as u64;
+    }
+
+    /// Ends it. `call` is how a model asks for what it is not shown.
+    pub(crate) fn shown(mut self, lines: usize, bytes: usize, call: CallId) -> Shown {
+        let streams = self.streams();
+        if let Some(spool) = self.file.take() {
+            match self.spooled(spool, lines, bytes, call) {
+                Ok((text, full)) => return Shown { text, full: Some(full), streams },
+                Err(error) => self.failed = Some(error.to_string()),
+            }
+        }
+        let lost = self.failed.as_ref().map(|why| format!("[some of the output could not be kept: {why}]\n"));
+        let full = String::from_utf8_lossy(&self.memory).into_owned();
+        let short = trimmed(&full, lines, bytes, call);
+        let blob = short.is_some().then(|| Blob::new(std::mem::take(&mut self.memory)));
+        let text = short.unwrap_or(full) + &lost.unwrap_or_default();
+        Shown { text, full: blob, streams }
+    }
+
+    fn streams(&self) -> Option<Blob> {
+        let several = self.chunks.iter().any(|(stream, _)| Some(*stream) != self.chunks.first().map(|(s, _)| *s));
+        several.then(|| Blob::new(serde_json::json!(self.chunks).to_string().into_bytes()))
+    }
+
+    fn spooled(&mut self, mut spool: Spool, lines: usize, bytes: usize, call: CallId) -> io::Result<(String, Blob)> {
+        if let Some(why) = &self.failed {
+            return Err(io::Error::other(why.clone()));
+        }
+        if self.total > KEEP {
+            spool = unrolled(spool, self.total, &self.folder)?;
+        }
+        spool.len = spool.file.seek(SeekFrom::End(0))?;
+        // A little more than is shown, so that a character that is cut does not matter.
+        let part = bytes as u64 + 8;
+        let head = text_at(&mut spool.file, 0, part)?;
+        let tail = text_at(&mut spool.file, spool.len.saturating_sub(part), part)?;
+        let head = take(head.split_inclusive('\n'), lines / 3, bytes / 3);
+        let head_len: usize = head.iter().map(|l| l.len()).sum();
+        let tail = take(tail.split_inclusive('\n').rev(), lines - head.len(), bytes - head_len);
+        let tail_len: usize = tail.iter().map(|l| l.len()).sum();
+        let all = self.lines + 1;
+        let gone = all.saturating_sub((head.len() + tail.len()) as u64);
+        let mut text: String = head.concat();
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let left = self.total.saturating_sub((head_len + tail_len) as u64);
+        text.push_str(&gap(gone, left, head.len() as u64 + 1, call));
+        if self.total > KEEP {
+            text.push_str(&format!("[of {} bytes the first and the last {} were kept]\n", self.total, KEEP / 2));
+        }
+        tail.iter().rev().for_each(|line| text.push_str(line));
+        spool.file.rewind()?;
+        let mut hasher = blake3::Hasher::new();
+        let mut buffer = vec![0; 256 << 10];
+        loop {
+            let n = spool.file.read(&mut buffer)?;
+            if n == 0 {
+                break;
+            }
+            hasher.update(buffer.get(..n).unwrap_or_default());
+        }
+        let hash = Hash(*hasher.finalize().as_bytes());
+        Ok((text, Blob::in_file(hash, Arc::new(spool))))
     }
 }
 
+/// Writes what begins at `at` of the whole output: behind the first half it goes round and round.
+fn put(file: &mut File, mut at: u64, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let (place, room) = if at < KEEP / 2 {
+            (at, KEEP / 2 - at)
+        } else {
+            let round = (at - KEEP / 2) % (KEEP / 2);
+            (KEEP / 2 + round, KEEP / 2 - round)
+        };
+        let n = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
+        let (now, rest) = bytes.split_at(n);
+        file.seek(SeekFrom::Start(place))?;
+        file.write_all(now)?;
+        at += n as u64;
+        bytes = rest;
+    }
+    Ok(())
+}
+
+/// The same in order, with a line for what is not there.
+fn unrolled(mut spool: Spool, total: u64, folder: &Path) -> io::Result<Spool> {
+    let mut whole = Spool::new(folder)?;
+    let start = (total - KEEP / 2) % (KEEP / 2);
+    let mut part = |from: u64, len: u64, to: &mut File| -> io::Result<()> {
+        spool.file.seek(SeekFrom::Start(from))?;
+        io::copy(&mut (&spool.file).take(len), to).map(drop)
+    };
+    part(0, KEEP / 2, &mut whole.file)?;
+    writeln!(whole.file, "\n[{} bytes were not kept]", total - KEEP)?;
+    part(KEEP / 2 + start, KEEP / 2 - start, &mut whole.file)?;
+    part(KEEP / 2, start, &mut whole.file)?;
+    Ok(whole)
+}
+
+fn text_at(file: &mut File, at: u64, len: u64) -> io::Result<String> {
+    file.seek(SeekFrom::Start(at))?;
+    let mut bytes = Vec::new();
+    file.take(len).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The line that stands for what is left out, and how to read it.
+fn gap(lines: u64, bytes: u64, first: u64, call: CallId) -> String {
+    let last = first + lines.saturating_sub(1).min(199);
+    let how = format!(r#"view_file {{"path":"call:{call}","first":{first},"last":{last}}}"#);
+    format!("[{lines} lines, {bytes} bytes left out; to read them: {how}]\n")
+}
+
 /// The beginning and the end of a text, in whole lines, within both bounds. `None` if all of it fits.
-pub(crate) fn trimmed(text: &str, lines: usize, bytes: usize) -> Option<String> {
+pub(crate) fn trimmed(text: &str, lines: usize, bytes: usize, call: CallId) -> Option<String> {
     let count = text.lines().count();
     if count <= lines && text.len() <= bytes {
         return None;
@@ -63,7 +269,7 @@ pub(crate) fn trimmed(text: &str, lines: usize, bytes: usize) -> Option<String> 
         let (first, last) = (text.get(..a).unwrap_or_default(), text.get(b..).unwrap_or_default());
         return Some(format!("{first}\n[{} bytes left out]\n{last}", b.saturating_sub(a)));
     }
-    out.push_str(&format!("[{gone} lines, {} bytes left out]\n", middle.len()));
+    out.push_str(&gap(gone as u64, middle.len() as u64, head.len() as u64 + 1, call));
     tail.iter().rev().for_each(|line| out.push_str(line));
     Some(out)
 }
@@ -84,31 +290,60 @@ fn take<'a>(from: impl Iterator<Item = &'a str>, lines: usize, bytes: usize) -> 
 mod tests {
     use super::*;
 
+    const CALL: CallId = CallId { turn: dunnock_proto::Turn(3), index: 1 };
+
     #[test]
     fn what_fits_is_left_alone() {
-        assert_eq!(trimmed("a\nb\n", 2, 10), None);
+        assert_eq!(trimmed("a\nb\n", 2, 10, CALL), None);
     }
 
     #[test]
     fn the_middle_goes_and_is_counted() {
         let text: String = (1..=10).map(|n| format!("line {n}\n")).collect();
-        let short = trimmed(&text, 6, 1000).unwrap();
-        assert_eq!(short, "line 1\nline 2\n[4 lines, 28 bytes left out]\nline 7\nline 8\nline 9\nline 10\n");
-        let one = trimmed(&"é".repeat(100), 10, 20).unwrap();
+        let short = trimmed(&text, 6, 1000, CALL).unwrap();
+        assert_eq!(
+            short,
+            "line 1\nline 2\n[4 lines, 28 bytes left out; to read them: view_file {\"path\":\"call:3.1\",\"first\":3,\"last\":6}]\n\
+             line 7\nline 8\nline 9\nline 10\n"
+        );
+        let one = trimmed(&"é".repeat(100), 10, 20, CALL).unwrap();
         assert_eq!(one, "ééééé\n[180 bytes left out]\nééééé");
     }
 
     #[test]
     fn beyond_the_bound_both_ends_are_kept_and_the_rest_is_counted() {
-        let mut kept = Kept::default();
-        kept.push(b"first");
-        for _ in 0..(KEEP / 1024) {
-            kept.push(&[b'x'; 1024]);
+        let dir = tempfile::tempdir().unwrap();
+        for extra in [0, 1, 1_000_000, 40 << 20] {
+            let mut kept = Kept::new(dir.path());
+            let all: Vec<u8> = (0..(KEEP + extra) / 8).flat_map(|n| format!("{n:07}\n").into_bytes()).collect();
+            all.chunks(100_003).for_each(|piece| kept.push("out", piece));
+            let shown = kept.shown(200, 10 << 10, CALL);
+            let blob = shown.full.unwrap();
+            let bytes = std::fs::read(blob.file.as_ref().unwrap().path()).unwrap();
+            assert_eq!(Hash::of(&bytes), blob.hash);
+            let half = (KEEP / 2) as usize;
+            if extra / 8 * 8 == 0 {
+                assert!(bytes == all, "all of it is kept");
+            } else {
+                let line = format!("\n[{} bytes were not kept]\n", all.len() - 2 * half);
+                let expected = [&all[..half], line.as_bytes(), &all[all.len() - half..]].concat();
+                assert!(bytes == expected, "both ends: {extra}");
+                assert!(shown.text.contains("the first and the last 33554432 were kept"), "{}", shown.text);
+            }
+            assert!(shown.text.starts_with("0000000\n") && shown.text.len() < 11 << 10);
+            assert!(shown.text.as_bytes().ends_with(&all[all.len() - 8..]));
         }
-        kept.push(b"last");
-        let text = kept.text();
-        assert!(text.starts_with("first") && text.ends_with("last"));
-        assert!(text.contains("\n[9 bytes were not kept]\n"));
-        assert!(text.len() < KEEP + 100);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "files nobody took over are gone");
+    }
+
+    #[test]
+    fn which_stream_spoke_is_kept_in_order() {
+        let mut kept = Kept::new(Path::new("."));
+        for (stream, text) in [("out", "a"), ("out", "b"), ("err", "c"), ("out", "d")] {
+            kept.push(stream, text.as_bytes());
+        }
+        let shown = kept.shown(200, 10 << 10, CALL);
+        assert_eq!((shown.text.as_str(), shown.full.is_none()), ("abcd", true));
+        assert_eq!(shown.streams.unwrap().bytes.as_ref(), br#"[["out",2],["err",1],["out",1]]"#);
     }
 }

@@ -19,6 +19,8 @@ mod keep;
 mod kept;
 mod list_files;
 mod process;
+mod process_tools;
+mod processes;
 mod replace_text;
 pub mod root;
 mod search_text;

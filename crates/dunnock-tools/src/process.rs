@@ -2,18 +2,17 @@
 //!
 //! Invariant: when this returns, everything that the program started is dead (Linux; elsewhere its group).
 
-use crate::child::{Child, Exit};
+use crate::child::{Child, Chunk, Exit, Input, Start};
 use crate::hands::Shell;
-use crate::kept::{Kept, trimmed};
+use crate::kept::Kept;
 use crate::tool::{End, Hand, Said};
 use dunnock_proto::Delta;
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::mpsc;
 
 /// What is left of the output when the program is gone is waited for this long: somebody else may hold the pipe.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Until a killed program must be gone.
 const GONE: Duration = Duration::from_secs(6);
 /// Between asking a program to end and ending it.
@@ -95,12 +94,14 @@ impl Program {
     pub(crate) fn within(self, folder: PathBuf) -> Self {
         Self { folder: Some(folder), ..self }
     }
-}
-
-/// One piece of output.
-struct Chunk {
-    stream: &'static str,
-    bytes: Vec<u8>,
+    /// What it is called, and all that is needed to start it.
+    pub(crate) fn start(self, hand: &Hand, input: Input) -> Result<(String, Start), String> {
+        let Some((name, args)) = self.words.split_first() else { return Err("the command is empty".into()) };
+        let path = found(name).to_string_lossy().into_owned();
+        let words = std::iter::once(path).chain(args.iter().cloned()).collect();
+        let folder = self.folder.as_deref().unwrap_or(hand.root.path()).to_string_lossy().into_owned();
+        Ok((name.clone(), Start { words, folder, env: environment(input), input }))
+    }
 }
 
 /// Why a program is no longer waited for.
@@ -111,30 +112,30 @@ enum Over {
 }
 
 /// The environment of a child.
-fn environment() -> Vec<(String, String)> {
+fn environment(input: Input) -> Vec<(String, String)> {
     let allowed = |name: &str| ENVIRONMENT.contains(&name) || name.starts_with("LC_");
     let given =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let mut env: Vec<(String, String)> = given.filter(|(name, _)| allowed(name)).collect();
     env.extend(SET.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    if input == Input::Terminal {
+        env.retain(|(name, _)| name != "TERM");
+        env.push(("TERM".into(), "xterm".into()));
+    }
     env
 }
 
 pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
-    let Some((name, args)) = program.words.split_first() else {
-        return Err::<String, _>("the command is empty".to_owned()).into();
+    let (name, start) = match program.start(hand, Input::Nothing) {
+        Ok(start) => start,
+        Err(error) => return Err::<String, _>(error).into(),
     };
-    let path = found(name).to_string_lossy().into_owned();
-    let words: Vec<String> = std::iter::once(path).chain(args.iter().cloned()).collect();
-    let folder = program.folder.as_deref().unwrap_or(hand.root.path()).to_string_lossy().into_owned();
-    let (mut child, out, err) = match Child::start(hand, words, folder, environment()) {
+    let (send, mut chunks) = mpsc::channel(16);
+    let (mut child, _) = match Child::start(hand, start, send) {
         Ok(started) => started,
         Err(error) => return Err::<String, _>(format!("{name} cannot be started: {error}")).into(),
     };
-    let (send, mut chunks) = mpsc::channel(16);
-    tokio::spawn(read("out", out, send.clone()));
-    tokio::spawn(read("err", err, send));
-    let mut output = Output { kept: Kept::default(), offset: 0, pending: Default::default(), hand };
+    let mut output = Output { kept: Kept::new(&hand.limits.spool), offset: 0, pending: Default::default(), hand };
     let deadline = tokio::time::sleep(most);
     tokio::pin!(deadline);
     let over = loop {
@@ -147,12 +148,7 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
         }
     };
     if !matches!(over, Over::Exited(_)) {
-        // Asked first, then ended; and not left before it is gone.
-        child.end();
-        if tokio::time::timeout(GRACE, child.ended()).await.is_err() {
-            child.kill();
-            let _ = tokio::time::timeout(GONE, child.ended()).await;
-        }
+        stop(&mut child).await;
     }
     let last = async {
         while let Some(chunk) = chunks.recv().await {
@@ -161,7 +157,26 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
     };
     // Everything that could hold the pipes is dead: what is in them is all there is.
     let _ = tokio::time::timeout(LAST_WORDS, last).await;
-    said(output.kept, over, most, name, hand)
+    said(output.kept, over, most, &name, hand)
+}
+
+/// Asked first, then ended; and not left before it is gone.
+pub(crate) async fn stop(child: &mut Child) -> Option<Exit> {
+    child.end();
+    if let Ok(exit) = tokio::time::timeout(GRACE, child.ended()).await {
+        return Some(exit);
+    }
+    child.kill();
+    tokio::time::timeout(GONE, child.ended()).await.ok()
+}
+
+/// A text within bounds; what is left out is gone.
+pub(crate) fn shortened(text: &str, lines: usize, bytes: usize) -> String {
+    let skipped = text.lines().count().saturating_sub(lines);
+    let from = text.split_inclusive('\n').take(skipped).map(str::len).sum::<usize>();
+    let from = text.ceil_char_boundary(from.max(text.len().saturating_sub(bytes)));
+    let rest = text.get(from..).unwrap_or_default();
+    if from > 0 { format!("[{from} bytes of older output left out]\n{rest}") } else { rest.to_owned() }
 }
 
 /// Where a program is, by the path that it will see itself; the name, if it is nowhere or is a path already.
@@ -181,9 +196,8 @@ fn is_program(file: &std::path::Path) -> bool {
 }
 
 fn said(kept: Kept, over: Over, most: Duration, name: &str, hand: &Hand) -> Said {
-    let full = kept.text();
-    let short = trimmed(&full, hand.limits.output_lines, hand.limits.output_bytes);
-    let mut text = short.clone().unwrap_or_else(|| full.clone());
+    let shown = kept.shown(hand.limits.output_lines, hand.limits.output_bytes, hand.call);
+    let mut text = shown.text;
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
@@ -196,6 +210,10 @@ fn said(kept: Kept, over: Over, most: Duration, name: &str, hand: &Hand) -> Said
         Over::Exited(Exit::Code(0, _)) => (End::Done, Some(0), String::new()),
         Over::Exited(Exit::Code(code, _)) => (End::Failed, Some(code), format!("[exit {code}]")),
         Over::Exited(Exit::Signal(signal, _)) => (End::Failed, None, format!("[ended by signal {signal}]")),
+        Over::Exited(Exit::TooMany) => {
+            let most = hand.limits.processes;
+            (End::Failed, None, format!("[stopped: it started more than {most} processes]"))
+        }
         Over::Exited(Exit::NotStarted(why)) => (End::Failed, None, format!("{name} cannot be started: {why}")),
         Over::Exited(Exit::Lost) => (End::Failed, None, "[its end was not seen: the launcher died]".to_owned()),
         Over::TimedOut => (End::Failed, None, format!("[stopped: it took longer than {} s]", most.as_secs())),
@@ -203,17 +221,7 @@ fn said(kept: Kept, over: Over, most: Duration, name: &str, hand: &Hand) -> Said
     };
     text.push_str(&last);
     let text = if last.is_empty() { text.trim_end_matches('\n').to_owned() } else { text };
-    Said { end, text, full: short.map(|_| full.into_bytes()), exit }
-}
-
-async fn read(stream: &'static str, mut from: impl AsyncRead + Unpin, send: mpsc::Sender<Chunk>) {
-    let mut buffer = vec![0; 16 << 10];
-    while let Ok(n) = from.read(&mut buffer).await {
-        let bytes = buffer.get(..n).unwrap_or_default().to_vec();
-        if n == 0 || send.send(Chunk { stream, bytes }).await.is_err() {
-            return;
-        }
-    }
+    Said { end, text, full: shown.full, streams: shown.streams, exit }
 }
 
 /// What came so far, on its way to the log and to those who watch.
@@ -227,7 +235,7 @@ struct Output<'a> {
 
 impl Output<'_> {
     fn take(&mut self, chunk: Chunk) {
-        self.kept.push(&chunk.bytes);
+        self.kept.push(chunk.stream, &chunk.bytes);
         let [out, err] = &mut self.pending;
         let pending = if chunk.stream == "out" { out } else { err };
         let mut bytes = std::mem::take(pending);

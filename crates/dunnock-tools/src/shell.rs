@@ -29,12 +29,12 @@ pub(crate) struct ShellCommand {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Line {
+pub(crate) enum Line {
     Text(String),
     Words(Vec<String>),
 }
 
-fn line_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub(crate) fn line_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "anyOf": [
         { "type": "string", "maxLength": 100_000 },
         { "type": "array", "items": { "type": "string", "maxLength": 100_000 }, "minItems": 1, "maxItems": 1000 },

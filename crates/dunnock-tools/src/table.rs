@@ -4,6 +4,7 @@ use crate::ask_person::AskPerson;
 use crate::final_output::FinalOutput;
 use crate::insert_text::InsertText;
 use crate::list_files::ListFiles;
+use crate::process_tools::{ProcessRead, ProcessStart, ProcessStop, ProcessWrite};
 use crate::replace_text::ReplaceText;
 use crate::search_text::SearchText;
 use crate::shell::ShellCommand;
@@ -43,7 +44,8 @@ macro_rules! tools {
 }
 
 tools! {
-    ShellCommand ViewFile ListFiles SearchText WriteFile InsertText ReplaceText AskPerson UpdatePlan FinalOutput
+    ShellCommand ViewFile ListFiles SearchText WriteFile InsertText ReplaceText
+    ProcessStart ProcessRead ProcessWrite ProcessStop AskPerson UpdatePlan FinalOutput
 }
 
 /// The reference page of all tools, made from what they say of themselves.

@@ -1,9 +1,10 @@
 //! The shape of a tool.
 
 use crate::hands::Limits;
+use crate::processes::Processes;
 use crate::root::Root;
-use dunnock_core::ports::{Halt, Live, Offer};
-use dunnock_proto::{CallId, Class, Recovery, Role, Tool as Known};
+use dunnock_core::ports::{Blob, Halt, Live, Log, Offer};
+use dunnock_proto::{CallId, Class, Recovery, Role, SessionId, Tool as Known};
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -18,6 +19,10 @@ pub(crate) struct Hand {
     pub(crate) call: CallId,
     pub(crate) live: Live,
     pub(crate) halt: Halt,
+    pub(crate) session: SessionId,
+    /// Where outputs of earlier calls are.
+    pub(crate) log: Option<Arc<dyn Log>>,
+    pub(crate) processes: Arc<Processes>,
     #[cfg(target_os = "linux")]
     pub(crate) launcher: Arc<dunnock_sandbox::Launcher>,
 }
@@ -37,14 +42,16 @@ pub(crate) struct Said {
     /// For the model.
     pub(crate) text: String,
     /// Everything, where `text` is not.
-    pub(crate) full: Option<Vec<u8>>,
+    pub(crate) full: Option<Blob>,
+    /// Which of it came from which stream.
+    pub(crate) streams: Option<Blob>,
     /// The exit code of a program.
     pub(crate) exit: Option<i32>,
 }
 
 impl Said {
     fn plain(end: End, text: String) -> Self {
-        Self { end, text, full: None, exit: None }
+        Self { end, text, full: None, streams: None, exit: None }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use crate::root::RepoPath;
 use crate::tool::{Example, Hand, Said, Tool, blocking};
-use dunnock_proto::{Class, Recovery};
+use dunnock_proto::{CallId, Class, Decoded, Event, Hash, Record, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// Lines of one answer.
 const LINES: usize = 2_000;
@@ -17,7 +18,7 @@ const WIDTH: usize = 2_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ViewFile {
-    /// Path relative to the workspace root.
+    /// Path relative to the workspace root; or call:3.0 for all of the output of call 3.0, where not all was shown.
     #[schemars(length(max = 4096))]
     path: String,
     /// First line to show, from 1.
@@ -72,28 +73,61 @@ impl Tool for ViewFile {
     ];
 
     async fn run(self, hand: Hand) -> Said {
-        blocking(move || view(&self, &hand).map_err(|e| e.to_string())).await
+        if let Some(call) = self.path.strip_prefix("call:").and_then(|call| call.parse().ok()) {
+            return match output(call, &hand).await {
+                Ok(bytes) => blocking(move || view(&self, &self.path, &bytes)).await,
+                Err(error) => Err::<String, _>(error).into(),
+            };
+        }
+        blocking(move || view_file(&self, &hand)).await
     }
 }
 
-fn view(args: &ViewFile, hand: &Hand) -> Result<String, String> {
+/// All of the output of an earlier call.
+async fn output(call: CallId, hand: &Hand) -> Result<Arc<[u8]>, String> {
+    let Some(log) = &hand.log else { return Err("outputs of earlier calls are not kept here".into()) };
+    let mut found: Option<Option<Hash>> = None;
+    let each = &mut |record: Record| {
+        if let Decoded::Known(Event::Finished(finished)) = record.decode()
+            && finished.call == call
+        {
+            found = Some(finished.full);
+        }
+        true
+    };
+    log.read(&hand.session, 0, each).await.map_err(|error| error.to_string())?;
+    match found {
+        Some(Some(hash)) => {
+            let blob = log.blob(hash).await.map_err(|error| error.to_string())?;
+            blob.ok_or_else(|| format!("the output of call {call} is gone"))
+        }
+        Some(None) => Err(format!("all of the output of call {call} was shown")),
+        None => Err(format!("there was no call {call}")),
+    }
+}
+
+fn view_file(args: &ViewFile, hand: &Hand) -> Result<String, String> {
     let path = RepoPath::parse(&hand.root, &args.path).map_err(|e| e.to_string())?;
     if hand.root.is_folder(&path) {
         return Err(format!("{} is a folder; list_files shows what is in it", path.shown()));
     }
     let contents = hand.root.read(&path).map_err(|e| e.to_string())?;
-    if contents.bytes.is_empty() {
+    view(args, &path.shown(), &contents.bytes)
+}
+
+fn view(args: &ViewFile, name: &str, bytes: &[u8]) -> Result<String, String> {
+    if bytes.is_empty() {
         return Ok("empty file: 0 lines".into());
     }
-    if contents.bytes.iter().take(8 << 10).any(|b| *b == 0) {
-        return Ok(format!("{} is a binary file of {} bytes", path.shown(), contents.bytes.len()));
+    if bytes.iter().take(8 << 10).any(|b| *b == 0) {
+        return Ok(format!("{name} is a binary file of {} bytes", bytes.len()));
     }
-    let text = String::from_utf8_lossy(&contents.bytes);
+    let text = String::from_utf8_lossy(bytes);
     let total = text.lines().count();
     let first = args.first.unwrap_or(1).max(1) as usize;
     let last = args.last.map_or(total, |l| l as usize).min(total);
     if first > total {
-        return Err(format!("{} has {total} lines; line {first} is not there", path.shown()));
+        return Err(format!("{name} has {total} lines; line {first} is not there"));
     }
     if last < first {
         return Err(format!("last ({last}) comes before first ({first})"));
@@ -117,10 +151,6 @@ fn view(args: &ViewFile, hand: &Hand) -> Result<String, String> {
     if end < last {
         out = format!("[TRUNCATED: showing first {shown} lines, {} more available]\n", last - end);
     }
-    out.push_str(&format!(
-        "Read {} (lines {first}-{end} of {total} total)\n\n{}",
-        path.shown(),
-        body.trim_end_matches('\n')
-    ));
+    out.push_str(&format!("Read {name} (lines {first}-{end} of {total} total)\n\n{}", body.trim_end_matches('\n')));
     Ok(out)
 }

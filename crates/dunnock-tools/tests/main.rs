@@ -5,6 +5,7 @@
 mod examples;
 mod keep;
 mod keep_kills;
+mod long_running;
 mod paths;
 mod processes;
 mod speed;
@@ -30,6 +31,7 @@ pub fn job(root: &Path, tool: &str, args: &str) -> Job {
         stage: Stage::Allowed,
         edited: None,
         allowed: None,
+        result: None,
         harness: tool == "verify",
     };
     Job { session: SessionId::from_random([7; 16]), workspace: root.to_string_lossy().into(), call, level: Level::D }

@@ -252,9 +252,17 @@ async fn r14_a_gigabyte_of_output_is_read_and_not_held() {
         let share = if what == "one line" { megabytes } else { megabytes / 8 };
         let command = format!("{{\"command\":\"{source} | head -c {share}M; echo; echo end\",\"timeout\":600}}");
         let began = Instant::now();
-        let finished = run(dir.path(), "shell", &command).await;
+        let quiet: Live = Arc::new(|_| {});
+        let (finished, blobs) = hands().run(job(dir.path(), "shell", &command), quiet, Halt::default()).await;
         let grew = peak().saturating_sub(before) >> 10;
-        println!("R14 {what}: {share} MB in {:?}, {grew} MB more memory", began.elapsed());
+        let kept = blobs.iter().find(|b| Some(b.hash) == finished.full).unwrap().len();
+        println!("R14 {what}: {share} MB in {:?}, {grew} MB more memory, {kept} bytes kept", began.elapsed());
+        assert!((64 << 20..(64 << 20) + 100).contains(&kept), "{what}: {kept}");
+        assert!(
+            finished.shown.contains("bytes the first and the last 33554432 were kept"),
+            "{what}: {}",
+            finished.shown
+        );
         assert_eq!(finished.outcome, Outcome::Done, "{what}");
         assert!(finished.shown.ends_with("end"), "{what}: the end is kept");
         assert!(grew < 64, "{what}: {grew} MB");

@@ -86,6 +86,13 @@ pub(crate) const KEYS: &[Key] = &[
         "seconds a command may take unless it asks for more",
     ),
     key(
+        "command_processes",
+        Kind::Count(10, 1_000_000),
+        Some("1000"),
+        Untrusted::No,
+        "processes that a command may have at once",
+    ),
+    key(
         "output_lines",
         Kind::Count(10, 100_000),
         Some("200"),

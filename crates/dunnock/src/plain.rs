@@ -88,7 +88,7 @@ impl Plain {
             Event::Started(e) => {
                 if let Some(call) = s.call(e.call).filter(|c| is_command(c)) {
                     let what = if call.harness { check(&call.part.args) } else { gist(&call.part) };
-                    let tool = if call.harness { "check" } else { "shell" };
+                    let tool = if call.harness { "check" } else { call.part.tool.as_str() };
                     self.quiet(&format!("• {tool}  {}", say::short(&say::one_line(&what), 160)));
                 }
             }

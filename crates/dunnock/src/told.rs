@@ -132,7 +132,11 @@ pub(crate) fn gist(call: &CallPart) -> String {
         _ => None,
     };
     match call.tool.as_str() {
-        "shell" => text("command"),
+        "shell" | "process_start" => text("command"),
+        "process_read" | "process_stop" => args.get("process").map(ToString::to_string),
+        "process_write" => {
+            text("text").map(|said| format!("{} {said:?}", args.get("process").unwrap_or(&serde_json::Value::Null)))
+        }
         "search_text" => {
             text("pattern").map(|p| format!("{p:?}{}", text("path").map_or(String::new(), |p| format!(" in {p}"))))
         }

@@ -68,14 +68,18 @@ pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::
         output_lines: count("output_lines", 200),
         output_bytes: count("output_bytes", 10_240),
         command: Duration::from_secs(settings.count("command_timeout").unwrap_or(120)),
+        processes: settings.count("command_processes").unwrap_or(1_000),
+        spool: data.join("spool"),
         ..Limits::default()
     };
+    let log = Arc::new(place::open(&data).await?);
+    // The launcher is this very program, even if its file was replaced meanwhile.
+    let hands = Hands::new(limits, Path::new("/proc/self/exe"), &[dunnock_sandbox::LAUNCH]).reading(log.clone());
     let keeper = keeper(settings, &data, output);
     let world = World {
-        log: Arc::new(place::open(&data).await?),
+        log,
         model: speaker.clone(),
-        // The launcher is this very program, even if its file was replaced meanwhile.
-        tools: Arc::new(Hands::new(limits, Path::new("/proc/self/exe"), &[dunnock_sandbox::LAUNCH])),
+        tools: Arc::new(hands),
         files: keeper.clone().map(|keeper| keeper as Arc<dyn dunnock_core::ports::Files>),
         checkpoints: keeper.clone().map(|keeper| keeper as Arc<dyn dunnock_core::ports::Checkpoints>),
         clock: Arc::new(SystemClock),

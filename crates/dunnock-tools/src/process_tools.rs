@@ -1,0 +1,185 @@
+//! `process_start`, `process_read`, `process_write`, `process_stop`: four verbs on one thing.
+
+use crate::child::Input;
+use crate::process::Program;
+use crate::processes::Process;
+use crate::root::RepoPath;
+use crate::shell::{Line, line_schema};
+use crate::tool::{Example, Hand, Said, Tool};
+use dunnock_proto::{Class, Recovery};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Output that comes right after something was done is shown with it.
+const AT_ONCE: Duration = Duration::from_millis(300);
+
+/// Starts a program that runs on between calls: a server, a watcher, something to talk to. It ends with the session at the
+/// latest. For anything that ends by itself use shell.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProcessStart {
+    /// The command: a line for the shell, or a list of words to run directly.
+    #[schemars(schema_with = "line_schema")]
+    command: Line,
+    /// Folder to run in, relative to the workspace root; the root if left out.
+    #[serde(default)]
+    #[schemars(length(max = 4096))]
+    folder: Option<String>,
+    /// Give it a terminal (120 columns, 40 rows), for programs that want one.
+    #[serde(default)]
+    terminal: bool,
+}
+
+/// Reads what a process put out since it was last read, and says whether it runs.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProcessRead {
+    /// Its number, as process_start said.
+    process: u32,
+    /// Seconds to wait for output if there is none yet; at most 60.
+    #[serde(default)]
+    #[schemars(range(max = 60))]
+    wait: u64,
+}
+
+/// Writes to a process's standard input, exactly as given (end a line with \n), and shows what it answers.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProcessWrite {
+    /// Its number, as process_start said.
+    process: u32,
+    /// The text.
+    #[schemars(length(max = 100_000))]
+    text: String,
+}
+
+/// Ends a process and everything it started, and shows its last output.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProcessStop {
+    /// Its number, as process_start said.
+    process: u32,
+}
+
+fn said(result: Result<(Arc<Process>, &str), String>, hand: &Hand) -> Said {
+    let text = result
+        .map(|(process, first)| format!("{first}{}", process.read(hand.limits.output_lines, hand.limits.output_bytes)));
+    text.into()
+}
+
+impl Tool for ProcessStart {
+    const NAME: &'static str = "process_start";
+    const CLASS: Class = Class::Command;
+    const RECOVERY: Recovery = Recovery::Unknown;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            about: "A program that waits for input",
+            args: r#"{"command":["cat"]}"#,
+            gives: "started process 1\n[process 1 runs; no new output]",
+            ..Example::PLAIN
+        },
+        Example {
+            about: "One that ends at once",
+            args: r#"{"command":"echo no; exit 3"}"#,
+            gives: "started process 1\nno\n[process 1: exit 3]",
+            ..Example::PLAIN
+        },
+    ];
+
+    async fn run(self, hand: Hand) -> Said {
+        let program = match self.command {
+            Line::Text(line) => Program::line(hand.limits.shell, &line),
+            Line::Words(words) => Program::words(words),
+        };
+        let folder = self.folder.as_deref().map(|f| RepoPath::parse(&hand.root, f).and_then(|p| hand.root.folder(&p)));
+        let program = match folder {
+            None => program,
+            Some(Ok(folder)) => program.within(folder),
+            Some(Err(error)) => return Err::<String, _>(error).into(),
+        };
+        let input = if self.terminal { Input::Terminal } else { Input::Pipe };
+        let started = hand.processes.start(&hand, program, input);
+        let first = started.as_ref().map_or_else(|_| String::new(), |p| format!("started process {}\n", p.number));
+        if let Ok(process) = &started {
+            process.wait(AT_ONCE).await;
+        }
+        said(started.map(|process| (process, first.as_str())), &hand)
+    }
+}
+
+impl Tool for ProcessRead {
+    const NAME: &'static str = "process_read";
+    const CLASS: Class = Class::Read;
+    const RECOVERY: Recovery = Recovery::Repeat;
+    const EXAMPLES: &'static [Example] = &[Example {
+        about: "None was started",
+        args: r#"{"process":1}"#,
+        gives: "no process was started with process_start, or it ended with the agent; start it again",
+        fails: true,
+        ..Example::PLAIN
+    }];
+
+    async fn run(self, hand: Hand) -> Said {
+        let found = hand.processes.find(&hand, self.process);
+        if let Ok(process) = &found {
+            tokio::select! {
+                () = process.wait(Duration::from_secs(self.wait.min(60))) => {}
+                () = hand.halt.wait() => {}
+            }
+        }
+        said(found.map(|process| (process, "")), &hand)
+    }
+}
+
+impl Tool for ProcessWrite {
+    const NAME: &'static str = "process_write";
+    const CLASS: Class = Class::Command;
+    const RECOVERY: Recovery = Recovery::Unknown;
+    const EXAMPLES: &'static [Example] = &[Example {
+        about: "None was started",
+        args: r#"{"process":1,"text":"x\n"}"#,
+        gives: "no process was started with process_start, or it ended with the agent; start it again",
+        fails: true,
+        ..Example::PLAIN
+    }];
+
+    async fn run(self, hand: Hand) -> Said {
+        let written = match hand.processes.find(&hand, self.process) {
+            Ok(process) => match process.write(self.text).await {
+                Ok(()) => {
+                    process.wait(AT_ONCE).await;
+                    Ok(process)
+                }
+                Err(error) => {
+                    Err(format!("{error}\n{}", process.read(hand.limits.output_lines, hand.limits.output_bytes)))
+                }
+            },
+            Err(error) => Err(error),
+        };
+        said(written.map(|process| (process, "")), &hand)
+    }
+}
+
+impl Tool for ProcessStop {
+    const NAME: &'static str = "process_stop";
+    const CLASS: Class = Class::Read;
+    const RECOVERY: Recovery = Recovery::Repeat;
+    const EXAMPLES: &'static [Example] = &[Example {
+        about: "None was started",
+        args: r#"{"process":1}"#,
+        gives: "no process was started with process_start, or it ended with the agent; start it again",
+        fails: true,
+        ..Example::PLAIN
+    }];
+
+    async fn run(self, hand: Hand) -> Said {
+        let found = hand.processes.find(&hand, self.process);
+        if let Ok(process) = &found {
+            process.stop();
+            process.end(Duration::from_secs(8)).await;
+        }
+        said(found.map(|process| (process, "")), &hand)
+    }
+}

@@ -1,0 +1,211 @@
+//! Programs that run on between calls: servers, watchers, shells to talk to. None outlives its session.
+
+use crate::child::{Child, Chunk, Exit, Input, Start, Writer};
+use crate::process::{self, Program};
+use crate::tool::Hand;
+use dunnock_proto::SessionId;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+
+/// Processes that one session may have at once.
+const MOST: usize = 8;
+/// Output that waits to be read; the oldest goes first.
+const UNREAD: usize = 256 << 10;
+
+/// Everything that runs on between calls.
+#[derive(Default)]
+pub(crate) struct Processes(Mutex<BTreeMap<(SessionId, u32), Arc<Process>>>);
+
+/// One of them.
+pub(crate) struct Process {
+    /// As the model calls it.
+    pub(crate) number: u32,
+    writer: tokio::sync::Mutex<Option<Writer>>,
+    state: Mutex<State>,
+    changed: Notify,
+    stop: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    unread: Vec<u8>,
+    dropped: u64,
+    ended: Option<String>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Processes {
+    /// Starts one.
+    pub(crate) fn start(&self, hand: &Hand, program: Program, input: Input) -> Result<Arc<Process>, String> {
+        let mut all = lock(&self.0);
+        let mine = || all.iter().filter(|((session, _), _)| *session == hand.session);
+        let running: Vec<String> = mine().filter(|(_, p)| !p.over()).map(|((_, n), _)| n.to_string()).collect();
+        if running.len() >= MOST {
+            return Err(format!("{MOST} processes run already ({}); stop one first", running.join(", ")));
+        }
+        let number = mine().map(|((_, n), _)| *n).max().unwrap_or(0) + 1;
+        let (send, chunks) = mpsc::channel(16);
+        let (name, start): (String, Start) = program.start(hand, input)?;
+        let (child, writer) =
+            Child::start(hand, start, send).map_err(|error| format!("{name} cannot be started: {error}"))?;
+        let process = Arc::new(Process {
+            number,
+            writer: tokio::sync::Mutex::new(writer),
+            state: Mutex::default(),
+            changed: Notify::new(),
+            stop: Notify::new(),
+        });
+        tokio::spawn(follow(process.clone(), child, chunks));
+        // What has ended and was read to its end is not kept for ever.
+        all.retain(|(session, _), p| *session != hand.session || !p.over() || !lock(&p.state).unread.is_empty());
+        all.insert((hand.session.clone(), number), process.clone());
+        Ok(process)
+    }
+
+    pub(crate) fn find(&self, hand: &Hand, number: u32) -> Result<Arc<Process>, String> {
+        let all = lock(&self.0);
+        all.get(&(hand.session.clone(), number)).cloned().ok_or_else(|| {
+            let mine = all.keys().filter(|(session, _)| *session == hand.session);
+            let numbers: Vec<String> = mine.map(|(_, n)| n.to_string()).collect();
+            match numbers.is_empty() {
+                true => "no process was started with process_start, or it ended with the agent; start it again".into(),
+                false => format!("there is no process {number}; there are {}", numbers.join(", ")),
+            }
+        })
+    }
+
+    /// Whether one of a session's runs.
+    pub(crate) fn at_work(&self, session: &SessionId) -> bool {
+        lock(&self.0).iter().any(|((s, _), p)| s == session && !p.over())
+    }
+
+    /// Ends all of a session's.
+    pub(crate) async fn close(&self, session: &SessionId) {
+        let mut gone = Vec::new();
+        lock(&self.0).retain(|(s, _), process| {
+            if s == session {
+                process.stop();
+                gone.push(process.clone());
+            }
+            s != session
+        });
+        for process in gone {
+            process.end(Duration::from_secs(8)).await;
+        }
+    }
+}
+
+impl Process {
+    fn over(&self) -> bool {
+        lock(&self.state).ended.is_some()
+    }
+
+    /// Tells it to end.
+    pub(crate) fn stop(&self) {
+        self.stop.notify_one();
+    }
+
+    /// Writes to its input.
+    pub(crate) async fn write(&self, text: String) -> Result<(), String> {
+        let mut writer = self.writer.lock().await;
+        let Some(writer) = writer.as_mut() else { return Err("it does not read anything".into()) };
+        match tokio::time::timeout(Duration::from_secs(10), writer.write(text)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(format!("it cannot be written to: {error}")),
+            Err(_) => Err("it has not read what was written for 10 seconds".into()),
+        }
+    }
+
+    /// Waits until it puts something out, ends, or the time is over.
+    pub(crate) async fn wait(&self, most: Duration) {
+        let until = tokio::time::Instant::now() + most;
+        loop {
+            let changed = self.changed.notified();
+            {
+                let state = lock(&self.state);
+                if !state.unread.is_empty() || state.ended.is_some() {
+                    break;
+                }
+            }
+            if tokio::time::timeout_at(until, changed).await.is_err() {
+                return;
+            }
+        }
+        // What comes in the same breath belongs to it.
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn end(&self, most: Duration) {
+        let until = tokio::time::Instant::now() + most;
+        while !self.over() {
+            let changed = self.changed.notified();
+            if self.over() || tokio::time::timeout_at(until, changed).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// What it put out since it was last read, and how it stands.
+    pub(crate) fn read(&self, lines: usize, bytes: usize) -> String {
+        let mut state = lock(&self.state);
+        let unread = std::mem::take(&mut state.unread);
+        let dropped = std::mem::take(&mut state.dropped);
+        let text = String::from_utf8_lossy(&unread);
+        let mut out = String::new();
+        if dropped > 0 {
+            out.push_str(&format!("[{dropped} bytes of older output are gone; read more often]\n"));
+        }
+        out.push_str(&process::shortened(&text, lines, bytes));
+        if !out.is_empty() && !out.ends_with('\n') {
+            out.push('\n');
+        }
+        match &state.ended {
+            Some(how) => out.push_str(&format!("[process {}: {how}]", self.number)),
+            None if out.is_empty() => out.push_str(&format!("[process {} runs; no new output]", self.number)),
+            None => out.push_str(&format!("[process {} runs]", self.number)),
+        }
+        out
+    }
+}
+
+/// Takes in what it puts out, until it is gone with everything it started.
+async fn follow(process: Arc<Process>, mut child: Child, mut chunks: mpsc::Receiver<Chunk>) {
+    let take = |chunk: Chunk| {
+        let mut state = lock(&process.state);
+        state.unread.extend_from_slice(&chunk.bytes);
+        let over = state.unread.len().saturating_sub(UNREAD);
+        state.unread.drain(..over);
+        state.dropped += over as u64;
+        drop(state);
+        process.changed.notify_waiters();
+    };
+    let exit = loop {
+        tokio::select! {
+            biased;
+            () = process.stop.notified() => break process::stop(&mut child).await,
+            Some(chunk) = chunks.recv() => take(chunk),
+            exit = child.ended() => break Some(exit),
+        }
+    };
+    let last = async {
+        while let Some(chunk) = chunks.recv().await {
+            take(chunk);
+        }
+    };
+    let _ = tokio::time::timeout(process::LAST_WORDS, last).await;
+    let how = match exit {
+        Some(Exit::Code(code, _)) => format!("exit {code}"),
+        Some(Exit::Signal(signal, _)) => format!("ended by signal {signal}"),
+        Some(Exit::TooMany) => "ended: it started too many processes".into(),
+        Some(Exit::NotStarted(why)) => format!("it could not be started: {why}"),
+        Some(Exit::Lost) | None => "ended".into(),
+    };
+    lock(&process.state).ended = Some(how);
+    process.changed.notify_waiters();
+}
