@@ -8,6 +8,8 @@ pub mod failpoints;
 pub mod files;
 pub mod fixture;
 pub mod model;
+#[cfg(unix)]
+pub mod ordinary;
 pub mod scenario;
 pub mod server;
 pub mod tools;

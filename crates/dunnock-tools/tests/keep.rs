@@ -492,3 +492,47 @@ async fn two_processes_share_a_store() {
     world.back(&one, &three, &[(one.clone(), three.clone())], &[], false).await;
     assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "1");
 }
+
+/// The part that runs on a small disk of its own.
+#[tokio::test]
+async fn full_disk_child() {
+    let Some(dir) = std::env::var_os("R3_CHILD") else { return };
+    let dir = Path::new(&dir);
+    let noise = |n: u32, kb: usize| -> String { (0..kb * 16).map(|k| blake(format!("{n} {k}").as_bytes())).collect() };
+    let root = dir.join("w");
+    let keeper = Keeper::new(dir.join("disk/kept"), Vec::new(), Bounds::default());
+    let keep = async || keeper.keep(&session(1), &root.to_string_lossy(), 1).await;
+    put(&root, &[("a", &noise(1, 200)), ("b", "1")]);
+    let first = keep().await.tree.unwrap();
+    std::fs::write(dir.join("disk/filler"), vec![1; 1 << 20]).unwrap_err();
+    put(&root, &[("a", &noise(2, 900)), ("b", "2")]);
+    let full = keep().await;
+    let said = "the files could not be kept, so what happens now cannot be taken back: the disk is full; make room";
+    assert_eq!((full.tree, full.note.as_deref()), (None, Some(said)));
+    std::fs::remove_file(dir.join("disk/filler")).unwrap();
+    put(&root, &[("a", &noise(3, 200))]);
+    let second = keep().await.tree.unwrap();
+    let (ours, name) = ([(first.clone(), second.clone())], root.to_string_lossy().into_owned());
+    let back = Back { workspace: &name, to: &first, from: &second, ours: &ours, theirs: &[], force: false };
+    keeper.restore(back).await.unwrap();
+    assert!(std::fs::read_to_string(root.join("a")).unwrap() == noise(1, 200), "what was kept before is there");
+    println!("R3 with files: said, and kept again once there was room");
+}
+
+#[test]
+fn r3_a_full_disk_keeps_nothing_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["w", "disk"] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    let script = "mount -t tmpfs -o size=1m none disk && exec \"$0\" keep::full_disk_child --exact --nocapture";
+    let output = Command::new("unshare")
+        .args(["-rm", "sh", "-c", script])
+        .arg(std::env::current_exe().unwrap())
+        .current_dir(dir.path())
+        .env("R3_CHILD", dir.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("R3 with files"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}

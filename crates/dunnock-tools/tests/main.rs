@@ -63,28 +63,7 @@ pub fn put(root: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// Runs one of these tests again as somebody who is not root. (Only root can become somebody else.)
-pub fn as_ordinary_user(test: &str) -> String {
-    use std::os::unix::process::CommandExt as _;
-    const NOBODY: u32 = 65_534;
-    let home = tempfile::tempdir_in("/tmp").unwrap();
-    std::os::unix::fs::chown(home.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    // The build folder may lie where nobody can go.
-    let (program, launcher) = (home.path().join("tests"), home.path().join("launcher"));
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    std::fs::copy(env!("CARGO_BIN_EXE_dunnock-launcher"), &launcher).unwrap();
-    let output = std::process::Command::new(&program)
-        .args([test, "--nocapture", "--test-threads", "1"])
-        .current_dir(home.path())
-        .env("HOME", home.path())
-        .env("TMPDIR", home.path())
-        .env("DUNNOCK_TEST_LAUNCHER", &launcher)
-        .uid(NOBODY)
-        .gid(NOBODY)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let ran = said.contains("test result: ok") && !said.contains(" 0 passed");
-    assert!(output.status.success() && ran, "{said}{}", String::from_utf8_lossy(&output.stderr));
-    said
+/// Runs these tests again as somebody who is not root; what they say.
+pub fn as_ordinary_user(tests: &str) -> String {
+    dunnock_testkit::ordinary::run(tests, &[("DUNNOCK_TEST_LAUNCHER", env!("CARGO_BIN_EXE_dunnock-launcher"))])
 }

@@ -168,3 +168,23 @@ async fn a_command_cannot_pass_for_our_own_words() {
     }
     assert_eq!(parked.err.lines().filter(|l| l.starts_with("  in: ")).count(), 3, "{}", parked.err);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_goes_in_circles_is_told_and_then_the_person_is_asked() {
+    let steps = (0..5).map(|_| Say::calls(&[("shell", r#"{"command":"echo same; exit 1"}"#)]).into()).collect();
+    let server = ScriptedServer::start(steps).await;
+    let home = Home::with(&server);
+    let ran = home.run(&["run", "--approve", "all", "go"]).await;
+    assert_eq!((ran.code, server.requests().len()), (3, 3), "{}", ran.err);
+    assert!(
+        ran.err.contains("3 times the same calls gave the same results and changed no file. Go on?"),
+        "{}",
+        ran.err
+    );
+    let told = server.requests()[2]["messages"].to_string();
+    assert_eq!(told.matches("Nothing changed: the files are as they were").count(), 1, "{told}");
+    let id = home.newest().await;
+    let stopped = home.run(&["answer", &id, "no"]).await;
+    assert_eq!(stopped.code, 0, "{}", stopped.err);
+    assert_eq!(server.requests().len(), 3);
+}

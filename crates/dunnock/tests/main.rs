@@ -76,7 +76,7 @@ impl Home {
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
-        self.command_of(Path::new(env!("CARGO_BIN_EXE_dunnock")), args)
+        self.command_of(&program(), args)
     }
 
     pub fn command_of(&self, program: &Path, args: &[&str]) -> Command {
@@ -122,6 +122,11 @@ impl Home {
         }
         text
     }
+}
+
+/// The program: as built, or another one to be tested.
+pub fn program() -> PathBuf {
+    std::env::var_os("DUNNOCK_BIN").map_or_else(|| env!("CARGO_BIN_EXE_dunnock").into(), PathBuf::from)
 }
 
 pub async fn ran(mut command: Command) -> Ran {

@@ -88,7 +88,7 @@ async fn ctrl_c_at_a_question_leaves_it_standing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_is_a_question_where_somebody_can_answer() {
-    let steps = (0..3).map(|_| Say::calls(&[("view_file", r#"{"path":"x"}"#)]).into()).collect();
+    let steps = (0..3).map(|n| Say::calls(&[("view_file", &format!(r#"{{"path":"x{n}"}}"#))]).into()).collect();
     let server = ScriptedServer::start(steps).await;
     let home = Home::with(&server);
     let ran = talk(&home, &["run", "--max-steps", "2", "go"], &[("2 more?", "y\n")], "").await;
