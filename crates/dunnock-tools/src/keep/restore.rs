@@ -6,14 +6,16 @@
 use super::diff::{Change, Changes};
 use super::object::{Node, Why};
 use super::pack::Pack;
-use super::scan::open_root;
+use super::scan::{number, open_root};
 use dunnock_core::failpoint;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -99,7 +101,7 @@ impl Restore<'_> {
         let above = path.parent().unwrap_or(Path::new(""));
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let dir = self.enter(above)?;
-        let mode = rustix::fs::fstat(&dir)?.st_mode & 0o7777;
+        let mode = number::<_, u32>(rustix::fs::fstat(&dir)?.st_mode) & 0o7777;
         if mode & 0o300 != 0o300 && !rustix::process::geteuid().is_root() {
             set_mode(&dir, mode | 0o700)?;
             self.relaxed.entry(above.to_path_buf()).or_insert(mode);
@@ -182,9 +184,9 @@ impl Restore<'_> {
 /// Through the descriptor: whatever was put in its place meanwhile is not touched.
 fn set_mode(dir: &OwnedFd, mode: u32) -> io::Result<()> {
     #[cfg(target_os = "linux")]
-    rustix::fs::chmod(format!("/proc/self/fd/{}", dir.as_raw_fd()), Mode::from_raw_mode(mode))?;
+    rustix::fs::chmod(format!("/proc/self/fd/{}", dir.as_raw_fd()), Mode::from_raw_mode(number(mode)))?;
     #[cfg(not(target_os = "linux"))]
-    rustix::fs::fchmod(dir, Mode::from_raw_mode(mode))?;
+    rustix::fs::fchmod(dir, Mode::from_raw_mode(number(mode)))?;
     Ok(())
 }
 

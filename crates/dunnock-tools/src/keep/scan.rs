@@ -71,8 +71,13 @@ pub(crate) struct Scan<'a> {
     path: PathBuf,
 }
 
-fn nanos(seconds: i64, nanos: i64) -> i64 {
-    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+/// A number of the system's, as ours: on other systems modes, devices and times are of other types.
+pub(crate) fn number<A: TryInto<B>, B: Default>(theirs: A) -> B {
+    theirs.try_into().unwrap_or_default()
+}
+
+fn nanos(seconds: i64, nanos: impl TryInto<i64>) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(number(nanos))
 }
 
 pub(crate) fn open_folder(at: impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
@@ -103,7 +108,7 @@ impl<'a> Scan<'a> {
     /// Looks at everything below `root`.
     pub(crate) fn look(mut self, root: &Path, before: Option<&Seen>) -> io::Result<Looked> {
         let dir = open_root(root)?;
-        self.device = rustix::fs::fstat(&dir)?.st_dev;
+        self.device = number(rustix::fs::fstat(&dir)?.st_dev);
         let seen = self.folder(dir.as_fd(), before, 0)?;
         Ok(Looked { seen, read: self.read })
     }
@@ -173,10 +178,10 @@ impl<'a> Scan<'a> {
         };
         let known = Known {
             size: u64::try_from(stat.st_size).unwrap_or(0),
-            modified: nanos(stat.st_mtime, stat.st_mtime_nsec.cast_signed()),
-            changed: nanos(stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
+            modified: nanos(stat.st_mtime, stat.st_mtime_nsec),
+            changed: nanos(stat.st_ctime, stat.st_ctime_nsec),
             inode: stat.st_ino,
-            mode: stat.st_mode,
+            mode: number(stat.st_mode),
         };
         let made = |node: Node, known: Known, below: Option<Box<Seen>>| {
             Ok(Some(SeenEntry { name: name.as_bytes().into(), node, known, below }))
@@ -217,7 +222,7 @@ impl<'a> Scan<'a> {
         let made =
             |node, below| Ok(Some(SeenEntry { name: name.as_bytes().into(), node, known: Known::default(), below }));
         let left = |why| Node::Left { why, size: 0, changed: 0 };
-        if stat.st_dev != self.device {
+        if number::<_, u64>(stat.st_dev) != self.device {
             return made(left(Why::Elsewhere), None);
         }
         if depth >= DEEP {
@@ -234,7 +239,9 @@ impl<'a> Scan<'a> {
         };
         let seen = self.folder(inner.as_fd(), was.and_then(|w| w.below.as_deref()), depth + 1)?;
         match seen.hash {
-            Some(hash) => made(Node::Folder { mode: stat.st_mode & 0o7777, hash }, Some(Box::new(seen))),
+            Some(hash) => {
+                made(Node::Folder { mode: number::<_, u32>(stat.st_mode) & 0o7777, hash }, Some(Box::new(seen)))
+            }
             None => made(left(Why::Build), None),
         }
     }
@@ -266,7 +273,7 @@ impl<'a> Scan<'a> {
         }
         let Some((hash, size)) = kept else { return Ok(Some((left(Why::Large), Known::default()))) };
         let after = rustix::fs::fstat(&file)?;
-        let changed = nanos(after.st_ctime, after.st_ctime_nsec.cast_signed());
+        let changed = nanos(after.st_ctime, after.st_ctime_nsec);
         // Read while it changed, or so soon after a change that the next may bear the same time: look again next time.
         if changed != known.changed || size != known.size || changed > self.began - TICK {
             known.changed = 0;
