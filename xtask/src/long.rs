@@ -54,6 +54,13 @@ const RUNS: &[Run] = &[
         env: &[("DUNNOCK_FUZZ", "3000000")],
     },
     Run {
+        name: "output",
+        shows: "R14: ten gigabytes of output",
+        minutes: 15,
+        tests: "test(r14_)",
+        env: &[("DUNNOCK_R14", "10240")],
+    },
+    Run {
         name: "mutants",
         shows: "every mutant of the core's deciding code is caught by its properties",
         minutes: 90,

@@ -10,6 +10,7 @@
 
 mod inputs;
 mod limits;
+mod past;
 mod props;
 mod random;
 mod rng;

@@ -452,6 +452,12 @@ fn going_in_circles_is_told_once_and_then_asked() {
     assert_eq!(thrice.s.turn, Turn(4), "{}", thrice.out);
     let turns = rounds(&[("a", "x"), ("b", "y"), ("a", "x"), ("b", "y")]);
     assert_eq!((told(&turns), asked(&turns)), (1, 1), "circles of two: {}", turns.out);
+    let wide = |n: usize| {
+        let names: Vec<String> = (0..n).map(|k| format!("c{k}")).collect();
+        let all: Vec<(&str, &str)> = names.iter().chain(&names).map(|name| (name.as_str(), "x")).collect();
+        told(&rounds(&all))
+    };
+    assert_eq!((wide(6), wide(7)), (1, 0), "circles of up to six are seen");
     let results = rounds(&[("make", "1 error"), ("make", "2 errors"), ("make", "3 errors")]);
     assert_eq!((told(&results), asked(&results)), (0, 0), "another result is progress");
     let mut files = play(config.clone(), "> go\nkept\n< shell: make\n= 1.0 no");

@@ -299,6 +299,16 @@ pub(crate) enum Sessions {
         #[arg(long)]
         json: bool,
     },
+    /// Print all of a call's output, as it came
+    Output {
+        /// The session's id, or its beginning
+        id: String,
+        /// Which call, as "sessions show" names it (3.0)
+        call: String,
+        /// Only what came from one of its streams
+        #[arg(long, value_name = "STREAM", value_parser = ["out", "err"])]
+        stream: Option<String>,
+    },
     /// Find sessions by what was said and done in them
     Search {
         /// Words that must all occur

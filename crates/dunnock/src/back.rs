@@ -182,10 +182,10 @@ async fn carry_out(door: &mut Door, command: Command) -> anyhow::Result<Rewound>
 
 fn show(preview: &Preview) {
     let word = |how: &'static str| match how {
-        "added" | "folder added" => "brought back",
-        "deleted" | "folder deleted" => "removed",
-        "mode" => "mode changed back",
-        _ => "changed back",
+        "added" | "folder added" => "brings back",
+        "deleted" | "folder deleted" => "removes",
+        "mode" => "sets mode back",
+        _ => "changes back",
     };
     // A folder that comes or goes with its files is not worth a line.
     let holds = |folder: &Differs| {
@@ -196,12 +196,15 @@ fn show(preview: &Preview) {
         .changes
         .iter()
         .filter(|c| !holds(c))
-        .map(|c| format!("  {:<18} {}", word(c.how), say::one_line(&c.path)))
+        .map(|c| format!("  {:<17} {}", word(c.how), say::one_line(&c.path)))
         .chain(
-            preview.kept.iter().map(|p| format!("  {:<18} {} (others changed it)", "left as it is", say::one_line(p))),
+            preview.kept.iter().map(|p| format!("  {:<17} {} (others changed it)", "leaves alone", say::one_line(p))),
         )
         .chain(
-            preview.lost.iter().map(|p| format!("  {:<18} {} (it was not kept)", "cannot come back", say::one_line(p))),
+            preview
+                .lost
+                .iter()
+                .map(|p| format!("  {:<17} {} (it was not kept)", "cannot bring back", say::one_line(p))),
         )
         .collect();
     if rows.is_empty() {

@@ -29,7 +29,7 @@ impl Which {
     }
 }
 
-fn call_id(text: &str) -> anyhow::Result<CallId> {
+pub(crate) fn call_id(text: &str) -> anyhow::Result<CallId> {
     text.parse().map_err(|_| {
         usage(format!("{text:?} is not a call; calls are named like 3.0, as \"dunnock sessions show\" prints them"))
     })

@@ -14,14 +14,23 @@ static CLOSED: AtomicBool = AtomicBool::new(false);
 /// Something of the answer could not be written, and somebody may count on it.
 static LOST: AtomicBool = AtomicBool::new(false);
 
+/// A piece of the answer, as it is, and no text perhaps.
+pub(crate) fn bytes(bytes: &[u8]) {
+    write(bytes);
+}
+
 /// A piece of the answer, as it is. That nobody reads any more is the reader's choice, and work goes on; that it cannot be
 /// written is an error, told once and remembered.
 pub(crate) fn piece(text: &str) {
+    write(text.as_bytes());
+}
+
+fn write(bytes: &[u8]) {
     if CLOSED.load(Ordering::Relaxed) {
         return;
     }
     let mut out = std::io::stdout().lock();
-    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
         CLOSED.store(true, Ordering::Relaxed);
         if error.kind() != std::io::ErrorKind::BrokenPipe {
             LOST.store(true, Ordering::Relaxed);

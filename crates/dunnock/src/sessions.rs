@@ -2,11 +2,11 @@
 
 use crate::args::Sessions;
 use crate::told::told;
-use crate::{carry, drive, place, run, say, work};
+use crate::{carry, drive, place, reply, run, say, work};
 use anyhow::bail;
 use dunnock_core::ports::{Listed, Log, LogError};
 use dunnock_engine::check_chain;
-use dunnock_proto::SessionId;
+use dunnock_proto::{CallId, Decoded, Event, Finished, Record, SessionId};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,6 +19,9 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
     match which {
         Sessions::List { here, json, most } => list(log, here, json, most).await,
         Sessions::Show { id, json } => show(&open, &run::meant(&open, id.as_deref(), None).await?, json).await,
+        Sessions::Output { id, call, stream } => {
+            output(log, &find(log, &id).await?, reply::call_id(&call)?, stream.as_deref()).await
+        }
         Sessions::Search { words, here, json, most } => search(log, &words.join(" "), here, json, most).await,
         Sessions::Verify { id, json } => verify(log, id.as_deref(), json).await,
         Sessions::Export { id, output } => carry::export(log, &find(log, &id).await?, output).await,
@@ -59,6 +62,49 @@ async fn list(store: &dyn Log, here: bool, json: bool, most: u32) -> anyhow::Res
             say::time(row.created),
             say::one_line(&row.workspace)
         ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everything a call put out: as stored where it was too much to be shown, otherwise what was shown.
+async fn output(log: &dyn Log, id: &SessionId, call: CallId, stream: Option<&str>) -> anyhow::Result<ExitCode> {
+    let mut found: Option<Finished> = None;
+    let each = &mut |record: Record| {
+        if let Decoded::Known(Event::Finished(finished)) = record.decode()
+            && finished.call == call
+        {
+            found = Some(finished);
+        }
+        true
+    };
+    log.read(id, 0, each).await?;
+    let Some(finished) = found else {
+        bail!("call {call} has not ended in session {}, or was never made", say::id(id))
+    };
+    let gone = || anyhow::anyhow!("the output of call {call} is gone");
+    let all = match finished.full {
+        Some(hash) => log.blob(hash).await?.ok_or_else(gone)?,
+        None => finished.shown.as_bytes().into(),
+    };
+    let Some(wanted) = stream else {
+        say::bytes(&all);
+        return Ok(ExitCode::SUCCESS);
+    };
+    let chunks: Vec<(String, usize)> = match finished.streams {
+        Some(hash) => serde_json::from_slice(&log.blob(hash).await?.ok_or_else(gone)?)?,
+        None => bail!("only one stream spoke in call {call}; leave --stream out"),
+    };
+    if finished.full.is_some() && chunks.iter().map(|(_, n)| n).sum::<usize>() != all.len() {
+        bail!(
+            "the output of call {call} was cut in the middle, so its streams cannot be told apart; leave --stream out"
+        );
+    }
+    let mut at = 0;
+    for (stream, n) in &chunks {
+        if stream == wanted {
+            say::bytes(all.get(at..(at + n).min(all.len())).unwrap_or_default());
+        }
+        at += n;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -116,7 +116,7 @@ async fn a_file_that_both_changed_needs_force() {
     home.put("both.txt", "agent\nand I\n");
     let undone = ok(&home, &["undo"]).await;
     assert_eq!(home.read("both.txt"), "agent\nand I\n");
-    assert!(undone.err.contains("left as it is      both.txt (others changed it)"), "{}", undone.err);
+    assert!(undone.err.contains("leaves alone      both.txt (others changed it)"), "{}", undone.err);
     assert!(undone.err.contains("to take them back, too: dunnock undo"), "{}", undone.err);
     ok(&home, &["undo", "--force"]).await;
     assert_eq!(home.read("both.txt"), "0\n");
@@ -240,7 +240,7 @@ async fn what_was_not_kept_is_said() {
     assert!(ran.err.contains("not kept, so changes to it cannot be taken back: big.bin (60 MB)"), "{}", ran.err);
     assert!(ran.err.contains("big.bin was deleted and cannot be taken back (too large)"), "{}", ran.err);
     let undone = ok(&home, &["undo"]).await;
-    assert!(undone.err.contains("cannot come back   big.bin (it was not kept)"), "{}", undone.err);
+    assert!(undone.err.contains("cannot bring back big.bin (it was not kept)"), "{}", undone.err);
     let mut off = home.command(&["run", "--approve", "all", "go"]);
     off.env("DUNNOCK_CHECKPOINTS", "off");
     let ran = crate::ran(off).await;

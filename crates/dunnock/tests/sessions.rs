@@ -1,5 +1,8 @@
 //! `dunnock sessions` on logs of an older release, and sessions carried from one place to another.
 
+use crate::Home;
+use dunnock_testkit::model::Say;
+use dunnock_testkit::server::ScriptedServer;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -167,4 +170,29 @@ async fn a_session_is_carried_elsewhere_whole_and_found_again() {
     assert_eq!(home.run(&["sessions", "delete", &id]).await.code, 0);
     assert_eq!(home.run(&["sessions", "show", &id]).await.code, 1);
     assert_eq!(home.run(&["sessions", "search", "quails"]).await.code, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_of_an_output_can_be_read_by_person_and_model() {
+    let loud = "for i in $(seq 3000); do echo out $i; done; echo oops >&2; sleep 0.1; echo end";
+    let server = ScriptedServer::start(vec![
+        Say::calls(&[("shell", &serde_json::json!({ "command": loud }).to_string())]).into(),
+        Say::calls(&[("view_file", r#"{"path":"call:1.0","first":1000,"last":1001}"#)]).into(),
+        Say::calls(&[("view_file", r#"{"path":"call:9.0"}"#)]).into(),
+        Say::text("done").into(),
+    ])
+    .await;
+    let home = Home::with(&server);
+    let ran = home.run(&["run", "--approve", "all", "go"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let told = |n: usize| server.requests()[n]["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+    let first = told(1).as_str().unwrap().to_owned();
+    assert!(first.contains(r#"to read them: view_file {"path":"call:1.0","first":67,"last":266}]"#), "{first}");
+    assert_eq!(told(2), "Read call:1.0 (lines 1000-1001 of 3002 total)\n\n1000  out 1000\n1001  out 1001");
+    assert_eq!(told(3), "there was no call 9.0");
+    let id = home.newest().await;
+    let lines = async |args: &[&str]| home.run(args).await.out.lines().count();
+    assert_eq!(lines(&["sessions", "output", &id, "1.0"]).await, 3002);
+    assert_eq!(lines(&["sessions", "output", &id, "1.0", "--stream", "out"]).await, 3001);
+    assert_eq!(home.run(&["sessions", "output", &id, "1.0", "--stream", "err"]).await.out, "oops\n");
 }

@@ -1,0 +1,139 @@
+//! What one can go back to, from the facts alone.
+
+use dunnock_core::{Past, Undoes};
+use dunnock_proto::*;
+
+fn tree(name: &str) -> Option<Tree> {
+    Some(Tree(name.into()))
+}
+
+/// Facts by short names: `prompt`, `turn N`, `answer`, `done [BEFORE]`, `kept TREE MARK`, `end`, `asked UPTO`, `back TREE UPTO`.
+fn past(story: &str) -> Past {
+    let mut past = Past::default();
+    for (line, seq) in story.lines().map(str::trim).filter(|l| !l.is_empty()).zip(1..) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |n: usize| words[n].parse::<u64>().unwrap();
+        let call = CallId { turn: Turn(1), index: 0 };
+        let spans = |n: usize| if number(n) == 0 { vec![] } else { vec![Span { from: 1, to: number(n) }] };
+        let event: Event = match words[0] {
+            "created" => Created { workspace: "w".into(), app: "a".into(), config: Config::default() }.into(),
+            "prompt" => Prompted { text: "p".into(), images: Vec::new() }.into(),
+            "go" => Continued {}.into(),
+            "turn" => {
+                let turn = Turn(number(1).try_into().unwrap());
+                TurnStarted { turn, upto: seq - 1, head: Hash::ZERO, reserved: Reserved::default() }.into()
+            }
+            "failed" => TurnFailed::unsent(Turn(1), Failure::Cut, String::new()).into(),
+            "done" => {
+                let before = words.get(1).and_then(|name| tree(name));
+                Finished { before, ..Finished::plain(call, Outcome::Done, "") }.into()
+            }
+            "kept" => Checkpointed { tree: tree(words[1]), mark: number(2), note: None }.into(),
+            "lost" => Checkpointed { tree: None, mark: number(1), note: None }.into(),
+            "end" => Ended { why: Why::Done, proof: Proof::None, hold: false }.into(),
+            "asked" => RewindAsked { spans: spans(1), tree: None, scope: Scope::Both, force: false }.into(),
+            "back" => Rewound { spans: spans(2), tree: tree(words[1]), undo: None, note: None }.into(),
+            other => unreachable!("{other}"),
+        };
+        past.add(seq, &event);
+    }
+    past
+}
+
+fn names(windows: &[(Tree, Tree)]) -> Vec<String> {
+    windows.iter().map(|(a, b)| format!("{}>{}", a.0, b.0)).collect()
+}
+
+/// Two tasks; between them, and once before a call, somebody else changed something.
+const STORY: &str = "created
+    prompt
+    turn 1
+    kept a 3
+    done
+    kept b 5
+    turn 2
+    end
+    prompt
+    turn 3
+    kept c 10
+    done d
+    kept e 12
+    turn 4
+    done
+    kept e 15
+    end";
+
+#[test]
+fn steps_end_where_their_last_fact_is() {
+    let past = past(STORY);
+    assert_eq!(past.steps(), [0, 1, 2, 3, 4]);
+    assert_eq!([0, 1, 2, 3, 4, 5].map(|n| past.step(n)), [Some(1), Some(5), Some(8), Some(12), Some(17), None]);
+    assert_eq!(past.undoes(), Some(Undoes::Run(8)));
+    assert_eq!(past.last(), Some(&Tree("e".into())));
+    assert_eq!(Past::default().undoes(), None);
+    assert_eq!((Past::default().steps(), Past::default().last(), Past::default().step(0)), (vec![], None, None));
+}
+
+#[test]
+fn the_files_at_a_fact_hold_what_the_person_changed_before_our_next_call() {
+    let past = past(STORY);
+    let at = |fact, force| past.tree_at(fact, force).map(|t| t.0.as_str());
+    assert_eq!((at(1, false), at(1, true)), (Some("a"), Some("a")), "before anything was kept: the first");
+    assert_eq!((at(5, false), at(5, true)), (Some("c"), Some("b")), "at rest the person changed b to c");
+    assert_eq!((at(3, false), at(4, true)), (Some("a"), Some("a")), "our own change is not taken for theirs");
+    assert_eq!((at(10, false), at(10, true)), (Some("d"), Some("c")));
+    assert_eq!(at(12, false), Some("e"));
+    assert_eq!(Past::default().tree_at(1, false), None);
+}
+
+#[test]
+fn what_we_did_is_told_apart_from_what_others_did() {
+    let past = past(STORY);
+    let since = |tree: &str| {
+        let (ours, theirs) = past.since(&Tree(tree.into()));
+        (names(&ours), names(&theirs))
+    };
+    let list = |all: &[&str]| all.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+    assert_eq!(since("a"), (list(&["a>b", "d>e"]), list(&["b>c", "c>d"])));
+    assert_eq!(since("c"), (list(&["d>e"]), list(&["c>d"])));
+    assert_eq!(since("e"), (list(&[]), list(&[])));
+    assert_eq!(since("unknown").0, list(&["a>b", "d>e"]));
+}
+
+#[test]
+fn what_could_not_be_kept_leaves_a_wider_window() {
+    let past = past("created\nprompt\nturn 1\nkept a 3\ndone\nlost 5\nturn 2\ndone\nkept c 8");
+    assert_eq!(names(&past.since(&Tree("a".into())).0), ["a>c"]);
+}
+
+#[test]
+fn a_rewind_hides_steps_and_its_undo_shows_them_again() {
+    let gone = format!("{STORY}\nasked 8\nkept f 18\nback b 8");
+    let past_ = past(&gone);
+    assert_eq!(past_.steps(), [0, 1, 2]);
+    assert_eq!(past_.step(3), None);
+    assert_eq!(past_.undoes(), Some(Undoes::Rewind(8)));
+    assert_eq!(names(&past_.since(&Tree("f".into())).0), ["f>b"], "going back is our doing");
+    assert_eq!(past_.tree_at(20, false).map(|t| t.0.as_str()), Some("b"));
+    let again = past(&format!("{gone}\nasked 17\nkept b 21\nback f 17"));
+    assert_eq!(again.steps(), [0, 1, 2, 3, 4]);
+    assert_eq!(again.undoes(), Some(Undoes::Rewind(17)));
+    let on = past(&format!("{gone}\nprompt\nturn 5\nend"));
+    assert_eq!((on.steps(), on.undoes()), (vec![0, 1, 2, 5], Some(Undoes::Run(20))));
+    let talk = past(&format!("{STORY}\nasked 8\nback - 8").replace("back - 8", "asked 8"));
+    assert_eq!(talk.undoes(), Some(Undoes::Run(8)), "asked is not gone");
+}
+
+#[test]
+fn an_undone_first_task_leaves_nothing_to_undo_but_that() {
+    let past = past("created\nprompt\nturn 1\nkept a 3\ndone\nkept b 5\nend\nasked 1\nkept b 8\nback a 1");
+    assert_eq!(past.undoes(), Some(Undoes::Rewind(1)));
+    assert_eq!(past.steps(), [] as [u32; 0]);
+}
+
+#[test]
+fn a_run_begins_where_the_session_rested() {
+    let past = past("created\nprompt\nprompt\nturn 1\nprompt\nfailed\nend\ngo\nturn 2\nend");
+    assert_eq!(past.undoes(), Some(Undoes::Run(7)), "prompts that come while it works are of the same run");
+    assert_eq!([1, 2].map(|n| past.step(n)), [Some(7), Some(10)]);
+}
