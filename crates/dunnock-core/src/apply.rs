@@ -137,12 +137,14 @@ pub fn apply(s: &mut State, event: &Event) {
                 s.tree.clone_from(&e.tree);
             }
             if let Some(undo) = &mut s.undo {
-                Arc::make_mut(undo).tree.clone_from(&e.undo);
+                let undo = Arc::make_mut(undo);
+                undo.tree.clone_from(&e.undo);
+                undo.previous = None;
             }
             s.rest();
         }
         Event::RewindFailed(_) => {
-            s.undo = None;
+            s.undo = s.undo.take().and_then(|undo| undo.previous.clone());
             s.rest();
         }
         Event::CompactStarted(e) => {
@@ -295,6 +297,10 @@ impl State {
             self.progress.same = 0;
             return;
         }
+        // To wait for a program is not to go in circles.
+        if self.calls.iter().all(|c| c.part.tool == "process_read") {
+            return;
+        }
         let mut key = Hash::of(tree.0.as_bytes());
         for call in &self.calls {
             let result = call.result.unwrap_or(Hash::ZERO);
@@ -350,7 +356,8 @@ impl State {
         let before = Span { from: self.since, to: self.seq - 1 };
         let mut spans = self.spans.as_ref().clone();
         spans.extend((before.from <= before.to).then_some(before));
-        self.undo = Some(Arc::new(Undo { spans, tree: None, scope: e.scope }));
+        let previous = self.undo.take();
+        self.undo = Some(Arc::new(Undo { spans, tree: None, scope: e.scope, previous }));
         self.unseen = 0; // a prompt that waited is taken back, or told with the next; it makes no turn due
         if let Some(tree) = &e.tree {
             let (tree, spans) = (tree.clone(), Arc::new(e.spans.clone()));

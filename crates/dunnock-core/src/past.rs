@@ -2,11 +2,12 @@
 //!
 //! Invariant: what this session's calls did is told apart from what happened beside them. The files are kept right before a
 //! call runs if they changed since they were last kept, and again after it: the first difference is others' doing, the second
-//! its own.
+//! its own. Where it is not known whose doing something is (a process died in between), it counts as others': what is left
+//! alone can still be taken back, and what was overwritten is somebody's work.
 
 use crate::apply::within;
 use crate::ports::Window;
-use dunnock_proto::{Event, Seq, Span, Tree, Turn};
+use dunnock_proto::{Event, Outcome, Scope, Seq, Span, Tree, Turn};
 
 /// Whose doing a state is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub enum Undoes {
     /// All that was done since this fact: the last run.
     Run(Seq),
     /// The last rewind, which went to just after this fact.
-    Rewind(Seq),
+    Rewind(Seq, Scope),
 }
 
 /// A fold of a log.
@@ -40,12 +41,12 @@ pub struct Past {
     ended: Vec<(Seq, Option<Tree>)>,
     /// Each turn with the last fact that belongs to it.
     turns: Vec<(Turn, Seq)>,
-    /// The last fact before each run.
-    runs: Vec<Seq>,
+    /// The first fact of each run, and the last that counted before it.
+    runs: Vec<(Seq, Seq)>,
     at_rest: bool,
     /// Where the last rewind went, if it was the last thing that happened.
-    rewound: Option<Seq>,
-    asked: Seq,
+    rewound: Option<(Seq, Scope)>,
+    asked: Option<(Seq, Scope)>,
     /// What counts as said up to the last rewind, and that.
     hidden: Option<(Vec<Span>, Seq)>,
 }
@@ -58,13 +59,16 @@ impl Past {
             Event::Prompted(_) | Event::Continued(_) if self.at_rest => {
                 self.at_rest = false;
                 self.rewound = None;
-                self.runs.push(seq - 1);
+                self.runs.push((seq, self.last_visible(seq - 1)));
             }
             Event::TurnStarted(e) => self.turns.push((e.turn, seq)),
             Event::Finished(e) => {
-                self.ended.push((seq, e.before.clone()));
+                if e.outcome != Outcome::Unknown {
+                    self.ended.push((seq, e.before.clone()));
+                }
                 self.belongs(seq);
             }
+            Event::Taken(_) => self.ended.clear(),
             Event::Answered(_) | Event::TurnFailed(_) => self.belongs(seq),
             Event::Ended(_) => {
                 self.at_rest = true;
@@ -79,9 +83,16 @@ impl Past {
                 }
                 self.points.push(Point { mark: e.mark, tree, by });
             }
-            Event::RewindAsked(e) => self.asked = e.spans.last().map_or(1, |span| span.to),
+            Event::RewindAsked(e) => {
+                let point = e.tree.as_ref().and_then(|tree| self.points.iter().rfind(|p| p.tree == *tree));
+                let to = match (e.scope, point) {
+                    (Scope::Files, Some(point)) => point.mark,
+                    (Scope::Files | Scope::Both | Scope::Talk, _) => e.spans.last().map_or(1, |span| span.to),
+                };
+                self.asked = Some((to, e.scope));
+            }
             Event::Rewound(e) => {
-                self.rewound = Some(self.asked);
+                self.rewound = self.asked.take();
                 self.at_rest = true;
                 self.hidden = Some((e.spans.clone(), seq));
                 if let Some(tree) = e.tree.clone() {
@@ -102,7 +113,6 @@ impl Past {
             | Event::Started(_)
             | Event::Planned(_)
             | Event::InterruptAsked(_)
-            | Event::Taken(_)
             | Event::RewindFailed(_)
             | Event::CompactStarted(_)
             | Event::Compacted(_)
@@ -122,8 +132,10 @@ impl Past {
     #[must_use]
     pub fn undoes(&self) -> Option<Undoes> {
         match self.rewound {
-            Some(to) => Some(Undoes::Rewind(to)),
-            None => self.runs.iter().rev().find(|before| self.visible(**before + 1)).copied().map(Undoes::Run),
+            Some((to, scope)) => Some(Undoes::Rewind(to, scope)),
+            None => {
+                self.runs.iter().rev().find(|(first, _)| self.visible(*first)).map(|(_, before)| Undoes::Run(*before))
+            }
         }
     }
 
@@ -132,7 +144,7 @@ impl Past {
     pub fn step(&self, step: u32) -> Option<Seq> {
         let found = self.turns().find(|(turn, _)| turn.0 == step).map(|(_, last)| last);
         let first = self.turns().next().map_or(u32::MAX, |(turn, _)| turn.0);
-        found.or_else(|| (step + 1 == first).then(|| self.runs.first().copied()).flatten())
+        found.or_else(|| (step + 1 == first).then(|| self.runs.first().map(|(_, before)| *before)).flatten())
     }
 
     /// The steps that can be gone back to.
@@ -144,6 +156,14 @@ impl Past {
 
     fn turns(&self) -> impl Iterator<Item = (Turn, Seq)> {
         self.turns.iter().copied().filter(|(_, last)| self.visible(*last))
+    }
+
+    /// The last fact up to this one that counts.
+    fn last_visible(&self, seq: Seq) -> Seq {
+        match &self.hidden {
+            Some((spans, at)) if seq <= *at => spans.iter().map(|s| s.to.min(seq)).max().unwrap_or(1),
+            Some(_) | None => seq,
+        }
     }
 
     /// Whether a fact still counts.

@@ -319,11 +319,6 @@ pub trait Tools: Send + Sync {
         let _ = lock;
         None
     }
-    /// Whether something that a session's calls started runs on between them.
-    fn at_work(&self, session: &SessionId) -> bool {
-        let _ = session;
-        false
-    }
     /// Ends what a session's calls started and left running, and waits until it is gone: nobody drives it any more.
     fn close<'a>(&'a self, session: &'a SessionId) -> Wait<'a, ()> {
         let _ = session;
@@ -347,6 +342,8 @@ pub type Window = (Tree, Tree);
 /// A way back for the files of a workspace.
 #[derive(Debug, Clone, Copy)]
 pub struct Back<'a> {
+    /// The session that goes back.
+    pub session: &'a SessionId,
     /// The folder.
     pub workspace: &'a str,
     /// The state to return to.
@@ -372,7 +369,7 @@ pub struct Restored {
 
 /// Keeps the files of a workspace.
 pub trait Checkpoints: Send + Sync {
-    /// Keeps them as they are.
+    /// Keeps them as they are. With mark 0 that is only a look between two others, of which nothing is said.
     fn keep<'a>(&'a self, session: &'a SessionId, workspace: &'a str, mark: Seq) -> Wait<'a, Checkpointed>;
     /// Brings back what this session changed; doing it twice does no harm.
     fn restore<'a>(&'a self, back: Back<'a>) -> Wait<'a, Result<Restored, String>>;

@@ -9,7 +9,8 @@ use dunnock_proto::{Noticed, Refused, RewindAsked, RewindTo, Rewound, Scope, Seq
 
 impl Draft<'_> {
     pub(crate) fn rewind(&mut self, to: RewindTo, scope: Scope, force: bool) -> Result<(), Refused> {
-        if self.s.phase != Phase::Rest {
+        // Files that are still to be kept are kept first: otherwise nobody could tell whose doing they are.
+        if self.s.phase != Phase::Rest || self.s.dirty.is_some() {
             return Err(Refused::Busy);
         }
         let visible = self.s.visible();

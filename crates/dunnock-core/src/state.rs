@@ -187,6 +187,8 @@ pub struct Undo {
     pub tree: Option<Tree>,
     /// What it took back.
     pub scope: Scope,
+    /// The one before, until this one is done: should it fail, that one stands.
+    pub previous: Option<Arc<Self>>,
 }
 
 /// A fact that this release cannot read and must not write after.

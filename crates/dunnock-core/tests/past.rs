@@ -29,6 +29,9 @@ fn past(story: &str) -> Past {
                 Finished { before, ..Finished::plain(call, Outcome::Done, "") }.into()
             }
             "kept" => Checkpointed { tree: tree(words[1]), mark: number(2), note: None }.into(),
+            "unknown" => Finished::plain(call, Outcome::Unknown, "").into(),
+            "taken" => Taken { owner: Owner(1), level: Level::D, platform: String::new(), app: String::new() }.into(),
+            "files" => RewindAsked { spans: spans(2), tree: tree(words[1]), scope: Scope::Files, force: false }.into(),
             "lost" => Checkpointed { tree: None, mark: number(1), note: None }.into(),
             "end" => Ended { why: Why::Done, proof: Proof::None, hold: false }.into(),
             "asked" => RewindAsked { spans: spans(1), tree: None, scope: Scope::Both, force: false }.into(),
@@ -112,14 +115,14 @@ fn a_rewind_hides_steps_and_its_undo_shows_them_again() {
     let past_ = past(&gone);
     assert_eq!(past_.steps(), [0, 1, 2]);
     assert_eq!(past_.step(3), None);
-    assert_eq!(past_.undoes(), Some(Undoes::Rewind(8)));
+    assert_eq!(past_.undoes(), Some(Undoes::Rewind(8, Scope::Both)));
     assert_eq!(names(&past_.since(&Tree("f".into())).0), ["f>b"], "going back is our doing");
     assert_eq!(past_.tree_at(20, false).map(|t| t.0.as_str()), Some("b"));
     let again = past(&format!("{gone}\nasked 17\nkept b 21\nback f 17"));
     assert_eq!(again.steps(), [0, 1, 2, 3, 4]);
-    assert_eq!(again.undoes(), Some(Undoes::Rewind(17)));
+    assert_eq!(again.undoes(), Some(Undoes::Rewind(17, Scope::Both)));
     let on = past(&format!("{gone}\nprompt\nturn 5\nend"));
-    assert_eq!((on.steps(), on.undoes()), (vec![0, 1, 2, 5], Some(Undoes::Run(20))));
+    assert_eq!((on.steps(), on.undoes()), (vec![0, 1, 2, 5], Some(Undoes::Run(8))), "the last fact that counts");
     let talk = past(&format!("{STORY}\nasked 8\nback - 8").replace("back - 8", "asked 8"));
     assert_eq!(talk.undoes(), Some(Undoes::Run(8)), "asked is not gone");
 }
@@ -127,7 +130,7 @@ fn a_rewind_hides_steps_and_its_undo_shows_them_again() {
 #[test]
 fn an_undone_first_task_leaves_nothing_to_undo_but_that() {
     let past = past("created\nprompt\nturn 1\nkept a 3\ndone\nkept b 5\nend\nasked 1\nkept b 8\nback a 1");
-    assert_eq!(past.undoes(), Some(Undoes::Rewind(1)));
+    assert_eq!(past.undoes(), Some(Undoes::Rewind(1, Scope::Both)));
     assert_eq!(past.steps(), [] as [u32; 0]);
 }
 
@@ -136,4 +139,32 @@ fn a_run_begins_where_the_session_rested() {
     let past = past("created\nprompt\nprompt\nturn 1\nprompt\nfailed\nend\ngo\nturn 2\nend");
     assert_eq!(past.undoes(), Some(Undoes::Run(7)), "prompts that come while it works are of the same run");
     assert_eq!([1, 2].map(|n| past.step(n)), [Some(7), Some(10)]);
+}
+
+#[test]
+fn what_happened_while_nobody_was_looking_is_not_taken_for_ours() {
+    let killed = past("created\nprompt\nturn 1\nkept a 3\ntaken\nunknown\nkept b 6");
+    assert_eq!(
+        (names(&killed.since(&Tree("a".into())).0).len(), names(&killed.since(&Tree("a".into())).1)),
+        (0, vec!["a>b".to_owned()])
+    );
+    let left = past("created\nprompt\nturn 1\nkept a 3\ndone\ntaken\nkept b 5");
+    assert_eq!(names(&left.since(&Tree("a".into())).1), ["a>b"]);
+    let one = past("created\nprompt\nturn 1\nkept a 3\ndone\ndone\nkept b 5");
+    assert_eq!(names(&one.since(&Tree("a".into())).0), ["a>b"], "another call that ended meanwhile changes nothing");
+}
+
+#[test]
+fn files_alone_go_back_to_where_they_were_kept() {
+    let past = past(&format!("{STORY}\nfiles b 17\nkept f 18\nback b 17"));
+    assert_eq!(past.undoes(), Some(Undoes::Rewind(5, Scope::Files)));
+    assert_eq!(past.tree_at(5, true), Some(&Tree("b".into())));
+}
+
+#[test]
+fn a_prompt_right_after_a_rewind_begins_at_what_counts() {
+    let past = past(
+        "created\nprompt\nturn 1\nend\nasked 1\nback - 1\nprompt\nturn 2\nend".replace("back - 1", "back x 1").as_str(),
+    );
+    assert_eq!(past.undoes(), Some(Undoes::Run(1)));
 }

@@ -102,7 +102,7 @@ impl Driver {
                     drop(writing.lock().await.take());
                     let waiting = move || live(Delta::Said { text: "waiting for a writer in this folder".into() });
                     let work = match workspace::lock(&world.locks, &workspace, &halt, waiting).await {
-                        Ok(_writing) => {
+                        Ok(Some(_writing)) => {
                             match restore(&world, &session, &workspace, &tree, undo.as_ref(), force).await {
                                 Ok(Restored { tree, note }) => {
                                     Work::Rewound(Rewound { spans: spans.to_vec(), tree: Some(tree), undo, note })
@@ -110,6 +110,8 @@ impl Driver {
                                 Err(error) => Work::RewindFailed(RewindFailed { error }),
                             }
                         }
+                        // We leave, and nothing was changed yet.
+                        Ok(None) => Work::RewindFailed(RewindFailed { error: "interrupted".into() }),
                         Err(error) => {
                             let error = format!("the folder cannot be locked: {error}");
                             Work::RewindFailed(RewindFailed { error })
@@ -160,9 +162,7 @@ async fn run_call(world: World, job: Job, folder: Folder, live: Live, halt: Halt
     let workspace = job.workspace.clone();
     // What others changed since the files were last kept is theirs, not this call's.
     let mut before = None;
-    if let (true, Some(_), Some(keeper)) = (folder.keeps, &writing, &world.checkpoints)
-        && !world.tools.at_work(&job.session)
-    {
+    if let (true, Some(_), Some(keeper)) = (folder.keeps, &writing, &world.checkpoints) {
         let now = keeper.keep(&job.session, &workspace, 0).await.tree;
         before = now.filter(|now| folder.tree.as_ref() != Some(now));
     }
@@ -178,7 +178,7 @@ async fn run_call(world: World, job: Job, folder: Folder, live: Live, halt: Halt
             () = halt.wait() => {}
         }
     }
-    if folder.keeps {
+    if folder.keeps && writing.is_some() {
         *folder.writing.lock().await = writing;
     }
     (Work::Output(finished), blobs)
@@ -197,7 +197,7 @@ async fn restore(
     };
     let past = crate::commit::past(world.log.as_ref(), session).await.map_err(|error| error.to_string())?;
     let (ours, theirs) = past.since(to);
-    keeper.restore(Back { workspace, to, from, ours: &ours, theirs: &theirs, force }).await
+    keeper.restore(Back { session, workspace, to, from, ours: &ours, theirs: &theirs, force }).await
 }
 
 async fn checkpoint(world: &World, session: &SessionId, workspace: &str, mark: u64) -> Work {

@@ -38,6 +38,10 @@ pub async fn import(
     if loaded.state.workspace.is_none() {
         return Err(LogError::Damaged("it does not begin as a session does".into()));
     }
+    if matches!(loaded.state.phase, Phase::Rewinding { .. }) {
+        let why = "it was in the middle of going back when it was exported, and would go on with that here; let it finish there";
+        return Err(LogError::Failed(why.into()));
+    }
     let brought: BTreeSet<[u8; 32]> = blobs.iter().map(|blob| blob.hash.0).collect();
     if let Some(missing) = named.iter().find(|hash| !brought.contains(*hash)) {
         let missing = dunnock_proto::Hash(*missing);

@@ -1,6 +1,6 @@
 //! The program's side: starts the launcher when it is first needed, and again should it die.
 
-use crate::wire::{Ask, Bounds, Tell, receive, send};
+use crate::wire::{Ask, Bound, Bounds, Tell, receive, send};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::collections::HashMap;
 use std::io;
@@ -38,8 +38,8 @@ pub enum Ended {
         signal: Option<i32>,
         /// Processes that it had left behind and that could not be killed: another user's, or stuck in the kernel.
         left: u32,
-        /// It had started more processes than it may, and was ended for that.
-        too_many: bool,
+        /// It took more than it may, and was ended for that.
+        over: Option<Bound>,
     },
     /// It never began.
     Refused(String),
@@ -196,9 +196,7 @@ impl Line {
                     continue;
                 }
                 Tell::Refused { id, why } => (id, Ended::Refused(why)),
-                Tell::Ended { id, code, signal, left, too_many } => {
-                    (id, Ended::Exited { code, signal, left, too_many })
-                }
+                Tell::Ended { id, code, signal, left, over } => (id, Ended::Exited { code, signal, left, over }),
             };
             if let Some(waiting) = lock(&self.waiting).remove(&id) {
                 let _ = waiting.send(ended);

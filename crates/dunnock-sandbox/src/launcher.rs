@@ -4,7 +4,7 @@
 //! below the launcher, so one look at the launcher's own children tells whether anything is left.
 
 use crate::tree;
-use crate::wire::{Ask, Bounds, Tell, receive, send};
+use crate::wire::{Ask, Bound, Bounds, Tell, receive, send};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use std::collections::{HashMap, HashSet};
@@ -15,6 +15,10 @@ use std::time::{Duration, Instant};
 
 /// What marks the children of one command, should they escape while another runs.
 const MARK: &str = "DUNNOCK_CALL";
+/// How often it is looked at what commands take.
+const TICK: Duration = Duration::from_millis(50);
+/// Processes that are counted at most.
+const TOO_MANY: usize = 50_000;
 /// How long a process that was killed may take to go.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -24,10 +28,11 @@ struct Live {
     exit: OwnedFd,
     /// In the environment of whatever it starts.
     mark: String,
-    /// Processes that it may have at once, and how many there were on the machine when it began.
-    most: u64,
+    bounds: Bounds,
+    /// Processes and threads on the machine when it began.
     before: u64,
-    too_many: bool,
+    /// What it was ended for.
+    over: Option<Bound>,
 }
 
 struct Launcher {
@@ -42,6 +47,9 @@ struct Launcher {
     stubborn: HashSet<Pid>,
     /// Makes marks of this launcher unlike any other's.
     name: String,
+    /// Processes and threads on the machine when we began.
+    tasks: u64,
+    measured: Instant,
 }
 
 /// Serves until the other side of standard input is gone; then kills everything.
@@ -67,6 +75,8 @@ pub fn serve() -> ExitCode {
         doubtful: false,
         stubborn: HashSet::new(),
         name: format!("{}-{}", me.as_raw_nonzero(), since.as_nanos()),
+        tasks: tree::tasks(),
+        measured: Instant::now(),
     };
     let mut buffer = Vec::new();
     while launcher.round(&mut buffer).is_some() {}
@@ -81,7 +91,7 @@ impl Launcher {
         let mut waits = vec![PollFd::new(&socket, PollFlags::IN)];
         waits.extend(self.live.values().map(|live| PollFd::new(&live.exit, PollFlags::IN)));
         // Something that escaped may end on its own, and must be buried.
-        let tick = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
         let woken =
             poll(&mut waits, (self.doubtful || !self.live.is_empty() || !self.stubborn.is_empty()).then_some(&tick));
         if woken.is_err_and(|error| error != rustix::io::Errno::INTR) {
@@ -90,7 +100,10 @@ impl Launcher {
         let asked = waits.first().is_some_and(|first| !first.revents().is_empty());
         drop(waits);
         self.bury();
-        self.count();
+        if !self.live.is_empty() && self.measured.elapsed() > TICK {
+            self.measured = Instant::now();
+            self.measure();
+        }
         if asked {
             let (ask, fds) = receive::<Ask>(self.socket.as_fd(), buffer).ok()??;
             self.ask(ask, fds)?;
@@ -106,11 +119,11 @@ impl Launcher {
         match ask {
             Ask::Start { id, words, folder, env, terminal, bounds } => {
                 let mark = format!("{}-{id}", self.name);
-                let (most, before) = (bounds.processes, tree::tasks());
+                let before = self.tasks;
                 match start(&mark, &words, &folder, env, fds, terminal, Held { bounds, before }) {
                     Ok((pid, exit)) => {
                         let mark = format!("{MARK}={mark}");
-                        drop(self.live.insert(pid, Live { id, exit, mark, most, before, too_many: false }));
+                        drop(self.live.insert(pid, Live { id, exit, mark, bounds, before, over: None }));
                     }
                     Err(error) => self.tell(&Tell::Refused { id, why: error.to_string() })?,
                 }
@@ -134,22 +147,48 @@ impl Launcher {
         Some(())
     }
 
-    /// Ends commands that start processes without end. The machine's own count is looked at first: it costs nothing.
-    fn count(&mut self) {
-        let suspect = |live: &Live, now: u64| live.most > 0 && now > live.before + live.most;
-        if self.live.is_empty() {
-            return;
-        }
-        let now = tree::tasks();
-        let Some(most) = self.live.values().filter(|live| suspect(live, now)).map(|live| live.most).min() else {
-            return;
-        };
-        // What escaped from a command hangs below us: all of them are counted together, and all of them go.
-        if tree::whole_unless(self.me, most).is_none() {
-            for (pid, live) in &mut self.live {
-                live.too_many = true;
-                tree::kill(&tree::whole(*pid));
+    /// Ends commands that take more than they may. What costs nothing is looked at first: how many processes there are on the
+    /// machine, and how much memory is free.
+    fn measure(&mut self) {
+        let (now, memory) = (tree::tasks(), tree::memory());
+        let mut over = Vec::new();
+        for (pid, live) in &self.live {
+            let Bounds { processes, memory: bytes } = live.bounds;
+            let many = processes > 0 && now > live.before + processes;
+            let large = bytes > 0 && memory.is_some_and(|(total, free)| total.saturating_sub(free) > bytes);
+            if !(many || large) || live.over.is_some() {
+                continue;
             }
+            // What escaped from it hangs below us; where several run it bears its mark. A bomb is not counted to its end, and
+            // what is part of one is gone before it can be looked at.
+            let enough =
+                if large { TOO_MANY } else { usize::try_from(processes).unwrap_or(TOO_MANY).saturating_add(1) };
+            let mut all = tree::below(*pid, enough);
+            for stray in tree::children_of_one_thread(self.me).unwrap_or_default() {
+                if all.len() >= enough {
+                    break;
+                }
+                if self.live.contains_key(&stray) || self.stubborn.contains(&stray) {
+                    continue;
+                }
+                if self.live.len() == 1 {
+                    all.push(stray);
+                } else if tree::has_mark(stray, &live.mark) {
+                    all.extend(tree::below(stray, enough));
+                }
+            }
+            if many && all.len() as u64 > processes {
+                over.push((*pid, Bound::Processes));
+            } else if large && all.iter().map(|pid| tree::resident(*pid)).sum::<u64>() > bytes {
+                over.push((*pid, Bound::Memory));
+            }
+        }
+        for (pid, bound) in over {
+            if let Some(live) = self.live.get_mut(&pid) {
+                live.over = Some(bound);
+            }
+            // What is left of it goes when this is buried.
+            tree::kill(&tree::whole(pid));
         }
     }
 
@@ -186,7 +225,7 @@ impl Launcher {
     fn ended(&mut self, live: &Live, pid: Pid, code: Option<i32>, signal: Option<i32>) {
         let _ = rustix::process::kill_process_group(pid, Signal::KILL);
         let left = self.sweep(&live.mark);
-        let _ = self.tell(&Tell::Ended { id: live.id, code, signal, left, too_many: live.too_many });
+        let _ = self.tell(&Tell::Ended { id: live.id, code, signal, left, over: live.over });
     }
 
     /// Kills what is left of a command; how many could not be killed (another user's, or stuck in the kernel). Those are
@@ -302,12 +341,11 @@ impl Held {
             let _ = setrlimit(resource, Rlimit { current: least(now.current), maximum: least(now.maximum) });
         };
         if self.bounds.processes > 0 {
-            // Counted over all of a user's processes, of which there are at most as many as on the machine. (Root has no bound.)
-            lower(Resource::Nproc, self.before + self.bounds.processes);
+            // The last line, for ordinary users: threads of all that a user runs are counted here, so it is far out.
+            lower(Resource::Nproc, self.before + self.bounds.processes.saturating_mul(8));
         }
-        if self.bounds.memory > 0 {
-            lower(Resource::Data, self.bounds.memory);
-        }
+        // Where all want the machine at once, whoever watches comes first, and so do the person's own programs.
+        let _ = rustix::process::nice(10);
         // Should memory run out all the same, this goes before anything else does.
         let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
         if let Ok(file) = rustix::fs::open(c"/proc/self/oom_score_adj", flags, rustix::fs::Mode::empty()) {

@@ -24,7 +24,7 @@ pub use client::{Ended, Held, Launcher, Run, Running};
 #[cfg(target_os = "linux")]
 pub use launcher::serve;
 #[cfg(target_os = "linux")]
-pub use wire::Bounds;
+pub use wire::{Bound, Bounds};
 
 /// The first argument that makes the program a launcher.
 pub const LAUNCH: &str = "__launch";

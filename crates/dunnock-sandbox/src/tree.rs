@@ -39,18 +39,33 @@ pub(crate) fn whole(pid: Pid) -> Vec<Pid> {
     all
 }
 
-/// The process and everything below it, if they are at most so many. Nothing is stopped for that.
-pub(crate) fn whole_unless(pid: Pid, most: u64) -> Option<Vec<Pid>> {
+/// The process and everything below it, as far as they are at most so many. Nothing is stopped for that.
+pub(crate) fn below(pid: Pid, most: usize) -> Vec<Pid> {
     let mut all = vec![pid];
     let mut next = 0;
-    while let Some(pid) = all.get(next).copied() {
+    while let Some(pid) = all.get(next).copied().filter(|_| all.len() < most) {
         all.extend(children(pid));
         next += 1;
-        if all.len() as u64 > most {
-            return None;
-        }
     }
-    Some(all)
+    all
+}
+
+/// Bytes of memory on the machine: all of it, and what is free or can be.
+pub(crate) fn memory() -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+    };
+    Some((value("MemTotal:")?, value("MemAvailable:")?))
+}
+
+/// Bytes of memory that a process holds for itself.
+pub(crate) fn resident(pid: Pid) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero())).unwrap_or_default();
+    let mut pages = text.split_whitespace().skip(1).map(|n| n.parse::<u64>().unwrap_or(0));
+    let (all, shared) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+    all.saturating_sub(shared) * rustix::param::page_size() as u64
 }
 
 /// Processes and threads on the machine, as the kernel counts them.

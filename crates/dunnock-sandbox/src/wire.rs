@@ -18,8 +18,17 @@ const MOST: usize = 200_000;
 pub struct Bounds {
     /// Processes at once.
     pub processes: u64,
-    /// Bytes of memory for each of them.
+    /// Bytes of memory that they hold together.
     pub memory: u64,
+}
+
+/// Which bound a command was ended for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Bound {
+    /// Processes.
+    Processes,
+    /// Memory.
+    Memory,
 }
 
 /// To the launcher.
@@ -53,7 +62,7 @@ pub(crate) enum Tell {
     /// The descriptor is closed.
     Released { id: u64 },
     /// It ended, and everything it started is dead.
-    Ended { id: u64, code: Option<i32>, signal: Option<i32>, left: u32, too_many: bool },
+    Ended { id: u64, code: Option<i32>, signal: Option<i32>, left: u32, over: Option<Bound> },
 }
 
 pub(crate) fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> io::Result<()> {

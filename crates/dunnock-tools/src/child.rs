@@ -8,9 +8,9 @@ pub(crate) enum Exit {
     /// And so many processes that it started could not be ended.
     Code(i32, u32),
     Signal(i32, u32),
-    /// It had started more processes than it may, and was ended.
+    /// It took more than it may, and was ended; of what.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only the launcher counts"))]
-    TooMany,
+    TooMuch(&'static str),
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "without a launcher that is known at once"))]
     NotStarted(String),
     Lost,
@@ -55,7 +55,7 @@ async fn read(stream: &'static str, mut from: impl tokio::io::AsyncRead + Unpin,
 mod made {
     use super::{Chunk, Exit, Input, Start, read};
     use crate::tool::Hand;
-    use dunnock_sandbox::{Bounds, Ended, Run, Running};
+    use dunnock_sandbox::{Bound, Bounds, Ended, Run, Running};
     use std::fs::File;
     use std::io::{self, Read as _, Write as _};
     use std::os::fd::OwnedFd;
@@ -142,7 +142,8 @@ mod made {
         /// Its end, and that of everything it started.
         pub(crate) async fn ended(&mut self) -> Exit {
             match self.0.ended().await {
-                Ended::Exited { too_many: true, .. } => Exit::TooMany,
+                Ended::Exited { over: Some(Bound::Processes), .. } => Exit::TooMuch("processes"),
+                Ended::Exited { over: Some(Bound::Memory), .. } => Exit::TooMuch("memory"),
                 Ended::Exited { code: Some(code), left, .. } => Exit::Code(code, left),
                 Ended::Exited { signal, left, .. } => Exit::Signal(signal.unwrap_or(0), left),
                 Ended::Refused(why) => Exit::NotStarted(why),

@@ -65,7 +65,7 @@ pub struct Limits {
     pub command_most: Duration,
     /// Processes that one command may have at once; 0 for no bound.
     pub processes: u64,
-    /// Bytes of memory that one process may take; 0 for no bound.
+    /// Bytes of memory that a command's processes may hold together; 0 for no bound.
     pub memory: u64,
     /// Where output lies that is too much for memory.
     pub spool: PathBuf,
@@ -86,7 +86,7 @@ impl Default for Limits {
     }
 }
 
-/// Three quarters of what the machine has: one process that takes more would take it from everybody.
+/// Three quarters of what the machine has: a command that takes more would take it from everybody.
 fn most_memory() -> u64 {
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = told.lines().find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok());
@@ -166,10 +166,6 @@ impl Tools for Hands {
             let _ = lock;
             None
         }
-    }
-
-    fn at_work(&self, session: &SessionId) -> bool {
-        self.processes.at_work(session)
     }
 
     fn close<'a>(&'a self, session: &'a SessionId) -> Wait<'a, ()> {

@@ -27,6 +27,8 @@ pub(crate) struct Kept {
     file: Option<Spool>,
     total: u64,
     lines: u64,
+    /// The last byte ended a line.
+    ends_line: bool,
     /// Which stream spoke, and how many bytes, in order.
     chunks: Vec<(&'static str, u64)>,
     failed: Option<String>,
@@ -95,7 +97,16 @@ impl Kept {
     /// Output that goes to a file in `folder` when there is much of it.
     pub(crate) fn new(folder: &Path) -> Self {
         let (memory, chunks) = (Vec::new(), Vec::new());
-        Self { folder: folder.to_path_buf(), memory, file: None, total: 0, lines: 0, chunks, failed: None }
+        Self {
+            folder: folder.to_path_buf(),
+            memory,
+            file: None,
+            total: 0,
+            lines: 0,
+            ends_line: true,
+            chunks,
+            failed: None,
+        }
     }
 
     pub(crate) fn push(&mut self, stream: &'static str, bytes: &[u8]) {
@@ -132,6 +143,7 @@ impl Kept {
             }
         }
         self.total += bytes.len() as u64;
+        self.ends_line = bytes.last().map_or(self.ends_line, |b| *b == b'\n');
     }
 
     /// Ends it. `call` is how a model asks for what it is not shown.
@@ -151,9 +163,34 @@ impl Kept {
         Shown { text, full: blob, streams }
     }
 
+    /// Lines in all, the last one too if it is not ended.
+    fn count(&self) -> u64 {
+        self.lines + u64::from(!self.ends_line)
+    }
+
+    /// Which stream said which bytes of what is kept; what stands for the part that is not is `gap`.
     fn streams(&self) -> Option<Blob> {
-        let several = self.chunks.iter().any(|(stream, _)| Some(*stream) != self.chunks.first().map(|(s, _)| *s));
-        several.then(|| Blob::new(serde_json::json!(self.chunks).to_string().into_bytes()))
+        let first = self.chunks.first()?.0;
+        if self.chunks.iter().all(|(stream, _)| *stream == first) {
+            return None;
+        }
+        let dropped = self.total.saturating_sub(KEEP);
+        let gone = KEEP / 2..KEEP / 2 + dropped;
+        let mut kept: Vec<(&str, u64)> = Vec::new();
+        let mut at = 0;
+        for (stream, n) in &self.chunks {
+            let end = at + n;
+            let before = end.min(gone.start).saturating_sub(at.min(gone.start));
+            let after = end.max(gone.end) - at.max(gone.end);
+            let (before, after) = if dropped == 0 { (*n, 0) } else { (before, after) };
+            kept.extend((before > 0).then_some((*stream, before)));
+            if dropped > 0 && at < gone.end && end >= gone.end {
+                kept.push(("gap", missing(dropped).len() as u64));
+            }
+            kept.extend((after > 0).then_some((*stream, after)));
+            at = end;
+        }
+        Some(Blob::new(serde_json::json!(kept).to_string().into_bytes()))
     }
 
     fn spooled(&mut self, mut spool: Spool, lines: usize, bytes: usize, call: CallId) -> io::Result<(String, Blob)> {
@@ -166,24 +203,29 @@ impl Kept {
         spool.len = spool.file.seek(SeekFrom::End(0))?;
         // A little more than is shown, so that a character that is cut does not matter.
         let part = bytes as u64 + 8;
-        let head = text_at(&mut spool.file, 0, part)?;
-        let tail = text_at(&mut spool.file, spool.len.saturating_sub(part), part)?;
-        let head = take(head.split_inclusive('\n'), lines / 3, bytes / 3);
+        let (start, end) =
+            (text_at(&mut spool.file, 0, part)?, text_at(&mut spool.file, spool.len.saturating_sub(part), part)?);
+        let head = take(start.split_inclusive('\n'), lines / 3, bytes / 3);
         let head_len: usize = head.iter().map(|l| l.len()).sum();
-        let tail = take(tail.split_inclusive('\n').rev(), lines - head.len(), bytes - head_len);
+        let tail = take(end.split_inclusive('\n').rev(), lines - head.len(), bytes - head_len);
         let tail_len: usize = tail.iter().map(|l| l.len()).sum();
-        let all = self.lines + 1;
-        let gone = all.saturating_sub((head.len() + tail.len()) as u64);
-        let mut text: String = head.concat();
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
-        }
         let left = self.total.saturating_sub((head_len + tail_len) as u64);
-        text.push_str(&gap(gone, left, head.len() as u64 + 1, call));
-        if self.total > KEEP {
-            text.push_str(&format!("[of {} bytes the first and the last {} were kept]\n", self.total, KEEP / 2));
+        let mut text: String = head.concat();
+        if head.is_empty() && tail.is_empty() {
+            // Lines that are longer than everything allowed.
+            let (a, b) =
+                (start.floor_char_boundary(bytes / 2), end.ceil_char_boundary(end.len().saturating_sub(bytes / 2)));
+            let (first, last) = (start.get(..a).unwrap_or_default(), end.get(b..).unwrap_or_default());
+            let left = self.total.saturating_sub((first.len() + last.len()) as u64);
+            text = format!("{first}\n[{left} bytes left out]\n{last}");
+        } else {
+            let gone = self.count().saturating_sub((head.len() + tail.len()) as u64);
+            text.push_str(&gap(gone, left, head.len() as u64 + 1, call));
+            tail.iter().rev().for_each(|line| text.push_str(line));
         }
-        tail.iter().rev().for_each(|line| text.push_str(line));
+        if self.total > KEEP {
+            text = format!("[of {} bytes the first and the last {} were kept]\n{text}", self.total, KEEP / 2);
+        }
         spool.file.rewind()?;
         let mut hasher = blake3::Hasher::new();
         let mut buffer = vec![0; 256 << 10];
@@ -227,10 +269,15 @@ fn unrolled(mut spool: Spool, total: u64, folder: &Path) -> io::Result<Spool> {
         io::copy(&mut (&spool.file).take(len), to).map(drop)
     };
     part(0, KEEP / 2, &mut whole.file)?;
-    writeln!(whole.file, "\n[{} bytes were not kept]", total - KEEP)?;
+    whole.file.write_all(missing(total - KEEP).as_bytes())?;
     part(KEEP / 2 + start, KEEP / 2 - start, &mut whole.file)?;
     part(KEEP / 2, start, &mut whole.file)?;
     Ok(whole)
+}
+
+/// What stands in the file for what is not there.
+fn missing(bytes: u64) -> String {
+    format!("\n[{bytes} bytes were not kept]\n")
 }
 
 fn text_at(file: &mut File, at: u64, len: u64) -> io::Result<String> {
@@ -330,7 +377,8 @@ mod tests {
                 assert!(bytes == expected, "both ends: {extra}");
                 assert!(shown.text.contains("the first and the last 33554432 were kept"), "{}", shown.text);
             }
-            assert!(shown.text.starts_with("0000000\n") && shown.text.len() < 11 << 10);
+            let first = shown.text.lines().find(|l| !l.starts_with('['));
+            assert!(first == Some("0000000") && shown.text.len() < 11 << 10, "{}", shown.text);
             assert!(shown.text.as_bytes().ends_with(&all[all.len() - 8..]));
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "files nobody took over are gone");

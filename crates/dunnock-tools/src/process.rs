@@ -3,7 +3,7 @@
 //! Invariant: when this returns, everything that the program started is dead (Linux; elsewhere its group).
 
 use crate::child::{Child, Chunk, Exit, Input, Start};
-use crate::hands::Shell;
+use crate::hands::{Limits, Shell};
 use crate::kept::Kept;
 use crate::tool::{End, Hand, Said};
 use dunnock_proto::Delta;
@@ -210,9 +210,14 @@ fn said(kept: Kept, over: Over, most: Duration, name: &str, hand: &Hand) -> Said
         Over::Exited(Exit::Code(0, _)) => (End::Done, Some(0), String::new()),
         Over::Exited(Exit::Code(code, _)) => (End::Failed, Some(code), format!("[exit {code}]")),
         Over::Exited(Exit::Signal(signal, _)) => (End::Failed, None, format!("[ended by signal {signal}]")),
-        Over::Exited(Exit::TooMany) => {
-            let most = hand.limits.processes;
-            (End::Failed, None, format!("[stopped: it started more than {most} processes]"))
+        Over::Exited(Exit::TooMuch(what)) => {
+            let Limits { processes, memory, .. } = *hand.limits;
+            let bound = if what == "memory" {
+                format!("{} MB of memory", memory >> 20)
+            } else {
+                format!("{processes} processes")
+            };
+            (End::Failed, None, format!("[stopped: it took more than {bound}]"))
         }
         Over::Exited(Exit::NotStarted(why)) => (End::Failed, None, format!("{name} cannot be started: {why}")),
         Over::Exited(Exit::Lost) => (End::Failed, None, "[its end was not seen: the launcher died]".to_owned()),

@@ -61,8 +61,11 @@ impl Processes {
             stop: Notify::new(),
         });
         tokio::spawn(follow(process.clone(), child, chunks));
-        // What has ended and was read to its end is not kept for ever.
+        // What has ended is not kept for ever: first what was read to its end goes, then the oldest.
         all.retain(|(session, _), p| *session != hand.session || !p.over() || !lock(&p.state).unread.is_empty());
+        let over: Vec<_> =
+            all.iter().filter(|((s, _), p)| *s == hand.session && p.over()).map(|(k, _)| k.clone()).collect();
+        over.iter().rev().skip(MOST).for_each(|key| drop(all.remove(key)));
         all.insert((hand.session.clone(), number), process.clone());
         Ok(process)
     }
@@ -77,11 +80,6 @@ impl Processes {
                 false => format!("there is no process {number}; there are {}", numbers.join(", ")),
             }
         })
-    }
-
-    /// Whether one of a session's runs.
-    pub(crate) fn at_work(&self, session: &SessionId) -> bool {
-        lock(&self.0).iter().any(|((s, _), p)| s == session && !p.over())
     }
 
     /// Ends all of a session's.
@@ -202,7 +200,7 @@ async fn follow(process: Arc<Process>, mut child: Child, mut chunks: mpsc::Recei
     let how = match exit {
         Some(Exit::Code(code, _)) => format!("exit {code}"),
         Some(Exit::Signal(signal, _)) => format!("ended by signal {signal}"),
-        Some(Exit::TooMany) => "ended: it started too many processes".into(),
+        Some(Exit::TooMuch(what)) => format!("ended: it took more {what} than it may"),
         Some(Exit::NotStarted(why)) => format!("it could not be started: {why}"),
         Some(Exit::Lost) | None => "ended".into(),
     };

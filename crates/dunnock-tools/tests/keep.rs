@@ -56,7 +56,7 @@ impl World {
     }
 
     async fn back(&self, to: &Tree, from: &Tree, ours: &[Window], theirs: &[Window], force: bool) -> Restored {
-        let back = Back { workspace: &self.name(), to, from, ours, theirs, force };
+        let back = Back { session: &session(1), workspace: &self.name(), to, from, ours, theirs, force };
         self.keeper.restore(back).await.unwrap()
     }
 }
@@ -266,7 +266,10 @@ async fn strange_things_do_no_harm_and_are_said() {
     assert_eq!(text("nested/.git/HEAD"), "ref: y", "their git state is their own");
     assert!(root.join("pipe").metadata().unwrap().file_type().is_fifo());
     assert_eq!(sparse.metadata().unwrap().len(), 11 << 30);
-    assert!(restored.note.unwrap().contains("sparse"));
+    assert!(restored.note.unwrap().contains("cannot come back, since they were not kept: sparse"));
+    std::fs::remove_dir_all(root.join("nested/.git")).unwrap();
+    let (_, note) = world.keep_for(1).await;
+    assert_eq!(note.as_deref(), Some("nested/.git was deleted and cannot be taken back (git's own state)"));
 }
 
 #[tokio::test]
@@ -293,6 +296,15 @@ async fn what_may_not_be_read_is_said_and_left_alone() {
         );
         assert_eq!(root.join("fixed").metadata().unwrap().mode() & 0o777, 0o555);
         mode(&root.join("shut"), 0o755);
+        // Names can be read and nothing else: said, and taken back.
+        put(&root, &[("src/x", "1"), ("src/y", "1")]);
+        let then = world.keep().await;
+        mode(&root.join("src"), 0o644);
+        mode(&root.join("a"), 0);
+        let now = world.keep().await;
+        assert_ne!(now, then);
+        let restored = world.back(&then, &now, &[(then.clone(), now.clone())], &[], false).await;
+        assert_eq!((restored.tree, restored.note), (then, None), "what was locked away is opened again");
     } else {
         crate::as_ordinary_user("keep::what_may_not_be_read");
     }
@@ -414,6 +426,7 @@ async fn the_store_stays_within_its_bound_and_keeps_the_newest() {
     world.back(&last, &now, &[(last.clone(), now.clone())], &[], false).await;
     assert_eq!(listing(&root), before, "the newest is there");
     world.keeper.forget(&session(99)).await.unwrap();
+    world.keeper.forget(&session(1)).await.unwrap(); // which went back to it
     let gone = world.keeper.compare(&world.name(), last, now).await;
     assert!(gone.is_err(), "what a deleted session kept is gone: {gone:?}");
 }
@@ -434,6 +447,7 @@ async fn garbage_behind_the_last_record_is_cut_off() {
         put(&root, &[("a", "2")]);
         let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
         let back = Back {
+            session: &session(1),
             workspace: &world.name(),
             to: &then,
             from: &now,
@@ -455,14 +469,15 @@ async fn damaged_content_is_said_to_be_damaged() {
     let then = world.keep().await;
     let objects = world.store().join("objects");
     let mut bytes = std::fs::read(&objects).unwrap();
-    bytes[56] ^= 1;
+    bytes[16 + 56] ^= 1;
     std::fs::write(&objects, bytes).unwrap();
     let again = Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
     put(&root, &[("a", "3"), ("b", "3")]);
     let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
     let ours = [(then.clone(), now.clone())];
     let name = world.name();
-    let back = Back { workspace: &name, to: &then, from: &now, ours: &ours, theirs: &[], force: false };
+    let back =
+        Back { session: &session(1), workspace: &name, to: &then, from: &now, ours: &ours, theirs: &[], force: false };
     let note = again.restore(back).await.unwrap().note.unwrap();
     assert_eq!(note, "could not be brought back: a: what was kept is damaged");
     assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "3", "what cannot be brought back stays as it is");
@@ -513,7 +528,15 @@ async fn full_disk_child() {
     put(&root, &[("a", &noise(3, 200))]);
     let second = keep().await.tree.unwrap();
     let (ours, name) = ([(first.clone(), second.clone())], root.to_string_lossy().into_owned());
-    let back = Back { workspace: &name, to: &first, from: &second, ours: &ours, theirs: &[], force: false };
+    let back = Back {
+        session: &session(1),
+        workspace: &name,
+        to: &first,
+        from: &second,
+        ours: &ours,
+        theirs: &[],
+        force: false,
+    };
     keeper.restore(back).await.unwrap();
     assert!(std::fs::read_to_string(root.join("a")).unwrap() == noise(1, 200), "what was kept before is there");
     println!("R3 with files: said, and kept again once there was room");
@@ -535,4 +558,98 @@ fn r3_a_full_disk_keeps_nothing_and_says_so() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("R3 with files"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A collection that was killed takes the mark away; a look that fails then must not take everything.
+#[tokio::test]
+async fn a_look_that_fails_without_a_mark_gives_nothing_up() {
+    let world = World::new();
+    let root = world.root();
+    put(&root, &[("a", "1")]);
+    let then = world.keep().await;
+    std::fs::remove_file(world.store().join("synced")).unwrap();
+    let small =
+        Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds { bytes: 4, age: Duration::from_secs(86_400) });
+    put(&root, &[("a", "2 and more")]);
+    let failed = small.keep(&session(1), &world.name(), 1).await;
+    assert!(failed.tree.is_none() && failed.note.unwrap().contains("there is too much in this folder"));
+    let again = Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
+    let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
+    let (ours, name) = ([(then.clone(), now.clone())], world.name());
+    let back =
+        Back { session: &session(1), workspace: &name, to: &then, from: &now, ours: &ours, theirs: &[], force: false };
+    again.restore(back).await.unwrap();
+    assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_table_of_another_file_is_not_believed() {
+    let world = World::new();
+    let root = world.root();
+    put(&root, &[("a", "1"), ("b", "1")]);
+    let first = world.keep().await;
+    let store = world.store();
+    // As a collection that was killed would leave it: whole, and about another file.
+    let other = World::new();
+    put(&other.root(), &[("x", "1"), ("y", "22"), ("z", "333")]);
+    other.keep().await;
+    std::fs::copy(other.store().join("table"), store.join("table")).unwrap();
+    let size = std::fs::metadata(store.join("objects")).unwrap().len();
+    let again = Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
+    put(&root, &[("a", "2")]);
+    let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
+    assert!(std::fs::metadata(store.join("objects")).unwrap().len() > size, "nothing was cut off");
+    let seen = again.compare(&world.name(), first, now).await.unwrap();
+    assert_eq!(seen.len(), 1);
+}
+
+#[tokio::test]
+async fn what_lies_in_a_folder_that_is_no_longer_looked_into_is_not_overwritten() {
+    let world = World::new();
+    let root = world.root();
+    put(&root, &[("dist/hand.txt", "old\n"), ("a", "1")]);
+    let then = world.keep().await;
+    put(&root, &[(".gitignore", "dist\n"), ("a", "2")]);
+    let now = world.keep().await;
+    put(&root, &[("dist/hand.txt", "the person's work\n")]);
+    let restored = world.back(&then, &now, &[(then.clone(), now.clone())], &[], false).await;
+    assert_eq!(std::fs::read_to_string(root.join("dist/hand.txt")).unwrap(), "the person's work\n", "{restored:?}");
+    assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_file_blown_up_by_a_command_comes_back() {
+    let world = World::new();
+    let root = world.root();
+    put(&root, &[("README.md", "read me\n"), ("pipe", "a file\n")]);
+    let then = world.keep().await;
+    std::fs::File::create(root.join("README.md")).unwrap().set_len(60 << 20).unwrap();
+    std::fs::remove_file(root.join("pipe")).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, root.join("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    std::fs::File::create(root.join("new-and-large")).unwrap().set_len(60 << 20).unwrap();
+    let now = world.keep().await;
+    let restored = world.back(&then, &now, &[(then.clone(), now.clone())], &[], false).await;
+    let text = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    assert_eq!((text("README.md").as_str(), text("pipe").as_str()), ("read me\n", "a file\n"));
+    assert!(root.join("new-and-large").exists(), "what is not kept is not removed");
+    let note = restored.note.unwrap();
+    assert!(note.contains("could not be brought back: new-and-large"), "{note}");
+    assert!(note.contains("replaced by what was there before, and not kept: README.md, pipe"), "{note}");
+}
+
+#[tokio::test]
+async fn a_state_after_going_back_survives_a_collection() {
+    let world = World::new();
+    let root = world.root();
+    put(&root, &[("a", "1"), ("b", "1")]);
+    let then = world.keep().await;
+    put(&root, &[("a", "2"), ("c", "person")]);
+    let now = world.keep().await;
+    let ours = [(then.clone(), now.clone())];
+    std::fs::write(root.join("c"), "later").unwrap();
+    let restored = world.back(&then, &now, &ours, &[], false).await;
+    assert_ne!(restored.tree, then);
+    world.keep_for(2).await;
+    world.keeper.forget(&session(2)).await.unwrap();
+    assert!(world.keeper.compare(&world.name(), then, restored.tree).await.is_ok(), "a fact names it");
 }

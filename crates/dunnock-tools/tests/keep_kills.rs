@@ -61,7 +61,8 @@ async fn restorable(what: &str, dir: &Path, kept: &[(u32, Tree)]) -> usize {
     for (step, tree) in kept.iter().rev() {
         let now = keeper.keep(&session, &name, 1).await.tree.unwrap();
         let ours = [(tree.clone(), now.clone())];
-        let back = Back { workspace: &name, to: tree, from: &now, ours: &ours, theirs: &[], force: true };
+        let back =
+            Back { session: &session, workspace: &name, to: tree, from: &now, ours: &ours, theirs: &[], force: true };
         let Ok(restored) = keeper.restore(back).await else { break };
         assert_eq!((&restored.tree, restored.note), (tree, None), "{what}: step {step}");
         assert_eq!(std::fs::read_to_string(root.join("last")).unwrap(), step.to_string(), "{what}");

@@ -124,7 +124,7 @@ pub(crate) enum Command {
     Rewind {
         /// The session's id, or its beginning
         id: String,
-        /// The step: 0 is before the first request, 3 is after the third ("dunnock diff ID" lists them)
+        /// The step: 0 is before the first request, 3 is after the third (in "sessions show" its calls are named 3.0, 3.1, ...)
         #[arg(long, value_name = "STEP")]
         to: u32,
         /// Only the files
@@ -139,7 +139,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         how: Back,
     },
-    /// Show what a session changed in its folder
+    /// Show what changed in a session's folder while it worked
     Diff {
         /// The session's id, or its beginning; the newest of this folder if left out
         id: Option<String>,

@@ -12,7 +12,7 @@ use dunnock_proto::{Command, Decoded, Event, Frame, InputId, Order, RewindTo, Re
 use dunnock_tools::{Differs, Keeper, Preview};
 use similar::TextDiff;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -78,11 +78,11 @@ pub(crate) async fn undo(data: Option<PathBuf>, id: Option<String>, how: Back) -
             go_back(at, RewindTo::Fact(before), Some(tree), Scope::Both, how, "takes back the last task").await
         }
         // What others changed was left alone: now it goes, too.
-        Some(Undoes::Rewind(to)) if how.force => {
+        Some(Undoes::Rewind(to, scope @ (Scope::Files | Scope::Both))) if how.force => {
             let tree = at.tree(to, true)?;
-            go_back(at, RewindTo::Fact(to), Some(tree), Scope::Both, how, "takes back what was left").await
+            go_back(at, RewindTo::Fact(to), Some(tree), scope, how, "takes back what was left").await
         }
-        Some(Undoes::Rewind(_)) => {
+        Some(Undoes::Rewind(..)) => {
             let undo = at.seen.state.undo.clone().context("the last rewind cannot be taken back any more")?;
             let what = "takes back the last undo or rewind";
             go_back(at, RewindTo::Undo, undo.tree.clone(), undo.scope, how, what).await
@@ -116,7 +116,15 @@ async fn go_back(
     say::aside(&format!("session {} · {what} ({})", at.short(), told::scope(scope)));
     if let (Some(to), Some(from)) = (&tree, at.past.last()) {
         let (ours, theirs) = at.past.since(to);
-        let way = Way { workspace: at.folder(), to, from, ours: &ours, theirs: &theirs, force: how.force };
+        let way = Way {
+            session: &at.session,
+            workspace: at.folder(),
+            to,
+            from,
+            ours: &ours,
+            theirs: &theirs,
+            force: how.force,
+        };
         let preview = at
             .keeper()?
             .preview(way)
@@ -146,7 +154,7 @@ async fn go_back(
     let id = at.short();
     if let Some(note) = &done.note {
         say::note(note);
-        if !how.force {
+        if !how.force && note.contains("since others changed them") {
             say::aside(&format!("  to take them back, too: dunnock undo {id} --force"));
         }
     }
@@ -173,7 +181,7 @@ async fn carry_out(door: &mut Door, command: Command) -> anyhow::Result<Rewound>
         match record.decode() {
             Decoded::Known(Event::Rewound(rewound)) if record.envelope.seq + 2 >= asked => return Ok(rewound),
             Decoded::Known(Event::RewindFailed(failed)) if record.envelope.seq >= asked => {
-                bail!("it could not go back, and nothing was changed: {}", failed.error)
+                bail!("it could not go back: {}", failed.error)
             }
             _ => {}
         }
@@ -187,25 +195,18 @@ fn show(preview: &Preview) {
         "mode" => "sets mode back",
         _ => "changes back",
     };
-    // A folder that comes or goes with its files is not worth a line.
-    let holds = |folder: &Differs| {
-        folder.how.starts_with("folder")
-            && preview.changes.iter().any(|c| c.path != folder.path && c.path.starts_with(&folder.path))
+    // A folder that comes or goes with its files is not worth a line; what lies in it follows it.
+    let holds = |n: usize, folder: &Differs| {
+        let next = preview.changes.get(n + 1).map(|next| Path::new(&next.path));
+        folder.how.starts_with("folder") && next.is_some_and(|next| next.starts_with(&folder.path))
     };
-    let rows: Vec<String> = preview
-        .changes
-        .iter()
-        .filter(|c| !holds(c))
-        .map(|c| format!("  {:<17} {}", word(c.how), say::one_line(&c.path)))
-        .chain(
-            preview.kept.iter().map(|p| format!("  {:<17} {} (others changed it)", "leaves alone", say::one_line(p))),
-        )
-        .chain(
-            preview
-                .lost
-                .iter()
-                .map(|p| format!("  {:<17} {} (it was not kept)", "cannot bring back", say::one_line(p))),
-        )
+    let row = |what: &str, path: &str, why: &str| format!("  {what:<17} {}{why}", say::one_line(path));
+    let changes = preview.changes.iter().enumerate().filter(|(n, change)| !holds(*n, change));
+    let rows: Vec<String> = changes
+        .map(|(_, change)| row(word(change.how), &change.path, ""))
+        .chain(preview.kept.iter().map(|p| row("leaves alone", p, " (others changed it)")))
+        .chain(preview.large.iter().map(|p| row("leaves alone", p, " (it is not kept, and could not be brought back)")))
+        .chain(preview.lost.iter().map(|p| row("cannot bring back", p, " (it was not kept)")))
         .collect();
     if rows.is_empty() {
         say::aside("  no file changes");

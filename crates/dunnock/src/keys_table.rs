@@ -93,6 +93,13 @@ pub(crate) const KEYS: &[Key] = &[
         "processes that a command may have at once",
     ),
     key(
+        "command_memory_mb",
+        Kind::Count(64, 100_000_000),
+        None,
+        Untrusted::No,
+        "memory that a command may hold; three quarters of the machine's if left out",
+    ),
+    key(
         "output_lines",
         Kind::Count(10, 100_000),
         Some("200"),

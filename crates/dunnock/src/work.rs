@@ -72,6 +72,10 @@ pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::
         spool: data.join("spool"),
         ..Limits::default()
     };
+    let limits = match settings.count("command_memory_mb") {
+        Some(mb) => Limits { memory: mb << 20, ..limits },
+        None => limits,
+    };
     let log = Arc::new(place::open(&data).await?);
     // The launcher is this very program, even if its file was replaced meanwhile.
     let hands = Hands::new(limits, Path::new("/proc/self/exe"), &[dunnock_sandbox::LAUNCH]).reading(log.clone());

@@ -27,6 +27,8 @@ pub struct Preview {
     /// What others changed.
     pub kept: Vec<String>,
     /// What cannot come back.
+    pub large: Vec<String>,
+    /// What cannot come back.
     pub lost: Vec<String>,
 }
 

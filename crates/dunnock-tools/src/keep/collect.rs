@@ -8,7 +8,7 @@ use dunnock_proto::{Hash, SessionId, Tree};
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// Every store with its size and when it was last written.
 pub(crate) fn stores(base: &Path) -> Vec<(PathBuf, u64, SystemTime)> {
@@ -19,25 +19,35 @@ pub(crate) fn stores(base: &Path) -> Vec<(PathBuf, u64, SystemTime)> {
     found.collect()
 }
 
-/// Brings everything kept within the bound, the store in use last. What cannot be done now is done the next time.
+/// Brings everything kept within the bound: what was not used for longest goes first, the store in use last. What cannot be
+/// done now is done the next time.
 pub(crate) fn within(base: &Path, bounds: Bounds, mine: &mut Store) {
+    let unused = |used: SystemTime| used.elapsed().unwrap_or_default();
     let mut all = stores(base);
+    all.retain(|(dir, _, used)| {
+        // Nothing in it can be younger than its last change.
+        let gone = *dir != mine.dir && unused(*used) > bounds.age && Pack::try_lock(dir).is_ok();
+        if gone {
+            let _ = std::fs::remove_dir_all(dir);
+        }
+        !gone
+    });
     let total: u64 = all.iter().map(|(_, size, _)| size).sum();
-    let over = total.checked_sub(bounds.bytes).map(|over| over + bounds.bytes / 4);
-    if over.is_none() {
+    let Some(over) = total.checked_sub(bounds.bytes) else {
         if mine.is_old(bounds) {
             let _ = shrink(&mine.dir, u64::MAX, bounds, 1);
         }
         return;
-    }
-    let mut excess = over.unwrap_or(0);
+    };
+    let mut excess = over + bounds.bytes / 4;
     all.sort_by_key(|(dir, _, used)| (*dir == mine.dir, *used));
-    for (dir, size, _) in all {
+    for (dir, size, used) in all {
         if excess == 0 {
             break;
         }
         let target = size.saturating_sub(excess);
-        let least = usize::from(dir == mine.dir);
+        // Of a folder that somebody works in, the last state stays.
+        let least = usize::from(dir == mine.dir || unused(used) < Duration::from_secs(86_400));
         if let Ok(after) = shrink(&dir, target, bounds, least) {
             excess = excess.saturating_sub(size.saturating_sub(after));
         }
@@ -46,8 +56,7 @@ pub(crate) fn within(base: &Path, bounds: Bounds, mine: &mut Store) {
 
 /// Leaves the newest states that fit into `target`, at least so many. The size afterwards.
 fn shrink(dir: &Path, target: u64, bounds: Bounds, least: usize) -> io::Result<u64> {
-    // Whoever works in another folder is not kept waiting.
-    let locked = if least > 0 { Pack::lock(dir)? } else { Pack::try_lock(dir)? };
+    let locked = Pack::try_lock(dir)?; // nobody is kept waiting for this
     let mut pack = Pack::open(dir, &locked)?;
     let mut roots = pack.roots().to_vec();
     roots.sort_by_key(|root| std::cmp::Reverse(root.at));
@@ -60,12 +69,12 @@ fn shrink(dir: &Path, target: u64, bounds: Bounds, least: usize) -> io::Result<u
         }
         let Ok(top) = hash(&Tree(root.tree.clone())) else { continue };
         // What is not all there could not be brought back anyway.
-        let Ok(new) = diff::reach(&mut pack, top, &mut live) else { continue };
+        let Ok(new) = diff::reach(&mut pack, top, &live) else { continue };
         size += new.iter().map(|hash| pack.size_of(hash)).sum::<u64>();
         if kept.len() >= least && size > target {
-            live.retain(|hash| !new.contains(hash));
             break;
         }
+        live.extend(new);
         kept.push(root);
     }
     kept.reverse();
@@ -85,8 +94,8 @@ pub(crate) fn forget(base: &Path, session: &SessionId) -> io::Result<()> {
         }
         let mut live = HashSet::new();
         for root in &kept {
-            if let Ok(top) = hash(&Tree(root.tree.clone())) {
-                let _ = diff::reach(&mut pack, top, &mut live);
+            if let Ok(new) = hash(&Tree(root.tree.clone())).and_then(|top| diff::reach(&mut pack, top, &live)) {
+                live.extend(new);
             }
         }
         let live: Vec<Hash> = live.into_iter().collect();

@@ -71,20 +71,21 @@ fn folders(
     Ok(())
 }
 
-/// Adds every content that a state is made of to `seen`; those that were not there before.
-pub(crate) fn reach(pack: &mut Pack, top: Hash, seen: &mut HashSet<Hash>) -> io::Result<Vec<Hash>> {
+/// Every content that a state is made of and that is not in `known`.
+pub(crate) fn reach(pack: &mut Pack, top: Hash, known: &HashSet<Hash>) -> io::Result<HashSet<Hash>> {
     let mut open = vec![top];
-    let mut new = Vec::new();
+    let mut new = HashSet::new();
     while let Some(folder) = open.pop() {
-        if !seen.insert(folder) {
+        if known.contains(&folder) || !new.insert(folder) {
             continue;
         }
-        new.push(folder);
         for entry in decode(&pack.get(&folder)?)? {
             match entry.node {
                 Node::Folder { hash, .. } => open.push(hash),
-                Node::File { hash, .. } => new.extend(seen.insert(hash).then_some(hash)),
-                Node::Link { .. } | Node::Left { .. } => {}
+                Node::File { hash, .. } if !known.contains(&hash) => {
+                    new.insert(hash);
+                }
+                Node::File { .. } | Node::Link { .. } | Node::Left { .. } => {}
             }
         }
     }

@@ -24,8 +24,10 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// After there was too much to keep.
+const AGAIN: Duration = Duration::from_secs(600);
 /// How names of states begin.
 const PREFIX: &str = "files:";
 
@@ -63,8 +65,12 @@ struct Store {
     own: HashSet<PathBuf>,
     /// What was not kept at the last look, so that it is said once.
     told: BTreeMap<PathBuf, Why>,
-    /// What could not be taken back and changed meanwhile.
+    /// The state of which was last said what cannot be taken back.
     last: Option<Hash>,
+    /// When there was too much to keep: looking again at once would find the same.
+    too_much: Option<Instant>,
+    /// Whether the whole was brought within its bound by this process.
+    bounded: bool,
 }
 
 /// How a path differs between two states.
@@ -87,6 +93,8 @@ pub struct Preview {
     pub changes: Vec<Differs>,
     /// What others changed, and would stay.
     pub kept: Vec<String>,
+    /// What would stay, since it is not kept and could not be brought back again.
+    pub large: Vec<String>,
     /// What cannot come back.
     pub lost: Vec<String>,
 }
@@ -141,6 +149,8 @@ impl Keeper {
             own,
             told: BTreeMap::new(),
             last: None,
+            too_much: None,
+            bounded: false,
         };
         let store = Arc::new(Mutex::new(store));
         stores.insert(root, store.clone());
@@ -162,7 +172,8 @@ impl Keeper {
                 let done = work(&mut open);
                 let large = open.pack.size() > bounds.bytes / 8;
                 drop(open);
-                if large || store.is_old(bounds) {
+                if large || !store.bounded || store.is_old(bounds) {
+                    store.bounded = true;
                     collect::within(&base, bounds, &mut store);
                 }
                 done
@@ -180,7 +191,7 @@ impl Keeper {
     ) -> Wait<'a, Result<Vec<Differs>, String>> {
         self.with(workspace, move |open| {
             let changes = diff(open.pack, &hash(&before)?, &hash(&after)?)?;
-            differs(open.pack, &changes)
+            differs(open.pack, &changes, SHOWN_IN_ALL)
         })
     }
 
@@ -189,15 +200,11 @@ impl Keeper {
         let mut way = Way::of(back);
         self.with(back.workspace, move |open| {
             let now = open.look()?;
-            open.pack.sync()?;
             way.theirs.push((way.from.clone(), tree(now)));
             let plan = open.plan(&now, &way)?;
             let names = |paths: &[PathBuf]| paths.iter().map(|p| shown(p)).collect();
-            Ok(Preview {
-                kept: names(&plan.kept),
-                lost: names(&plan.lost),
-                changes: differs(open.pack, &plan.changes)?,
-            })
+            let changes = differs(open.pack, &plan.changes, 0)?;
+            Ok(Preview { kept: names(&plan.kept), large: names(&plan.large), lost: names(&plan.lost), changes })
         })
     }
 }
@@ -215,6 +222,7 @@ fn words(error: &io::Error) -> String {
 
 /// A way back, to be carried out beside the driver.
 struct Way {
+    session: SessionId,
     to: Tree,
     from: Tree,
     ours: Vec<Window>,
@@ -225,7 +233,8 @@ struct Way {
 impl Way {
     fn of(back: Back<'_>) -> Self {
         let (ours, theirs) = (back.ours.to_vec(), back.theirs.to_vec());
-        Self { to: back.to.clone(), from: back.from.clone(), ours, theirs, force: back.force }
+        let (session, to, from) = (back.session.clone(), back.to.clone(), back.from.clone());
+        Self { session, to, from, ours, theirs, force: back.force }
     }
 }
 
@@ -238,6 +247,7 @@ struct Open<'a> {
     unsaved: &'a mut usize,
     told: &'a mut BTreeMap<PathBuf, Why>,
     last: &'a mut Option<Hash>,
+    too_much: &'a mut Option<Instant>,
     dir: &'a Path,
     /// New bytes that one look may keep.
     most: u64,
@@ -268,10 +278,13 @@ impl Store {
             self.pack = Some(Pack::open(&self.dir, &locked)?);
         }
         let Some(pack) = &mut self.pack else { return Err(io::ErrorKind::NotFound.into()) };
-        if self.seen.is_none() {
+        let unknown = self.seen.is_none();
+        if unknown {
             self.seen = load_index(&self.dir);
         }
-        if replaced && let Some(seen) = &mut self.seen {
+        if (replaced || unknown)
+            && let Some(seen) = &mut self.seen
+        {
             seen.trust(pack);
         }
         Ok(Open {
@@ -282,6 +295,7 @@ impl Store {
             unsaved: &mut self.unsaved,
             told: &mut self.told,
             last: &mut self.last,
+            too_much: &mut self.too_much,
             dir: &self.dir,
             most: bounds.bytes / 4 * 3,
             _locked: locked,
@@ -290,14 +304,38 @@ impl Store {
 }
 
 impl Open<'_> {
-    /// Keeps the files as they are. Not yet on the disk.
+    /// Keeps the files as they are: what is returned survives a loss of power.
     fn look(&mut self) -> io::Result<Hash> {
+        let top = self.look_only()?;
+        self.sync()?;
+        Ok(top)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let synced = self.pack.sync();
+        if synced.is_err() {
+            *self.seen = None; // it believes in what was not written
+            self.pack.give_up()?;
+        }
+        synced
+    }
+
+    /// Not yet on the disk.
+    fn look_only(&mut self) -> io::Result<Hash> {
+        let too_much = || io::Error::from(io::ErrorKind::FileTooLarge);
+        if self.too_much.is_some_and(|when| when.elapsed() < AGAIN) {
+            return Err(too_much());
+        }
         let scan = Scan::new(self.pack, self.root, self.own, self.most);
         let looked = match scan.look(self.root, self.seen.as_ref()) {
             Ok(looked) => looked,
             Err(error) => {
+                *self.too_much = (error.kind() == io::ErrorKind::FileTooLarge).then(Instant::now);
                 // What was written of it means nothing.
                 self.pack.give_up()?;
+                if let Some(seen) = self.seen.as_mut() {
+                    seen.trust(self.pack);
+                }
                 return Err(error);
             }
         };
@@ -308,15 +346,15 @@ impl Open<'_> {
     }
 
     /// Keeps the files for a session: what is returned survives a loss of power.
-    fn keep(&mut self, session: &SessionId) -> io::Result<(Hash, Option<String>)> {
-        let top = self.look()?;
-        let kept = self.pack.root(Root { at: now(), session: session.clone(), tree: tree(top).0 });
-        if let Err(error) = kept.and_then(|()| self.pack.sync()) {
-            *self.seen = None; // it believes in what was not written
+    fn keep(&mut self, session: &SessionId, say: bool) -> io::Result<(Hash, Option<String>)> {
+        let top = self.look_only()?;
+        if let Err(error) = self.pack.root(Root { at: now(), session: session.clone(), tree: tree(top).0 }) {
+            *self.seen = None;
             self.pack.give_up()?;
             return Err(error);
         }
-        let note = self.note(top);
+        self.sync()?;
+        let note = if say { self.note(top) } else { None };
         if let Some(seen) = self.seen.as_ref()
             && (*self.unsaved > 64.max(seen.files() / 50) || !self.dir.join("index").exists())
         {
@@ -352,7 +390,7 @@ impl Open<'_> {
             });
         }
         // What programs make again is left out as promised; what else is left out is said once.
-        let worth = |why: &Why| !matches!(why, Why::Build | Why::Special | Why::Own);
+        let worth = |why: &Why| !matches!(why, Why::Build | Why::Special | Why::Own | Why::Git);
         let new: Vec<(&PathBuf, &Why)> =
             left.iter().filter(|(path, why)| worth(why) && !self.told.contains_key(*path)).collect();
         if !new.is_empty() {
@@ -381,47 +419,43 @@ impl Open<'_> {
 
     fn plan(&mut self, from: &Hash, way: &Way) -> io::Result<Plan> {
         let all = diff(self.pack, from, &hash(&way.to)?)?;
-        let (ours, theirs) = (self.windows(&way.ours)?, self.windows(&way.theirs)?);
+        let (ours, theirs) = match way.force {
+            true => (Changes::new(), Changes::new()),
+            false => (self.windows(&way.ours)?, self.windows(&way.theirs)?),
+        };
         Ok(restore::plan(all, &ours, &theirs, way.force))
     }
 
     fn restore(&mut self, way: &Way) -> io::Result<Restored> {
         let from = hash(&way.from)?;
         let mut plan = self.plan(&from, way)?;
+        // What was locked away is opened first: then it can be seen whether anything else of it changed.
+        let mut start = from;
+        if restore::unlock(self.root, &plan) {
+            start = self.look()?;
+            plan = self.plan(&start, way)?;
+        }
         restore::sweep(self.root, &plan.changes);
         // Between then and now: what we brought back before a kill, and what others did meanwhile.
         let now = self.look()?;
-        let late = diff(self.pack, &from, &now)?;
-        for (path, since) in late {
-            let Some(change) = plan.changes.get(&path) else { continue };
-            if since.after == change.after {
-                plan.changes.remove(&path);
-            } else if !way.force && !matches!(since.after, None | Some(Node::Folder { .. })) {
-                plan.changes.remove(&path);
-                plan.kept.push(path);
-            }
-        }
+        let late = diff(self.pack, &start, &now)?;
+        plan.adjust(late, way.force);
+        let mut notes = plan.notes();
         let failed = restore::restore(self.pack, self.root, &plan.changes)?;
-        let after = self.look()?;
-        self.pack.sync()?;
-        let mut notes = Vec::new();
-        let list = |paths: &[PathBuf]| {
-            let some: Vec<String> = paths.iter().take(10).map(|p| shown(p)).collect();
-            let more = paths.len().saturating_sub(10);
-            if more > 0 { format!("{} and {more} more", some.join(", ")) } else { some.join(", ") }
-        };
-        if !plan.kept.is_empty() {
-            notes.push(format!("left as they are, since others changed them: {}", list(&plan.kept)));
-        }
-        if !plan.lost.is_empty() {
-            notes.push(format!("cannot come back, since they were not kept: {}", list(&plan.lost)));
-        }
         if !failed.is_empty() {
             let some: Vec<String> = failed.iter().take(10).map(|(p, why)| format!("{}: {why}", shown(p))).collect();
             notes.push(format!("could not be brought back: {}", some.join("; ")));
         }
-        *self.last = Some(after);
-        Ok(Restored { tree: tree(after), note: (!notes.is_empty()).then(|| notes.join(". ")) })
+        // From here on files are changed, whatever else fails.
+        let after = match self.keep(&way.session, false) {
+            Ok((after, _)) => tree(after),
+            Err(error) => {
+                notes.push(format!("the files could not be looked at again: {}", words(&error)));
+                way.to.clone()
+            }
+        };
+        *self.last = hash(&after).ok();
+        Ok(Restored { tree: after, note: (!notes.is_empty()).then(|| notes.join(". ")) })
     }
 
     /// Whether what differs between two states is all ignored by git: that is not what a check was about.
@@ -430,8 +464,9 @@ impl Open<'_> {
         let changes = diff(self.pack, a, b)?;
         Ok(changes.iter().any(|(path, change)| {
             let folder = |node: &Option<Node>| matches!(node, Some(Node::Folder { .. }));
-            let made =
-                |node: &Option<Node>| matches!(node, Some(Node::Left { why: Why::Build | Why::Special, .. }) | None);
+            let made = |node: &Option<Node>| {
+                matches!(node, Some(Node::Left { why: Why::Build | Why::Special | Why::Git, .. }) | None)
+            };
             let own = |node: &Option<Node>| matches!(node, Some(Node::Left { why: Why::Own, .. }));
             let no_source = (made(&change.before) && made(&change.after)) || own(&change.before) || own(&change.after);
             !no_source
@@ -475,12 +510,18 @@ fn save_index(dir: &Path, seen: &Seen) {
 
 /// Contents up to this are shown.
 const SHOWN: u64 = 1 << 20;
+/// All of them together.
+const SHOWN_IN_ALL: u64 = 32 << 20;
 
-fn differs(pack: &mut Pack, changes: &Changes) -> io::Result<Vec<Differs>> {
+/// What differs, with contents of up to so many bytes in all.
+fn differs(pack: &mut Pack, changes: &Changes, mut left: u64) -> io::Result<Vec<Differs>> {
     let mut all = Vec::with_capacity(changes.len());
     for (path, change) in changes {
         let mut content = |node: &Option<Node>| match node {
-            Some(Node::File { hash, size, .. }) if *size <= SHOWN => pack.get(hash).map(Some),
+            Some(Node::File { hash, size, .. }) if *size <= SHOWN.min(left) => {
+                left -= size;
+                pack.get(hash).map(Some)
+            }
             Some(Node::Link { target }) => Ok(Some(target.clone())),
             _ => Ok(None),
         };
@@ -512,7 +553,7 @@ fn differs(pack: &mut Pack, changes: &Changes) -> io::Result<Vec<Differs>> {
 impl Checkpoints for Keeper {
     fn keep<'a>(&'a self, session: &'a SessionId, workspace: &'a str, mark: Seq) -> Wait<'a, Checkpointed> {
         let session = session.clone();
-        let kept = self.with(workspace, move |open| open.keep(&session));
+        let kept = self.with(workspace, move |open| open.keep(&session, mark > 0));
         Box::pin(async move {
             match kept.await {
                 Ok((top, note)) => Checkpointed { tree: Some(tree(top)), mark, note },
@@ -543,18 +584,13 @@ impl Checkpoints for Keeper {
 
 impl Files for Keeper {
     fn tree<'a>(&'a self, workspace: &'a str) -> Wait<'a, Result<Tree, String>> {
-        self.with(workspace, |open| {
-            let top = open.look()?;
-            open.pack.sync()?;
-            Ok(tree(top))
-        })
+        self.with(workspace, |open| Ok(tree(open.look()?)))
     }
 
     fn holds<'a>(&'a self, workspace: &'a str, then: &'a Tree) -> Wait<'a, bool> {
         let then = then.clone();
         let same = self.with(workspace, move |open| {
             let (then, now) = (hash(&then)?, open.look()?);
-            open.pack.sync()?;
             Ok(then == now || !open.differs_visibly(&then, &now)?)
         });
         Box::pin(async move { same.await.unwrap_or(false) })

@@ -22,11 +22,13 @@ pub(crate) enum Why {
     Special,
     /// The program's own: its sessions, or what it writes to.
     Own,
+    /// What git keeps for itself. Only that it is there is known.
+    Git,
 }
 
 impl Why {
-    const ALL: [Self; 7] =
-        [Self::Large, Self::Build, Self::Unreadable, Self::Elsewhere, Self::Deep, Self::Special, Self::Own];
+    const ALL: [Self; 8] =
+        [Self::Large, Self::Build, Self::Unreadable, Self::Elsewhere, Self::Deep, Self::Special, Self::Own, Self::Git];
 
     /// In words.
     pub(crate) fn words(self) -> &'static str {
@@ -38,6 +40,7 @@ impl Why {
             Self::Deep => "too deep",
             Self::Special => "not a plain file",
             Self::Own => "our own",
+            Self::Git => "git's own state",
         }
     }
 }

@@ -17,6 +17,8 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 const HEADER: usize = 56;
+/// A name of its own at the beginning of each file, so that nothing that was written about another is taken for it.
+const START: u64 = 16;
 /// Above this a file is compressed piece by piece instead of whole.
 const WHOLE: u64 = 4 << 20;
 /// The quickest that still makes text about as small as git does (level 1 of this library does not: 1.5 times as large).
@@ -55,6 +57,13 @@ pub(crate) struct Root {
     pub(crate) tree: String,
 }
 
+/// What came of keeping what a reader gives.
+pub(crate) enum Put {
+    Kept(Hash, u64),
+    TooMuch,
+    Unreadable,
+}
+
 /// The right to write, while it lives.
 pub(crate) struct Locked(#[expect(dead_code, reason = "held for its lock")] File);
 
@@ -63,6 +72,8 @@ pub(crate) struct Pack {
     file: File,
     /// Of the file, to notice when it was replaced.
     inode: u64,
+    /// How the file names itself.
+    name: [u8; START as usize],
     places: HashMap<Hash, Place>,
     roots: Vec<Root>,
     /// Where the records that are known end.
@@ -97,17 +108,32 @@ impl Pack {
         Ok(Locked(file))
     }
 
-    /// Opens what is kept in a folder.
-    pub(crate) fn open(dir: &Path, _: &Locked) -> io::Result<Self> {
+    /// Opens what is kept in a folder. What is damaged is put aside.
+    pub(crate) fn open(dir: &Path, locked: &Locked) -> io::Result<Self> {
+        match Self::open_as_it_is(dir, locked) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                std::fs::rename(dir.join("objects"), dir.join("objects.damaged"))?;
+                for name in ["synced", "table", "index"] {
+                    let _ = std::fs::remove_file(dir.join(name));
+                }
+                Self::open_as_it_is(dir, locked)
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_as_it_is(dir: &Path, _: &Locked) -> io::Result<Self> {
         let file = private_file(&dir.join("objects"))?;
         let inode = file.metadata()?.ino();
+        let name = named(&file, dir)?;
         let mut pack = Self {
             dir: dir.to_path_buf(),
             file,
             inode,
+            name,
             places: HashMap::new(),
             roots: Vec::new(),
-            end: 0,
+            end: START,
             buffer: Vec::new(),
             synced: 0,
             records: 0,
@@ -121,7 +147,9 @@ impl Pack {
     /// Learns what others wrote since; whether another file is there now. Records that a crash left unfinished are cut off.
     pub(crate) fn refresh(&mut self, locked: &Locked) -> io::Result<bool> {
         let now = std::fs::metadata(self.dir.join("objects")).map(|m| m.ino());
-        let replaced = now.ok() != Some(self.inode) || self.file.metadata()?.len() < self.end;
+        // What could not be written stays in memory only until here.
+        let replaced =
+            now.ok() != Some(self.inode) || self.end != self.synced || self.file.metadata()?.len() < self.end;
         if replaced {
             *self = Self::open(&self.dir, locked)?;
         } else {
@@ -133,8 +161,8 @@ impl Pack {
     fn load(&mut self) -> io::Result<()> {
         self.buffer.clear();
         let len = self.file.metadata()?.len();
-        self.synced = read_mark(&self.dir).unwrap_or(0).min(len);
-        if self.end == 0 {
+        self.synced = read_mark(&self.dir).unwrap_or(0).clamp(START, len.max(START));
+        if self.end == START {
             self.load_table()?;
         }
         while self.end < len {
@@ -162,8 +190,17 @@ impl Pack {
             self.records += 1;
             self.fresh.extend_from_slice(&bytes);
         }
+        if self.end < self.synced {
+            return Err(damaged()); // in the midst of what was surely written: nothing is cut off for that
+        }
         if self.end < len {
             self.file.set_len(self.end)?;
+        }
+        if self.end > self.synced {
+            // Whoever wrote it may have told of it and lost only the mark: from here on it is surely there, and never given up.
+            self.file.sync_data()?;
+            self.synced = self.end;
+            write_mark(&self.dir, self.synced);
         }
         Ok(())
     }
@@ -241,15 +278,17 @@ impl Pack {
         Ok(hash)
     }
 
-    /// Keeps what a reader gives, at most `most` bytes; `None` if there is more.
-    pub(crate) fn put_from(&mut self, from: &mut impl Read, size: u64, most: u64) -> io::Result<Option<(Hash, u64)>> {
+    /// Keeps what a reader gives, at most `most` bytes. An error is ours: that it cannot be read is an answer.
+    pub(crate) fn put_from(&mut self, from: &mut impl Read, size: u64, most: u64) -> io::Result<Put> {
         if size <= WHOLE {
             let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-            from.take(WHOLE * 2).read_to_end(&mut bytes)?;
-            if bytes.len() as u64 == WHOLE * 2 {
-                return Ok(None); // it grows faster than it can be read
+            if from.take(WHOLE * 2).read_to_end(&mut bytes).is_err() {
+                return Ok(Put::Unreadable);
             }
-            return Ok(Some((self.put(&bytes)?, bytes.len() as u64)));
+            if bytes.len() as u64 == WHOLE * 2 {
+                return Ok(Put::TooMuch); // it grows faster than it can be read
+            }
+            return Ok(Put::Kept(self.put(&bytes)?, bytes.len() as u64));
         }
         // The header comes last: until then nobody can believe what is written behind the end.
         self.flush()?;
@@ -258,7 +297,10 @@ impl Pack {
         let mut encoder = flate2::read::DeflateEncoder::new(&mut from, LEVEL);
         let mut piece = vec![0; 256 << 10];
         loop {
-            let n = encoder.read(&mut piece)?;
+            let Ok(n) = encoder.read(&mut piece) else {
+                self.file.set_len(start)?;
+                return Ok(Put::Unreadable);
+            };
             if n == 0 {
                 break;
             }
@@ -268,7 +310,7 @@ impl Pack {
         let (hash, raw) = (Hash(*from.hasher.finalize().as_bytes()), from.read);
         if raw > most || self.has(&hash) {
             self.file.set_len(start)?;
-            return Ok((raw <= most).then_some((hash, raw)));
+            return Ok(if raw <= most { Put::Kept(hash, raw) } else { Put::TooMuch });
         }
         let place =
             Place { offset: start + HEADER as u64, raw, stored: at - start - HEADER as u64, form: Form::Deflate };
@@ -278,7 +320,7 @@ impl Pack {
         self.records += 1;
         self.places.insert(hash, place);
         self.end = at;
-        Ok(Some((hash, raw)))
+        Ok(Put::Kept(hash, raw))
     }
 
     /// Remembers that a session refers to a state; once is enough for a day.
@@ -337,23 +379,25 @@ impl Pack {
     /// may be lost or lag behind: what it does not name is looked for here.
     fn load_table(&mut self) -> io::Result<()> {
         let Ok(table) = std::fs::read(self.dir.join("table")) else { return Ok(()) };
-        let Some((inode, headers)) = table.split_at_checked(8) else { return Ok(()) };
-        if inode != self.inode.to_le_bytes() {
+        let Some((name, headers)) = table.split_at_checked(self.name.len()) else { return Ok(()) };
+        if name != self.name {
             return Ok(()); // of a file that was replaced
         }
-        let mut at = 0;
-        self.places.reserve(headers.len() / HEADER);
+        let mut at = START;
+        let (mut places, mut roots) = (HashMap::with_capacity(headers.len() / HEADER), Vec::new());
+        let mut records = 0;
         for bytes in headers.chunks_exact(HEADER) {
             let Some((hash, place)) = parse(bytes, at).filter(|(_, place)| place.end() <= self.synced) else { break };
             if place.form == Form::Root {
-                let Ok(root) = serde_json::from_slice(&self.read(place)?) else { break };
-                self.roots.push(root);
+                let Ok(root) = serde_json::from_slice(&self.read(place)?) else { return Ok(()) };
+                roots.push(root);
             } else {
-                self.places.insert(hash, place);
+                places.insert(hash, place);
             }
             at = place.end();
-            self.records += 1;
+            records += 1;
         }
+        (self.places, self.roots, self.records) = (places, roots, records);
         self.end = at;
         Ok(())
     }
@@ -363,21 +407,27 @@ impl Pack {
         let fresh = std::mem::take(&mut self.fresh);
         // Others may have written some of it.
         let before = self.records - (fresh.len() / HEADER) as u64;
-        let saved = private_file(&path).and_then(|file| {
-            let mut inode = [0; 8];
-            let there = match file.read_exact_at(&mut inode, 0) {
-                Ok(()) if inode == self.inode.to_le_bytes() => (file.metadata()?.len() - 8) / HEADER as u64,
-                Ok(()) | Err(_) => {
-                    file.write_all_at(&self.inode.to_le_bytes(), 0)?;
-                    0
+        let saved = (|| {
+            let file = private_file(&path)?;
+            let mut name = self.name;
+            let ours = file.read_exact_at(&mut name, 0).is_ok() && name == self.name;
+            if !ours {
+                // Of another file, or none: it is made whole and put into place.
+                if before > 0 {
+                    return Err(io::ErrorKind::InvalidData.into());
                 }
-            };
+                let part = self.dir.join("table.part");
+                let file = private_file(&part)?;
+                file.set_len(0)?;
+                file.write_all_at(&self.name, 0)?;
+                file.write_all_at(&fresh, START)?;
+                return std::fs::rename(part, &path);
+            }
+            let there = (file.metadata()?.len() - START) / HEADER as u64;
             let known = there.checked_sub(before).ok_or(io::ErrorKind::InvalidData)?;
             let known = usize::try_from(known).unwrap_or(usize::MAX).saturating_mul(HEADER);
-            let rest = fresh.get(known..).unwrap_or_default();
-            file.set_len(8 + there * HEADER as u64)?;
-            file.write_all_at(rest, 8 + there * HEADER as u64)
-        });
+            file.write_all_at(fresh.get(known..).unwrap_or_default(), START + there * HEADER as u64)
+        })();
         if saved.is_err() {
             let _ = std::fs::remove_file(path); // it is made again from this file
         }
@@ -389,7 +439,7 @@ impl Pack {
         self.places.clear();
         self.roots.clear();
         self.fresh.clear();
-        (self.end, self.records) = (0, 0);
+        (self.end, self.records) = (START, 0);
         self.load()
     }
 
@@ -402,10 +452,11 @@ impl Pack {
         let mut copy = Self {
             dir: self.dir.clone(),
             inode: file.metadata()?.ino(),
+            name: named(&file, &part)?,
             file,
             places: HashMap::new(),
             roots: Vec::new(),
-            end: 0,
+            end: START,
             buffer: Vec::new(),
             synced: 0,
             records: 0,
@@ -454,6 +505,7 @@ impl Pack {
         failpoint::hit("collect.synced", "");
         // The old mark is about the old file: without one everything is checked.
         let _ = std::fs::remove_file(self.dir.join("synced"));
+        let _ = std::fs::remove_file(self.dir.join("table"));
         failpoint::hit("collect.unmarked", "");
         std::fs::rename(&part, self.dir.join("objects"))?;
         failpoint::hit("collect.renamed", "");
@@ -474,6 +526,22 @@ fn missing() -> io::Error {
 
 fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "what was kept is damaged")
+}
+
+/// How a file names itself; one that is empty is given a name.
+fn named(file: &File, path: &Path) -> io::Result<[u8; START as usize]> {
+    let mut name = [0; START as usize];
+    if file.metadata()?.len() >= START {
+        file.read_exact_at(&mut name, 0)?;
+        return if name.starts_with(b"DUNNOCK1") { Ok(name) } else { Err(damaged()) };
+    }
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let id =
+        Hash::of_parts(&[path.as_os_str().as_encoded_bytes(), &now.to_le_bytes(), &std::process::id().to_le_bytes()]);
+    let bytes = b"DUNNOCK1".iter().chain(&id.0);
+    name.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    file.write_all_at(&name, 0)?;
+    Ok(name)
 }
 
 /// The record whose header begins at `at`.

@@ -54,8 +54,8 @@ pub(crate) fn restore(pack: &mut Pack, root: &Path, changes: &Changes) -> io::Re
     failpoint::hit("restore.folders", "");
     for (path, change) in changes {
         let done = match &change.after {
-            Some(Node::File { mode, hash, .. }) => work.file(path, hash, *mode),
-            Some(Node::Link { target }) => work.link(path, target),
+            Some(Node::File { mode, hash, .. }) => work.file(path, hash, *mode, change.before.is_none()),
+            Some(Node::Link { target }) => work.link(path, target, change.before.is_none()),
             Some(Node::Folder { .. } | Node::Left { .. }) | None => continue,
         };
         work.note(path, done);
@@ -68,13 +68,17 @@ pub(crate) fn restore(pack: &mut Pack, root: &Path, changes: &Changes) -> io::Re
         }
     }
     for (path, mode) in modes.iter().rev() {
-        let done = work.mode(path, *mode);
-        work.note(path, done);
+        match work.mode(path, *mode) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {} // it was removed
+            done => work.note(path, done),
+        }
     }
     failpoint::hit("restore.modes", "");
     // One wait for all of them.
     #[cfg(target_os = "linux")]
-    rustix::fs::syncfs(&work.root)?;
+    let done = rustix::fs::syncfs(&work.root).map_err(io::Error::from);
+    #[cfg(target_os = "linux")]
+    work.note(Path::new("."), done);
     Ok(work.failed)
 }
 
@@ -147,7 +151,7 @@ impl Restore<'_> {
         format!(".dunnock-{}-back{}.part", std::process::id(), self.parts)
     }
 
-    fn file(&mut self, path: &Path, hash: &dunnock_proto::Hash, mode: u32) -> io::Result<()> {
+    fn file(&mut self, path: &Path, hash: &dunnock_proto::Hash, mode: u32, new: bool) -> io::Result<()> {
         let (dir, name) = self.place(path)?;
         let part = self.part();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -156,7 +160,7 @@ impl Restore<'_> {
             self.pack.copy(hash, &mut file)?;
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
             failpoint::hit("restore.file", "");
-            Ok(rustix::fs::renameat(&dir, &part, &dir, name)?)
+            place(&dir, &part, name, new)
         })();
         if done.is_err() {
             let _ = rustix::fs::unlinkat(&dir, &part, AtFlags::empty());
@@ -164,21 +168,37 @@ impl Restore<'_> {
         done
     }
 
-    fn link(&mut self, path: &Path, target: &[u8]) -> io::Result<()> {
+    fn link(&mut self, path: &Path, target: &[u8], new: bool) -> io::Result<()> {
         let (dir, name) = self.place(path)?;
         let part = self.part();
         rustix::fs::symlinkat(OsStr::from_bytes(target), &dir, &part)?;
         failpoint::hit("restore.link", "");
-        let done = rustix::fs::renameat(&dir, &part, &dir, name);
+        let done = place(&dir, &part, name, new);
         if done.is_err() {
             let _ = rustix::fs::unlinkat(&dir, &part, AtFlags::empty());
         }
-        Ok(done?)
+        done
     }
 
     fn mode(&self, path: &Path, mode: u32) -> io::Result<()> {
         set_mode(&self.enter(path)?, mode)
     }
+}
+
+/// Renames into place. Where nothing is thought to be, nothing may be: somebody may have put something there just now.
+fn place(dir: &OwnedFd, part: &str, name: &OsStr, new: bool) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if new {
+        match rustix::fs::renameat_with(dir, part, dir, name, rustix::fs::RenameFlags::NOREPLACE) {
+            // Some file systems cannot.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
+            Err(rustix::io::Errno::EXIST) => return Err(io::Error::other("something was put there meanwhile")),
+            done => return Ok(done?),
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = new;
+    Ok(rustix::fs::renameat(dir, part, dir, name)?)
 }
 
 /// Through the descriptor: whatever was put in its place meanwhile is not touched.
@@ -216,31 +236,128 @@ pub(crate) struct Plan {
     pub(crate) changes: Changes,
     /// What others changed.
     pub(crate) kept: Vec<PathBuf>,
-    /// What was not kept, so that it cannot come back.
+    /// What is there now and not kept: were it removed, nothing could bring it back.
+    pub(crate) large: Vec<PathBuf>,
+    /// What was not kept then, so that it cannot come back.
     pub(crate) lost: Vec<PathBuf>,
+    /// What goes without being kept, because what it replaced comes back.
+    pub(crate) dropped: Vec<PathBuf>,
+    /// What may not be read now and could be then.
+    locked: Vec<(PathBuf, u32)>,
 }
 
 /// Splits what differs between now and then into what this session changed and what others did.
 pub(crate) fn plan(all: Changes, ours: &Changes, theirs: &Changes, force: bool) -> Plan {
     let mut plan = Plan::default();
+    // What lies in a folder that is not looked into is not known: it is not written to either.
+    let closed: Vec<PathBuf> = all
+        .iter()
+        .filter(|(_, change)| matches!(change.before, Some(Node::Left { .. })))
+        .map(|(path, _)| path.clone())
+        .collect();
     for (path, change) in all {
         let meant = force || (ours.contains_key(&path) && !theirs.contains_key(&path));
         let own = |node: &Option<Node>| matches!(node, Some(Node::Left { why: Why::Own, .. }));
-        match &change {
-            _ if own(&change.before) || own(&change.after) => {}
-            // There now, and by name only: were it removed, nothing could bring it back.
-            Change { before: Some(Node::Left { .. }), .. } => plan.kept.push(path),
-            Change { after: Some(Node::Left { .. }), .. } if meant => plan.lost.push(path),
+        let inside = closed.iter().any(|dir| path != *dir && path.starts_with(dir));
+        match (&change.before, &change.after) {
+            (before, after) if own(before) || own(after) => {}
+            _ if inside => {}
+            (_, Some(Node::Left { .. })) if meant => plan.lost.push(path),
+            (
+                Some(Node::Left { why: Why::Unreadable, .. }),
+                Some(Node::File { mode, .. } | Node::Folder { mode, .. }),
+            ) if meant => {
+                plan.locked.push((path.clone(), *mode));
+                plan.large.push(path);
+            }
+            (Some(Node::Left { why: Why::Large | Why::Special, .. }), Some(Node::File { .. } | Node::Link { .. }))
+                if meant =>
+            {
+                plan.dropped.push(path.clone());
+                plan.changes.insert(path, change);
+            }
+            (Some(Node::Left { .. }), _) if meant => plan.large.push(path),
             _ if meant => drop(plan.changes.insert(path, change)),
             _ => plan.kept.push(path),
         }
     }
-    // A folder stays if something in it does.
-    let kept = plan.kept.clone();
-    plan.changes.retain(|path, change| {
-        let goes =
-            matches!(change.before, Some(Node::Folder { .. })) && !matches!(change.after, Some(Node::Folder { .. }));
-        !(goes && kept.iter().any(|k| k.starts_with(path)))
-    });
+    plan.spare_folders();
     plan
+}
+
+impl Plan {
+    /// A folder stays if something in it does.
+    fn spare_folders(&mut self) {
+        let stays: Vec<PathBuf> = self.kept.iter().chain(&self.large).cloned().collect();
+        let folder = |node: &Option<Node>| matches!(node, Some(Node::Folder { .. }));
+        self.changes.retain(|path, change| {
+            let goes = folder(&change.before) && !folder(&change.after);
+            !(goes && stays.iter().any(|k| k.starts_with(path)))
+        });
+    }
+
+    /// Takes in what happened since the files were kept: what is done already, and what others did.
+    pub(crate) fn adjust(&mut self, late: Changes, force: bool) {
+        for (path, since) in late {
+            if let (Some(Node::Folder { mode: was, .. }), Some(Node::Folder { mode: is, .. })) =
+                (&since.before, &since.after)
+                && *is == was | 0o700
+                && !self.changes.contains_key(&path)
+            {
+                // A folder that we had to open, before we were killed.
+                self.changes.insert(path, Change { before: since.after, after: since.before });
+                continue;
+            }
+            let closed = matches!(since.after, Some(Node::Left { .. }));
+            if closed && !force {
+                self.changes.retain(|p, _| !p.starts_with(&path));
+                self.kept.push(path);
+                continue;
+            }
+            let Some(change) = self.changes.get(&path) else { continue };
+            if since.after == change.after {
+                self.changes.remove(&path);
+            } else if !force && !matches!(since.after, None | Some(Node::Folder { .. })) {
+                self.changes.remove(&path);
+                self.kept.push(path);
+            }
+        }
+        self.spare_folders();
+    }
+
+    /// What was not done, for people.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let list = |paths: &[PathBuf]| {
+            let some: Vec<String> = paths.iter().take(10).map(|p| p.to_string_lossy().into_owned()).collect();
+            let more = paths.len().saturating_sub(10);
+            if more > 0 { format!("{} and {more} more", some.join(", ")) } else { some.join(", ") }
+        };
+        let all = [
+            ("left as they are, since others changed them", &self.kept),
+            ("left as they are, since they are not kept and could not be brought back", &self.large),
+            ("cannot come back, since they were not kept", &self.lost),
+            ("replaced by what was there before, and not kept", &self.dropped),
+        ];
+        all.iter()
+            .filter(|(_, paths)| !paths.is_empty())
+            .map(|(what, paths)| format!("{what}: {}", list(paths)))
+            .collect()
+    }
+}
+
+/// Gives back the modes of what may not be read now and could be then; whether there was any.
+pub(crate) fn unlock(root: &Path, plan: &Plan) -> bool {
+    let Ok(root) = open_root(root) else { return false };
+    let mut done = false;
+    for (path, mode) in &plan.locked {
+        let mut at = root.as_fd().try_clone_to_owned().ok();
+        let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        #[cfg(target_os = "linux")]
+        let flags = flags | OFlags::PATH;
+        for part in path.components() {
+            at = at.and_then(|at| rustix::fs::openat(&at, part.as_os_str(), flags, Mode::empty()).ok());
+        }
+        done |= at.is_some_and(|file| set_mode(&file, *mode).is_ok());
+    }
+    done
 }

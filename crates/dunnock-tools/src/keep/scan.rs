@@ -6,7 +6,7 @@
 
 use super::ignored::Ignored;
 use super::object::{Node, Reader, Why, broken, encode};
-use super::pack::Pack;
+use super::pack::{Pack, Put};
 use dunnock_proto::Hash;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use std::collections::HashSet;
@@ -20,6 +20,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Files above this are not kept.
 pub(crate) const LARGE: u64 = 50 << 20;
+/// Names in one workspace.
+const MOST: usize = 1_000_000;
 /// Folders within folders.
 const DEEP: usize = 200;
 /// Times of files come from a clock that ticks this slowly.
@@ -68,6 +70,7 @@ pub(crate) struct Scan<'a> {
     began: i64,
     device: u64,
     read: usize,
+    names: usize,
     path: PathBuf,
 }
 
@@ -90,10 +93,15 @@ pub(crate) fn open_root(root: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(root, flags, Mode::empty())?)
 }
 
-/// Whether a name is never kept: the program's own, and what git keeps for itself.
+/// Whether a name is another's, as this system compares names.
+fn is_named(name: &[u8], known: &[u8]) -> bool {
+    if cfg!(target_os = "linux") { name == known } else { name.eq_ignore_ascii_case(known) }
+}
+
+/// Whether a name is never even listed: the program's own.
 pub(crate) fn passed_over(name: &[u8]) -> bool {
-    let fold = |known: &[u8]| if cfg!(target_os = "linux") { name == known } else { name.eq_ignore_ascii_case(known) };
-    fold(b".git") || fold(b".dunnock") || (name.starts_with(b".dunnock-") && name.ends_with(b".part"))
+    let fold = |known: &[u8]| is_named(name, known);
+    fold(b".dunnock") || (name.starts_with(b".dunnock-") && name.ends_with(b".part"))
 }
 
 impl<'a> Scan<'a> {
@@ -102,7 +110,7 @@ impl<'a> Scan<'a> {
         let began = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
         let ignored = Ignored::new(root);
         let most = pack.size() + most;
-        Self { pack, ignored, own, most, began, device: 0, read: 0, path: PathBuf::new() }
+        Self { pack, ignored, own, most, began, device: 0, read: 0, names: 0, path: PathBuf::new() }
     }
 
     /// Looks at everything below `root`.
@@ -127,6 +135,8 @@ impl<'a> Scan<'a> {
             names.extend(name.filter(|name| !passed_over(name.as_bytes()) && !names.contains(name)));
         }
         names.sort_unstable();
+        self.names += names.len();
+        self.check_size()?;
         if names.iter().any(|n| n.as_bytes() == b"CACHEDIR.TAG") && depth > 0 && self.ignored.is(&self.path) {
             // Told to the folder above by having no hash.
             return Ok(Seen::default());
@@ -141,8 +151,13 @@ impl<'a> Scan<'a> {
             }
             let was = old.next_if(|o| o.name.as_ref() == name.as_bytes());
             self.path.push(OsStr::from_bytes(name.as_bytes()));
-            let found = if self.own.contains(&self.path) {
-                let node = Node::Left { why: Why::Own, size: 0, changed: 0 };
+            let known = match name.as_bytes() {
+                _ if self.own.contains(&self.path) => Some(Why::Own),
+                name if is_named(name, b".git") => Some(Why::Git),
+                _ => None,
+            };
+            let found = if let Some(why) = known {
+                let node = Node::Left { why, size: 0, changed: 0 };
                 Ok(Some(SeenEntry { name: name.as_bytes().into(), node, known: Known::default(), below: None }))
             } else {
                 self.entry(dir, &name, was, depth)
@@ -160,7 +175,16 @@ impl<'a> Scan<'a> {
             Some(hash) => hash,
             None => self.pack.put(&encode(entries.iter().map(|e| (e.name.as_ref(), &e.node))))?,
         };
+        self.check_size()?;
         Ok(Seen { entries, hash: Some(hash) })
+    }
+
+    /// A look that would keep too much ends.
+    fn check_size(&self) -> io::Result<()> {
+        match self.pack.size() > self.most || self.names > MOST {
+            true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "there is too much to keep")),
+            false => Ok(()),
+        }
     }
 
     /// One name of a folder; `None` if it is gone by now.
@@ -237,7 +261,11 @@ impl<'a> Scan<'a> {
             Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => return made(left(Why::Unreadable), None),
             Err(error) => return Err(error.into()),
         };
-        let seen = self.folder(inner.as_fd(), was.and_then(|w| w.below.as_deref()), depth + 1)?;
+        let seen = match self.folder(inner.as_fd(), was.and_then(|w| w.below.as_deref()), depth + 1) {
+            // A folder whose names can be read and nothing else.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return made(left(Why::Unreadable), None),
+            seen => seen?,
+        };
         match seen.hash {
             Some(hash) => {
                 made(Node::Folder { mode: number::<_, u32>(stat.st_mode) & 0o7777, hash }, Some(Box::new(seen)))
@@ -262,16 +290,13 @@ impl<'a> Scan<'a> {
             return Ok(None);
         }
         self.read += 1;
-        let kept = match self.pack.put_from(&mut &file, known.size, LARGE) {
-            Ok(kept) => kept,
-            // The disk it lies on, not ours.
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::ISDIR.raw_os_error()) => return Ok(None),
-            Err(error) => return Err(error),
+        let put = self.pack.put_from(&mut &file, known.size, LARGE)?;
+        self.check_size()?;
+        let (hash, size) = match put {
+            Put::Kept(hash, size) => (hash, size),
+            Put::TooMuch => return Ok(Some((left(Why::Large), Known::default()))),
+            Put::Unreadable => return Ok(Some((left(Why::Unreadable), Known::default()))),
         };
-        if self.pack.size() > self.most {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "there is too much to keep"));
-        }
-        let Some((hash, size)) = kept else { return Ok(Some((left(Why::Large), Known::default()))) };
         let after = rustix::fs::fstat(&file)?;
         let changed = nanos(after.st_ctime, after.st_ctime_nsec);
         // Read while it changed, or so soon after a change that the next may bear the same time: look again next time.
