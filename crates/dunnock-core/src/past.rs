@@ -47,7 +47,7 @@ pub struct Past {
     /// Where the last rewind went, if it was the last thing that happened.
     rewound: Option<(Seq, Scope)>,
     asked: Option<(Seq, Scope)>,
-    /// What counts as said up to the last rewind, and that.
+    /// What counts as said up to the last rewind, and the first fact after it.
     hidden: Option<(Vec<Span>, Seq)>,
 }
 
@@ -94,7 +94,7 @@ impl Past {
             Event::Rewound(e) => {
                 self.rewound = self.asked.take();
                 self.at_rest = true;
-                self.hidden = Some((e.spans.clone(), seq));
+                self.hidden = Some((e.spans.clone(), seq + 1));
                 if let Some(tree) = e.tree.clone() {
                     self.points.push(Point { mark: seq, tree, by: By::Us });
                 }
@@ -161,14 +161,14 @@ impl Past {
     /// The last fact up to this one that counts.
     fn last_visible(&self, seq: Seq) -> Seq {
         match &self.hidden {
-            Some((spans, at)) if seq <= *at => spans.iter().map(|s| s.to.min(seq)).max().unwrap_or(1),
+            Some((spans, since)) if seq < *since => spans.iter().map(|s| s.to.min(seq)).max().unwrap_or(1),
             Some(_) | None => seq,
         }
     }
 
     /// Whether a fact still counts.
     fn visible(&self, seq: Seq) -> bool {
-        self.hidden.as_ref().is_none_or(|(spans, at)| seq > *at || within(spans, seq))
+        self.hidden.as_ref().is_none_or(|(spans, since)| seq >= *since || within(spans, seq))
     }
 
     /// The files at a fact. Where nothing of ours happened before they were next kept, that later state is taken: it holds

@@ -86,6 +86,7 @@ fn the_files_at_a_fact_hold_what_the_person_changed_before_our_next_call() {
     assert_eq!((at(3, false), at(4, true)), (Some("a"), Some("a")), "our own change is not taken for theirs");
     assert_eq!((at(10, false), at(10, true)), (Some("d"), Some("c")));
     assert_eq!(at(12, false), Some("e"));
+    assert_eq!(at(11, true), Some("d"), "right before the call");
     assert_eq!(Past::default().tree_at(1, false), None);
 }
 
@@ -123,6 +124,8 @@ fn a_rewind_hides_steps_and_its_undo_shows_them_again() {
     assert_eq!(again.undoes(), Some(Undoes::Rewind(17, Scope::Both)));
     let on = past(&format!("{gone}\nprompt\nturn 5\nend"));
     assert_eq!((on.steps(), on.undoes()), (vec![0, 1, 2, 5], Some(Undoes::Run(8))), "the last fact that counts");
+    let later = past(&format!("{gone}\ntaken\nprompt\nturn 5\nend"));
+    assert_eq!(later.undoes(), Some(Undoes::Run(21)), "what came after the rewind counts");
     let talk = past(&format!("{STORY}\nasked 8\nback - 8").replace("back - 8", "asked 8"));
     assert_eq!(talk.undoes(), Some(Undoes::Run(8)), "asked is not gone");
 }
@@ -139,6 +142,7 @@ fn a_run_begins_where_the_session_rested() {
     let past = past("created\nprompt\nprompt\nturn 1\nprompt\nfailed\nend\ngo\nturn 2\nend");
     assert_eq!(past.undoes(), Some(Undoes::Run(7)), "prompts that come while it works are of the same run");
     assert_eq!([1, 2].map(|n| past.step(n)), [Some(7), Some(10)]);
+    assert_eq!(self::past("created\nprompt\nturn 1\nprompt\nturn 2\nend").undoes(), Some(Undoes::Run(1)));
 }
 
 #[test]
