@@ -10,6 +10,7 @@
 
 mod ask_person;
 mod child;
+mod differs;
 mod final_output;
 mod hands;
 mod insert_text;
@@ -32,9 +33,10 @@ mod view_file;
 mod walk;
 mod write_file;
 
+pub use differs::{Differs, Preview};
 pub use hands::{Hands, Limits, Shell};
 #[cfg(unix)]
 pub use keep::Bounds;
-pub use keep::{Differs, Keeper, Preview};
+pub use keep::Keeper;
 pub use table::{offers, page, pages};
 pub use tool::Example;

@@ -1,9 +1,7 @@
 //! `process_start`, `process_read`, `process_write`, `process_stop`: four verbs on one thing.
 
 use crate::child::Input;
-use crate::process::Program;
 use crate::processes::Process;
-use crate::root::RepoPath;
 use crate::shell::{Line, line_schema};
 use crate::tool::{Example, Hand, Said, Tool};
 use dunnock_proto::{Class, Recovery};
@@ -63,6 +61,14 @@ pub(crate) struct ProcessStop {
     process: u32,
 }
 
+const NONE: Example = Example {
+    about: "None was started",
+    args: r#"{"process":1}"#,
+    gives: "no process was started with process_start, or it ended with the agent; start it again",
+    fails: true,
+    ..Example::PLAIN
+};
+
 fn said(result: Result<(Arc<Process>, &str), String>, hand: &Hand) -> Said {
     let text = result
         .map(|(process, first)| format!("{first}{}", process.read(hand.limits.output_lines, hand.limits.output_bytes)));
@@ -89,15 +95,9 @@ impl Tool for ProcessStart {
     ];
 
     async fn run(self, hand: Hand) -> Said {
-        let program = match self.command {
-            Line::Text(line) => Program::line(hand.limits.shell, &line),
-            Line::Words(words) => Program::words(words),
-        };
-        let folder = self.folder.as_deref().map(|f| RepoPath::parse(&hand.root, f).and_then(|p| hand.root.folder(&p)));
-        let program = match folder {
-            None => program,
-            Some(Ok(folder)) => program.within(folder),
-            Some(Err(error)) => return Err::<String, _>(error).into(),
+        let program = match self.command.program(&hand, self.folder.as_deref()) {
+            Ok(program) => program,
+            Err(error) => return Err::<String, _>(error).into(),
         };
         let input = if self.terminal { Input::Terminal } else { Input::Pipe };
         let started = hand.processes.start(&hand, program, input);
@@ -113,13 +113,7 @@ impl Tool for ProcessRead {
     const NAME: &'static str = "process_read";
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
-    const EXAMPLES: &'static [Example] = &[Example {
-        about: "None was started",
-        args: r#"{"process":1}"#,
-        gives: "no process was started with process_start, or it ended with the agent; start it again",
-        fails: true,
-        ..Example::PLAIN
-    }];
+    const EXAMPLES: &'static [Example] = &[NONE];
 
     async fn run(self, hand: Hand) -> Said {
         let found = hand.processes.find(&hand, self.process);
@@ -137,13 +131,7 @@ impl Tool for ProcessWrite {
     const NAME: &'static str = "process_write";
     const CLASS: Class = Class::Command;
     const RECOVERY: Recovery = Recovery::Unknown;
-    const EXAMPLES: &'static [Example] = &[Example {
-        about: "None was started",
-        args: r#"{"process":1,"text":"x\n"}"#,
-        gives: "no process was started with process_start, or it ended with the agent; start it again",
-        fails: true,
-        ..Example::PLAIN
-    }];
+    const EXAMPLES: &'static [Example] = &[Example { args: r#"{"process":1,"text":"x\n"}"#, ..NONE }];
 
     async fn run(self, hand: Hand) -> Said {
         let written = match hand.processes.find(&hand, self.process) {
@@ -166,13 +154,7 @@ impl Tool for ProcessStop {
     const NAME: &'static str = "process_stop";
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
-    const EXAMPLES: &'static [Example] = &[Example {
-        about: "None was started",
-        args: r#"{"process":1}"#,
-        gives: "no process was started with process_start, or it ended with the agent; start it again",
-        fails: true,
-        ..Example::PLAIN
-    }];
+    const EXAMPLES: &'static [Example] = &[NONE];
 
     async fn run(self, hand: Hand) -> Said {
         let found = hand.processes.find(&hand, self.process);

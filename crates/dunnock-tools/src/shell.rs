@@ -1,7 +1,7 @@
 //! `shell`.
 
 use crate::process::{self, Program};
-use crate::root::RepoPath;
+use crate::root::{PathError, RepoPath};
 use crate::tool::{Example, Hand, Said, Tool};
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
@@ -32,6 +32,20 @@ pub(crate) struct ShellCommand {
 pub(crate) enum Line {
     Text(String),
     Words(Vec<String>),
+}
+
+impl Line {
+    /// The program to run, in a folder below the root.
+    pub(crate) fn program(self, hand: &Hand, folder: Option<&str>) -> Result<Program, PathError> {
+        let program = match self {
+            Self::Text(line) => Program::line(hand.limits.shell, &line),
+            Self::Words(words) => Program::words(words),
+        };
+        match folder {
+            None => Ok(program),
+            Some(folder) => Ok(program.within(hand.root.folder(&RepoPath::parse(&hand.root, folder)?)?)),
+        }
+    }
 }
 
 pub(crate) fn line_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -79,15 +93,9 @@ impl Tool for ShellCommand {
     ];
 
     async fn run(self, hand: Hand) -> Said {
-        let program = match self.command {
-            Line::Text(line) => Program::line(hand.limits.shell, &line),
-            Line::Words(words) => Program::words(words),
-        };
-        let folder = self.folder.as_deref().map(|f| RepoPath::parse(&hand.root, f).and_then(|p| hand.root.folder(&p)));
-        let program = match folder {
-            None => program,
-            Some(Ok(folder)) => program.within(folder),
-            Some(Err(error)) => return Err::<String, _>(error).into(),
+        let program = match self.command.program(&hand, self.folder.as_deref()) {
+            Ok(program) => program,
+            Err(error) => return Err::<String, _>(error).into(),
         };
         let most = self.timeout.map_or(hand.limits.command, Duration::from_secs).min(hand.limits.command_most);
         process::run(&hand, program, most).await

@@ -1,36 +1,11 @@
 //! Systems on which files are not kept yet: there is no keeper, and nobody can make one.
 
+use crate::differs::{Differs, Preview};
 use dunnock_core::ports::{Back, Checkpoints, Files, Restored, Wait};
 use dunnock_proto::{Checkpointed, Seq, SessionId, Tree};
 
 /// Keeps the files of workspaces; not on this system.
 pub enum Keeper {}
-
-/// How a path differs between two states.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Differs {
-    /// Below the root.
-    pub path: String,
-    /// How.
-    pub how: &'static str,
-    /// What it held.
-    pub before: Option<Vec<u8>>,
-    /// What it holds.
-    pub after: Option<Vec<u8>>,
-}
-
-/// What going back would do.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Preview {
-    /// What would change.
-    pub changes: Vec<Differs>,
-    /// What others changed.
-    pub kept: Vec<String>,
-    /// What cannot come back.
-    pub large: Vec<String>,
-    /// What cannot come back.
-    pub lost: Vec<String>,
-}
 
 impl Keeper {
     /// How two states differ.

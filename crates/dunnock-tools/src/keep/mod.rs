@@ -12,6 +12,7 @@ mod pack;
 mod restore;
 mod scan;
 
+use crate::differs::{Differs, Preview};
 use diff::{Change, Changes, diff};
 use dunnock_core::ports::{Back, Checkpoints, Files, Restored, Wait, Window};
 use dunnock_proto::{Checkpointed, Hash, Seq, SessionId, Tree};
@@ -71,32 +72,6 @@ struct Store {
     too_much: Option<Instant>,
     /// Whether the whole was brought within its bound by this process.
     bounded: bool,
-}
-
-/// How a path differs between two states.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Differs {
-    /// Below the root.
-    pub path: String,
-    /// `added`, `deleted`, `changed`, `mode`, or into what kind it turned.
-    pub how: &'static str,
-    /// What it held; `None` where it was no file, or one too large to show.
-    pub before: Option<Vec<u8>>,
-    /// What it holds.
-    pub after: Option<Vec<u8>>,
-}
-
-/// What going back would do.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Preview {
-    /// What would change, from now to then.
-    pub changes: Vec<Differs>,
-    /// What others changed, and would stay.
-    pub kept: Vec<String>,
-    /// What would stay, since it is not kept and could not be brought back again.
-    pub large: Vec<String>,
-    /// What cannot come back.
-    pub lost: Vec<String>,
 }
 
 fn shown(path: &Path) -> String {
@@ -441,7 +416,8 @@ impl Open<'_> {
         let late = diff(self.pack, &start, &now)?;
         plan.adjust(late, way.force);
         let mut notes = plan.notes();
-        let failed = restore::restore(self.pack, self.root, &plan.changes)?;
+        let seen = self.seen.as_ref();
+        let failed = restore::restore(self.pack, self.root, &plan.changes, |path| seen?.stamp(path))?;
         if !failed.is_empty() {
             let some: Vec<String> = failed.iter().take(10).map(|(p, why)| format!("{}: {why}", shown(p))).collect();
             notes.push(format!("could not be brought back: {}", some.join("; ")));

@@ -122,24 +122,27 @@ impl Pack {
         }
     }
 
-    fn open_as_it_is(dir: &Path, _: &Locked) -> io::Result<Self> {
-        let file = private_file(&dir.join("objects"))?;
-        let inode = file.metadata()?.ino();
-        let name = named(&file, dir)?;
-        let mut pack = Self {
+    /// A file of which nothing is known yet.
+    fn of(dir: &Path, file: File) -> io::Result<Self> {
+        Ok(Self {
             dir: dir.to_path_buf(),
+            inode: file.metadata()?.ino(),
+            name: named(&file, dir)?,
             file,
-            inode,
-            name,
             places: HashMap::new(),
             roots: Vec::new(),
             end: START,
             buffer: Vec::new(),
-            synced: 0,
+            synced: START,
             records: 0,
             fresh: Vec::new(),
             compress: Compress::new(LEVEL, false),
-        };
+        })
+    }
+
+    fn open_as_it_is(dir: &Path, _: &Locked) -> io::Result<Self> {
+        let file = private_file(&dir.join("objects"))?;
+        let mut pack = Self::of(dir, file)?;
         pack.load()?;
         Ok(pack)
     }
@@ -449,20 +452,7 @@ impl Pack {
         let part = self.dir.join("objects.part");
         let _ = std::fs::remove_file(&part);
         let file = private_file(&part)?;
-        let mut copy = Self {
-            dir: self.dir.clone(),
-            inode: file.metadata()?.ino(),
-            name: named(&file, &part)?,
-            file,
-            places: HashMap::new(),
-            roots: Vec::new(),
-            end: START,
-            buffer: Vec::new(),
-            synced: 0,
-            records: 0,
-            fresh: Vec::new(),
-            compress: Compress::new(LEVEL, false),
-        };
+        let mut copy = Self::of(&self.dir, file)?;
         let mut order: Vec<(Hash, Place)> =
             live.iter().filter_map(|hash| Some((*hash, *self.places.get(hash)?))).collect();
         order.sort_by_key(|(_, place)| place.offset);

@@ -6,7 +6,7 @@
 use super::diff::{Change, Changes};
 use super::object::{Node, Why};
 use super::pack::Pack;
-use super::scan::{number, open_root};
+use super::scan::{Stamp, number, open_root};
 use dunnock_core::failpoint;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use std::collections::BTreeMap;
@@ -29,12 +29,20 @@ pub(crate) struct Restore<'a> {
     /// Folders that had to be made writable, with the mode to give them back.
     relaxed: BTreeMap<PathBuf, u32>,
     parts: u32,
+    stamps: BTreeMap<PathBuf, Stamp>,
 }
 
-/// Makes each path what its change says it is afterwards.
-pub(crate) fn restore(pack: &mut Pack, root: &Path, changes: &Changes) -> io::Result<Failed> {
+/// Makes each path what its change says it is afterwards. `stamp` says what a file was when we looked: one that was saved
+/// since is left alone.
+pub(crate) fn restore(
+    pack: &mut Pack,
+    root: &Path,
+    changes: &Changes,
+    stamp: impl Fn(&Path) -> Option<Stamp>,
+) -> io::Result<Failed> {
     let root = open_root(root)?;
-    let mut work = Restore { pack, root, failed: Vec::new(), relaxed: BTreeMap::new(), parts: 0 };
+    let stamps = changes.keys().filter_map(|path| Some((path.clone(), stamp(path)?))).collect();
+    let mut work = Restore { pack, root, failed: Vec::new(), relaxed: BTreeMap::new(), parts: 0, stamps };
     let is_folder = |node: &Option<Node>| matches!(node, Some(Node::Folder { .. }));
     // What goes: the deepest first. A file in the place of a file is not removed but replaced.
     for (path, change) in changes.iter().rev() {
@@ -113,6 +121,15 @@ impl Restore<'_> {
         Ok((dir, name))
     }
 
+    /// The very last look: a save of this moment is not overwritten.
+    fn unchanged(&self, dir: &OwnedFd, path: &Path) -> io::Result<()> {
+        let (Some(then), Some(name)) = (self.stamps.get(path), path.file_name()) else { return Ok(()) };
+        match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(now) if Stamp::of(&now) != *then => Err(io::Error::other("somebody changed it just now")),
+            _ => Ok(()),
+        }
+    }
+
     fn remove(&mut self, path: &Path, folder: bool) -> io::Result<()> {
         let (dir, name) = match self.place(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -127,6 +144,7 @@ impl Restore<'_> {
         if is_folder != folder {
             return Ok(());
         }
+        self.unchanged(&dir, path)?;
         let flags = if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         failpoint::hit("restore.remove", "");
         match rustix::fs::unlinkat(&dir, name, flags) {
@@ -160,6 +178,7 @@ impl Restore<'_> {
             self.pack.copy(hash, &mut file)?;
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
             failpoint::hit("restore.file", "");
+            self.unchanged(&dir, path)?;
             place(&dir, &part, name, new)
         })();
         if done.is_err() {
@@ -173,7 +192,7 @@ impl Restore<'_> {
         let part = self.part();
         rustix::fs::symlinkat(OsStr::from_bytes(target), &dir, &part)?;
         failpoint::hit("restore.link", "");
-        let done = place(&dir, &part, name, new);
+        let done = self.unchanged(&dir, path).and_then(|()| place(&dir, &part, name, new));
         if done.is_err() {
             let _ = rustix::fs::unlinkat(&dir, &part, AtFlags::empty());
         }
@@ -360,4 +379,30 @@ pub(crate) fn unlock(root: &Path, plan: &Plan) -> bool {
         done |= at.is_some_and(|file| set_mode(&file, *mode).is_ok());
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_save_between_the_look_and_the_rename_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, store) = (dir.path().join("w"), dir.path().join("s"));
+        std::fs::create_dir(&root).unwrap();
+        std::fs::create_dir(&store).unwrap();
+        let mut pack = Pack::open(&store, &Pack::lock(&store).unwrap()).unwrap();
+        let hash = pack.put(b"old").unwrap();
+        let file = |size| Some(Node::File { mode: 0o644, size, hash });
+        std::fs::write(root.join("a"), "seen").unwrap();
+        let seen = Stamp::of(&rustix::fs::stat(root.join("a")).unwrap());
+        let changes = Changes::from([(PathBuf::from("a"), Change { before: file(4), after: file(3) })]);
+        std::fs::write(root.join("a"), "saved just now").unwrap();
+        let failed = restore(&mut pack, &root, &changes, |_| Some(seen)).unwrap();
+        assert_eq!(failed, [(PathBuf::from("a"), "somebody changed it just now".to_owned())]);
+        assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "saved just now");
+        let now = Stamp::of(&rustix::fs::stat(root.join("a")).unwrap());
+        assert_eq!(restore(&mut pack, &root, &changes, |_| Some(now)).unwrap(), []);
+        assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "old");
+    }
 }

@@ -38,6 +38,27 @@ struct Known {
     mode: u32,
 }
 
+/// What changes when somebody saves a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    size: u64,
+    modified: i64,
+    inode: u64,
+}
+
+impl Stamp {
+    pub(crate) fn of(stat: &Stat) -> Self {
+        let modified = nanos(stat.st_mtime, stat.st_mtime_nsec);
+        Self { size: number(stat.st_size), modified, inode: stat.st_ino }
+    }
+}
+
+impl Known {
+    fn stamp(self) -> Stamp {
+        Stamp { size: self.size, modified: self.modified, inode: self.inode }
+    }
+}
+
 /// A folder as it was when we last looked.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
@@ -309,6 +330,20 @@ impl<'a> Scan<'a> {
 }
 
 impl Seen {
+    /// By what a file is known to be what it was at this look.
+    pub(crate) fn stamp(&self, path: &Path) -> Option<Stamp> {
+        let mut parts = path.components();
+        let first = parts.next()?.as_os_str().as_bytes();
+        let entry = self.entries.get(self.entries.binary_search_by(|e| e.name.as_ref().cmp(first)).ok()?)?;
+        match parts.as_path() {
+            rest if rest.as_os_str().is_empty() => match entry.node {
+                Node::File { .. } | Node::Link { .. } => Some(entry.known.stamp()),
+                Node::Folder { .. } | Node::Left { .. } => None,
+            },
+            rest => entry.below.as_ref()?.stamp(rest),
+        }
+    }
+
     /// How many files there are.
     pub(crate) fn files(&self) -> usize {
         self.entries.iter().map(|e| e.below.as_ref().map_or(1, |b| b.files())).sum()
