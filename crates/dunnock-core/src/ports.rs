@@ -5,8 +5,8 @@
 use crate::transcript::Request;
 use crate::{Call, Status};
 use dunnock_proto::{
-    Answered, At, Checkpointed, Config, Delta, Finished, Hash, Head, InputId, Level, Record, Seq, SessionId, Tool,
-    Tree, TurnFailed,
+    Answered, At, CallId, Checkpointed, Config, Decoded, Delta, Event, Finished, Hash, Head, InputId, Level, Record,
+    Seq, SessionId, Tool, Tree, TurnFailed,
 };
 use std::fmt;
 use std::future::Future;
@@ -235,6 +235,22 @@ pub trait Log: Send + Sync {
     fn answered<'a>(&'a self, session: &'a SessionId, input: &'a InputId) -> Wait<'a, Result<Option<Seq>, LogError>>;
     /// A blob.
     fn blob(&self, hash: Hash) -> Wait<'_, Result<Option<Arc<[u8]>>, LogError>>;
+    /// How a call ended, if it did.
+    fn finished<'a>(&'a self, session: &'a SessionId, call: CallId) -> Wait<'a, Result<Option<Finished>, LogError>> {
+        Box::pin(async move {
+            let mut found = None;
+            let each = &mut |record: Record| {
+                if let Decoded::Known(Event::Finished(finished)) = record.decode()
+                    && finished.call == call
+                {
+                    found = Some(finished);
+                }
+                true
+            };
+            self.read(session, 0, each).await?;
+            Ok(found)
+        })
+    }
     /// Sessions, newest first, of one folder or of all.
     fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> Wait<'a, Result<Vec<Listed>, LogError>>;
     /// The sessions whose id begins with `prefix`, at most two.

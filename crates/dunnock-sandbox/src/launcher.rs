@@ -15,8 +15,10 @@ use std::time::{Duration, Instant};
 
 /// What marks the children of one command, should they escape while another runs.
 const MARK: &str = "DUNNOCK_CALL";
+/// How long a process may be without an environment while it becomes another program.
+const MOMENT: Duration = Duration::from_millis(20);
 /// How often it is looked at what commands take.
-const TICK: Duration = Duration::from_millis(50);
+const TICK: Duration = Duration::from_millis(20);
 /// Processes that are counted at most.
 const TOO_MANY: usize = 50_000;
 /// How long a process that was killed may take to go.
@@ -173,7 +175,7 @@ impl Launcher {
                 }
                 if self.live.len() == 1 {
                     all.push(stray);
-                } else if tree::has_mark(stray, &live.mark) {
+                } else if tree::has_mark(stray, &live.mark) == Some(true) {
                     all.extend(tree::below(stray, enough));
                 }
             }
@@ -238,8 +240,20 @@ impl Launcher {
             let strays = mine.into_iter().filter(|pid| !self.live.contains_key(pid) && !self.stubborn.contains(pid));
             // While other commands run, only what bears this one's mark is surely its own.
             let alone = self.live.is_empty();
-            let (own, other): (Vec<Pid>, Vec<Pid>) = strays.partition(|pid| alone || tree::has_mark(*pid, mark));
-            self.doubtful |= !other.is_empty();
+            let (mut own, mut other, mut unsure) = (Vec::new(), false, false);
+            for pid in strays {
+                match if alone { Some(true) } else { tree::has_mark(pid, mark) } {
+                    Some(true) => own.push(pid),
+                    Some(false) => other = true,
+                    None => unsure = true,
+                }
+            }
+            // One that is just becoming another program shows no mark: a moment later it does.
+            if own.is_empty() && unsure && began.elapsed() < MOMENT {
+                std::thread::sleep(Duration::from_micros(200));
+                continue;
+            }
+            self.doubtful |= other || unsure;
             if own.is_empty() {
                 return left;
             }

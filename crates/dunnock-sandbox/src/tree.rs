@@ -81,8 +81,9 @@ pub(crate) fn kill(all: &[Pid]) {
     }
 }
 
-/// Whether a variable of that value stands in the environment that a process was started with.
-pub(crate) fn has_mark(pid: Pid, mark: &str) -> bool {
+/// Whether a variable of that value stands in the environment that a process was started with. `None` if it has no environment
+/// at all: by choice, or for the moment in which it becomes another program.
+pub(crate) fn has_mark(pid: Pid, mark: &str) -> Option<bool> {
     let bytes = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
-    bytes.split(|b| *b == 0).any(|entry| entry == mark.as_bytes())
+    (!bytes.is_empty()).then(|| bytes.split(|b| *b == 0).any(|entry| entry == mark.as_bytes()))
 }

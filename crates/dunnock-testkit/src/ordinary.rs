@@ -6,6 +6,12 @@ use std::process::Command;
 
 const NOBODY: u32 = 65_534;
 
+/// Whether we could become somebody else.
+#[must_use]
+pub fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0)
+}
+
 /// Runs those tests of this very test program whose names contain `tests`, as an ordinary user; what they say. Programs that
 /// they start are copied to where that user can go, and named in the environment.
 ///

@@ -1,12 +1,13 @@
 //! Reads, searches, edits, runs and keeps files inside one workspace.
 //!
-//! One tool, one file: an input type whose doc comment is what the model reads, a `run`, and examples that are its tests
-//! and its reference page. The list of tools is in `table.rs`; a new tool is a file and a line there. [`Hands`] is the
+//! One tool, one file (four verbs on a process share one): an input type whose doc comment is what the model reads, a `run`,
+//! and examples that are its tests and its reference page. The list of tools is in `table.rs`; a new tool is a file and a line there. [`Hands`] is the
 //! [`Tools`](dunnock_core::ports::Tools) port.
 //!
 //! Invariant: every path of a model goes through [`RepoPath`](root::RepoPath); the root comes from the session.
-//! Invariant: a child process sees an environment by allow list and an empty standard input, and is gone with everything it
-//! started when its call ends (Linux; elsewhere with its group).
+//! Invariant: a child process sees an environment by allow list, and is gone with everything it started when its call ends, or
+//! when its session does if it was started to run on (Linux; elsewhere with its group).
+//! Invariant: files of the workspace are kept by `keep/` alone; tools do not know of it.
 
 mod ask_person;
 mod child;

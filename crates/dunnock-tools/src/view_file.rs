@@ -2,7 +2,7 @@
 
 use crate::root::RepoPath;
 use crate::tool::{Example, Hand, Said, Tool, blocking};
-use dunnock_proto::{CallId, Class, Decoded, Event, Hash, Record, Recovery};
+use dunnock_proto::{CallId, Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -86,17 +86,8 @@ impl Tool for ViewFile {
 /// All of the output of an earlier call.
 async fn output(call: CallId, hand: &Hand) -> Result<Arc<[u8]>, String> {
     let Some(log) = &hand.log else { return Err("outputs of earlier calls are not kept here".into()) };
-    let mut found: Option<Option<Hash>> = None;
-    let each = &mut |record: Record| {
-        if let Decoded::Known(Event::Finished(finished)) = record.decode()
-            && finished.call == call
-        {
-            found = Some(finished.full);
-        }
-        true
-    };
-    log.read(&hand.session, 0, each).await.map_err(|error| error.to_string())?;
-    match found {
+    let found = log.finished(&hand.session, call).await.map_err(|error| error.to_string())?;
+    match found.map(|finished| finished.full) {
         Some(Some(hash)) => {
             let blob = log.blob(hash).await.map_err(|error| error.to_string())?;
             blob.ok_or_else(|| format!("the output of call {call} is gone"))

@@ -653,3 +653,24 @@ async fn a_state_after_going_back_survives_a_collection() {
     world.keeper.forget(&session(2)).await.unwrap();
     assert!(world.keeper.compare(&world.name(), then, restored.tree).await.is_ok(), "a fact names it");
 }
+
+/// A record in the midst that cannot be read ends what can be known of the file: it is put aside, and that is said.
+#[tokio::test]
+async fn a_damaged_store_is_put_aside_and_said_to_be() {
+    let world = World::new();
+    let root = world.root();
+    put(&root, &[("a", "1"), ("b", "22")]);
+    let then = world.keep().await;
+    let store = world.store();
+    std::fs::remove_file(store.join("table")).unwrap();
+    let mut bytes = std::fs::read(store.join("objects")).unwrap();
+    bytes[16] ^= 1; // the name of the first record
+    std::fs::write(store.join("objects"), bytes).unwrap();
+    let again = Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
+    let kept = again.keep(&session(1), &world.name(), 1).await;
+    assert_eq!(kept.tree, Some(then), "the same files have the same name, and are kept anew");
+    let note = kept.note.unwrap();
+    assert!(note.starts_with("what was kept before is damaged") && note.ends_with("objects.damaged"), "{note}");
+    assert_eq!(again.keep(&session(1), &world.name(), 1).await.note, None, "once");
+    assert!(store.join("objects.damaged").exists());
+}

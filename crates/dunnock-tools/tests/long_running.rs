@@ -204,7 +204,7 @@ async fn which_stream_said_what_is_kept_in_order() {
 /// Everything that must hold for root must hold for everybody.
 #[test]
 fn the_same_as_an_ordinary_user() {
-    if rustix::process::geteuid().is_root() {
+    if dunnock_testkit::ordinary::is_root() {
         for tests in ["processes::", "long_running::r", "long_running::a_", "keep::"] {
             let said = crate::as_ordinary_user(tests);
             said.lines().filter(|l| l.contains("R1") || l.starts_with("test ")).for_each(|l| println!("{l}"));

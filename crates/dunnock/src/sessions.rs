@@ -6,7 +6,7 @@ use crate::{carry, drive, place, reply, run, say, work};
 use anyhow::bail;
 use dunnock_core::ports::{Listed, Log, LogError};
 use dunnock_engine::check_chain;
-use dunnock_proto::{CallId, Decoded, Event, Finished, Record, SessionId};
+use dunnock_proto::{CallId, SessionId};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -68,17 +68,7 @@ async fn list(store: &dyn Log, here: bool, json: bool, most: u32) -> anyhow::Res
 
 /// Everything a call put out: as stored where it was too much to be shown, otherwise what was shown.
 async fn output(log: &dyn Log, id: &SessionId, call: CallId, stream: Option<&str>) -> anyhow::Result<ExitCode> {
-    let mut found: Option<Finished> = None;
-    let each = &mut |record: Record| {
-        if let Decoded::Known(Event::Finished(finished)) = record.decode()
-            && finished.call == call
-        {
-            found = Some(finished);
-        }
-        true
-    };
-    log.read(id, 0, each).await?;
-    let Some(finished) = found else {
+    let Some(finished) = log.finished(id, call).await? else {
         bail!("call {call} has not ended in session {}, or was never made", say::id(id))
     };
     let gone = || anyhow::anyhow!("the output of call {call} is gone");

@@ -172,7 +172,7 @@ async fn r26_tools_of_a_killed_owner_are_dead_before_the_next_start() {
 /// What holds for root holds for everybody.
 #[test]
 fn r26_and_undo_as_an_ordinary_user() {
-    if rustix::process::geteuid().is_root() {
+    if dunnock_testkit::ordinary::is_root() {
         for tests in ["interrupts::r26_tools", "back::w", "back::two"] {
             let said = dunnock_testkit::ordinary::run(tests, &[("DUNNOCK_BIN", env!("CARGO_BIN_EXE_dunnock"))]);
             said.lines().filter(|line| line.starts_with("test ")).for_each(|line| println!("{line}"));

@@ -342,6 +342,13 @@ impl Open<'_> {
     /// What is not kept and was not said before, and what of that has changed since.
     fn note(&mut self, top: Hash) -> Option<String> {
         let mut said = Vec::new();
+        if std::mem::take(&mut self.pack.put_aside) {
+            let aside = self.dir.join("objects.damaged");
+            said.push(format!(
+                "what was kept before is damaged and cannot be gone back to; it was put aside: {}",
+                aside.display()
+            ));
+        }
         if let Some(last) = self.last.replace(top).filter(|last| *last != top) {
             for (path, change) in diff(self.pack, &last, &top).unwrap_or_default() {
                 let Change { before: Some(Node::Left { why, .. }), after } = change else { continue };

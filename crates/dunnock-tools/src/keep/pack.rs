@@ -87,6 +87,8 @@ pub(crate) struct Pack {
     /// Headers of those that were not read from the table.
     fresh: Vec<u8>,
     compress: Compress,
+    /// What was here was damaged and lies beside it now; nobody was told yet.
+    pub(crate) put_aside: bool,
 }
 
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
@@ -116,7 +118,7 @@ impl Pack {
                 for name in ["synced", "table", "index"] {
                     let _ = std::fs::remove_file(dir.join(name));
                 }
-                Self::open_as_it_is(dir, locked)
+                Ok(Self { put_aside: true, ..Self::open_as_it_is(dir, locked)? })
             }
             opened => opened,
         }
@@ -137,6 +139,7 @@ impl Pack {
             records: 0,
             fresh: Vec::new(),
             compress: Compress::new(LEVEL, false),
+            put_aside: false,
         })
     }
 

@@ -82,10 +82,10 @@ pub(crate) struct Looked {
 }
 
 pub(crate) struct Scan<'a> {
-    pub(crate) pack: &'a mut Pack,
-    pub(crate) ignored: Ignored,
+    pack: &'a mut Pack,
+    ignored: Ignored,
     /// Paths below the root that are our own.
-    pub(crate) own: &'a HashSet<PathBuf>,
+    own: &'a HashSet<PathBuf>,
     /// How large what is kept may become by this look.
     most: u64,
     began: i64,
