@@ -4,7 +4,7 @@ use crate::contract::{Writer, said, session};
 use dunnock_core::ports::{Appended, Log};
 use dunnock_store::Sqlite;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn appends_keep_up_with_a_bare_loop() {
@@ -22,10 +22,10 @@ async fn appends_keep_up_with_a_bare_loop() {
     let body = "x".repeat(500);
     let mut w = Writer::new(session(1));
     store.append(w.batch(&[said("start")], &[])).await.unwrap();
-    let mut ratios = Vec::new();
-    let mut rates = (0.0, 0.0);
-    for round in 0..5 {
-        let n = 300;
+    let (mut bare_times, mut times) = (Vec::new(), Vec::new());
+    // Many short turns, and of each side the fastest tenth: what else the machine does only ever adds.
+    for round in 0..120 {
+        let n = 25;
         let began = Instant::now();
         for k in 0..n {
             sqlx::query("BEGIN IMMEDIATE").execute(&mut bare).await.unwrap();
@@ -35,18 +35,20 @@ async fn appends_keep_up_with_a_bare_loop() {
             query.execute(&mut bare).await.unwrap();
             sqlx::query("COMMIT").execute(&mut bare).await.unwrap();
         }
-        let bare_time = began.elapsed();
+        bare_times.push(began.elapsed());
         let began = Instant::now();
         for _ in 0..n {
             let batch = w.batch(&[said(&body), said(&body)], &[]);
             assert_eq!(store.append(batch).await, Ok(Appended::Done));
         }
-        let ours = began.elapsed();
-        ratios.push(bare_time.as_secs_f64() / ours.as_secs_f64());
-        rates = (n as f64 / ours.as_secs_f64(), n as f64 / bare_time.as_secs_f64());
+        times.push(began.elapsed());
     }
-    ratios.sort_by(f64::total_cmp);
-    let median = ratios[ratios.len() / 2];
-    println!("appends: {:.0}/s, a bare loop {:.0}/s, ratio {median:.2} (median of 5)", rates.0, rates.1);
-    assert!(median >= 0.7, "appends are too slow: {median:.2} of a bare loop");
+    let tenth = |mut times: Vec<Duration>| {
+        times.sort();
+        times[times.len() / 10].as_secs_f64()
+    };
+    let (bare, ours) = (tenth(bare_times), tenth(times));
+    let ratio = bare / ours;
+    println!("appends: {:.0}/s, a bare loop {:.0}/s, ratio {ratio:.2}", 25.0 / ours, 25.0 / bare);
+    assert!(ratio >= 0.7, "appends are too slow: {ratio:.2} of a bare loop");
 }
