@@ -82,7 +82,6 @@ pub fn apply(s: &mut State, event: &Event) {
                     tool: e.tool.clone(),
                     args: e.args.clone(),
                     recovered: false,
-                    shape: None,
                 }),
                 class: e.class,
                 recovery: e.recovery,

@@ -2,6 +2,7 @@
 //!
 //! Adapters implement these and never see each other. Futures are boxed so that a port can be chosen at run time.
 
+use crate::policy::Open;
 use crate::transcript::Request;
 use crate::{Call, Status};
 use dunnock_proto::{
@@ -323,6 +324,8 @@ pub struct Job {
     pub call: Call,
     /// How it must be confined.
     pub level: Level,
+    /// What it was let have beyond that.
+    pub open: Open,
 }
 
 /// Runs calls.

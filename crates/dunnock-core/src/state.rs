@@ -7,7 +7,7 @@ use dunnock_proto::{
     About, At, CallId, CallPart, Class, Config, Hash, Head, Level, Owner, Proof, QuestionId, Recovery, Role, Seq, Span,
     Strength, Tree, Turn, Why,
 };
-use dunnock_proto::{Reserved, Rule, Scope};
+use dunnock_proto::{Reserved, Rule, Sandbox, Scope};
 use std::sync::Arc;
 
 /// Where the loop stands.
@@ -297,6 +297,14 @@ pub struct State {
 }
 
 impl State {
+    /// How well commands are confined: as the driver can, unless the person wants no box.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self.config.sandbox {
+            Sandbox::Off => Level::D,
+            Sandbox::Auto | Sandbox::Require(_) => self.seat.map_or(Level::D, |seat| seat.level),
+        }
+    }
     /// The call of that name, if it is of the answer in work.
     #[must_use]
     pub fn call(&self, id: CallId) -> Option<&Call> {

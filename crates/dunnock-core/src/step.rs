@@ -371,7 +371,7 @@ impl Draft<'_> {
                 Role::Work => match policy::judge(&self.s, &call) {
                     Verdict::Allow(by) => self.allow(&call, by, None),
                     Verdict::Ask(reason) => {
-                        let text = format!("{} {}\nwhy: {reason}", call.part.tool, call.args());
+                        let text = policy::question(&self.s, &call, &reason);
                         self.ask(About::Approval { call: call.id }, text.into(), Vec::new());
                     }
                     Verdict::Deny(reason) => self.finish(call.id, Outcome::NotRun, &format!("not allowed: {reason}")),

@@ -268,7 +268,7 @@ impl Transcript {
 
     fn answered(&mut self, seq: Seq, e: &Answered) {
         self.seal_answer(seq);
-        let parts: Arc<[Part]> = e.parts.iter().map(without_shape).collect();
+        let parts: Arc<[Part]> = e.parts.iter().cloned().collect();
         self.answer = Some(Message::Assistant {
             model: e.model.as_str().into(),
             wire: e.wire.as_str().into(),
@@ -359,16 +359,6 @@ impl Transcript {
 
 fn notice(text: &str) -> Message {
     Message::Notice { text: text.into() }
-}
-
-/// The parsed form of a command is for policy and doors, not for the model.
-fn without_shape(part: &Part) -> Part {
-    match part {
-        Part::Call(call) if call.shape.is_some() => {
-            Part::Call(Arc::new(dunnock_proto::CallPart { shape: None, ..call.as_ref().clone() }))
-        }
-        Part::Call(_) | Part::Reasoning { .. } | Part::Text { .. } => part.clone(),
-    }
 }
 
 fn shortened(message: &Message, by: &[Shortened]) -> Message {

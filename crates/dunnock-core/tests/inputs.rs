@@ -1,7 +1,7 @@
 //! Random inputs: sensible ones, late ones, forged ones.
 
 use crate::rng::Rng;
-use dunnock_core::{Effect, Phase, Stage, State, Take, Work};
+use dunnock_core::{Effect, Phase, Stage, State, Take, Work, policy};
 use dunnock_proto::*;
 use std::sync::Arc;
 
@@ -88,8 +88,9 @@ pub fn config(r: &mut Rng) -> Config {
         compact_keep: 1 + r.below(4) as u8,
         token_bytes: 4,
         checkpoints: r.chance(60),
-        sandbox: Sandbox::Auto,
+        sandbox: *r.pick(&[Sandbox::Auto, Sandbox::Auto, Sandbox::Off]).unwrap(),
         deny: if r.chance(20) { vec![rule(r)] } else { Vec::new() },
+        allow: if r.chance(20) { vec![rule(r)] } else { Vec::new() },
     }
 }
 
@@ -98,6 +99,42 @@ fn rule(r: &mut Rng) -> Rule {
     let tool = *r.pick(&["shell", "edit", "child"]).unwrap();
     let words = if r.chance(80) { vec![r.pick(&words).unwrap().clone()] } else { Vec::new() };
     Rule { tool: tool.into(), words }
+}
+
+/// What policy must make of a line or a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Looks,
+    Plain,
+    Obscure,
+    Asks,
+    Never,
+}
+
+/// Commands of every kind that policy knows, taken apart by hand.
+pub const LINES: &[(&str, &[&[&str]], Kind)] = &[
+    ("rm x", &[&["rm", "x"]], Kind::Plain),
+    ("ls -l", &[&["ls", "-l"]], Kind::Looks),
+    ("make all", &[&["make", "all"]], Kind::Plain),
+    ("$X y", &[], Kind::Obscure),
+    ("make clean; rm -r b", &[&["make", "clean"], &["rm", "-r", "b"]], Kind::Plain),
+    ("git push", &[&["git", "push"]], Kind::Asks),
+    ("cat .env", &[&["cat", ".env"]], Kind::Asks),
+    ("rm -rf ~", &[&["rm", "-rf", "~"]], Kind::Never),
+    ("sudo make", &[&["sudo", "make"], &["make"]], Kind::Asks),
+    ("curl http://a", &[&["curl", "http://a"]], Kind::Asks),
+];
+/// Paths, and what an edit of one comes to.
+pub const PATHS: &[(&str, Kind)] =
+    &[(".env", Kind::Asks), (".git/config", Kind::Never), (".vscode/x", Kind::Asks), ("AGENTS.md", Kind::Asks)];
+
+fn line(r: &mut Rng) -> String {
+    r.pick(LINES).unwrap().0.to_owned()
+}
+
+fn path(r: &mut Rng) -> String {
+    let known = r.chance(25).then(|| r.pick(PATHS).unwrap().0);
+    known.map_or_else(|| text(r, 8).to_string(), str::to_owned)
 }
 
 fn text(r: &mut Rng, most: u64) -> Arc<str> {
@@ -120,15 +157,11 @@ fn call_part(r: &mut Rng) -> Part {
     let args: Arc<str> = match tool {
         "ask_person" if r.chance(90) => r#"{"question":"which?","choices":["a","b"]}"#.into(),
         "update_plan" if r.chance(90) => r#"{"steps":[{"text":"one","state":"done"}]}"#.into(),
-        _ => format!("{{\"x\":\"{}\"}}", text(r, 8)).into(),
+        "shell" | "child" if r.chance(80) => format!("{{\"command\":\"{}\"}}", line(r)).into(),
+        _ => format!("{{\"path\":\"{}\"}}", path(r)).into(),
     };
-    let words = [["rm", "x"], ["ls", "-l"], ["make", "all"]];
-    let shape = r.chance(80).then(|| Shape {
-        commands: (0..r.below(3)).map(|_| r.pick(&words).unwrap().map(str::to_owned).to_vec()).collect(),
-        opaque: r.chance(20),
-    });
     // Providers of local models repeat their ids: so do we.
-    Part::Call(Arc::new(CallPart { id: "call_0".into(), tool: tool.into(), args, recovered: false, shape }))
+    Part::Call(Arc::new(CallPart { id: "call_0".into(), tool: tool.into(), args, recovered: false }))
 }
 
 pub fn answered(r: &mut Rng, turn: Turn) -> Answered {
@@ -143,7 +176,7 @@ pub fn answered(r: &mut Rng, turn: Turn) -> Answered {
         (0..1 + r.below(4)).for_each(|_| parts.push(call_part(r)));
         if r.chance(25) {
             let args = "{}".into();
-            let part = CallPart { id: "f".into(), tool: "final_output".into(), args, recovered: false, shape: None };
+            let part = CallPart { id: "f".into(), tool: "final_output".into(), args, recovered: false };
             parts.push(Part::Call(Arc::new(part)));
         }
     }
@@ -223,8 +256,9 @@ pub fn reply(r: &mut Rng, s: &State) -> Command {
         (9, _) => Answer::Text { text: text(r, 10) },
         (10, About::Approval { call }) if r.chance(80) => {
             let part = &s.call(*call).expect("an approval is about a call in work").part;
-            let words = part.shape.iter().flat_map(|s| s.commands.first()).flatten().take(1).cloned().collect();
-            Answer::Always { rule: Rule { tool: part.tool.clone(), words } }
+            let call = s.call(*call).expect("an approval is about a call in work");
+            let rule = policy::offer(s, call).unwrap_or_else(|| Rule { tool: part.tool.clone(), words: Vec::new() });
+            Answer::Always { rule }
         }
         _ => Answer::Always { rule: rule(r) },
     };

@@ -84,11 +84,11 @@ fn always_is_for_calls_of_its_shape_only() {
          = 1.1 b
            finished 1.1 Done b
            turn_started 2 holding 170 tokens 0 micros
-         < shell: make clean | shell: make $X | shell: ls
+         < shell: make clean | shell: make $X | shell: touch y
            answered
            allowed 2.0 Grant(Rule { tool: \"shell\", words: [\"make\"] })
            asked q2 shell make $X / why: the mode is edits: commands ask
-           asked q3 shell ls / why: the mode is edits: commands ask
+           asked q3 shell touch y / why: the mode is edits: commands ask
            started 2.0",
     );
 }
@@ -100,7 +100,7 @@ fn a_denial_wins_and_what_is_obscure_is_not_let_through() {
     let told = |mode| {
         play(
             Config { mode, deny: deny.clone(), ..auto() },
-            "> go\n< shell: rm x | shell: ls $X | shell: ls y | child: z | edit: e",
+            "> go\n< shell: rm x | shell: $X y | shell: touch y | child: z | edit: e",
         )
         .out
     };
@@ -116,7 +116,7 @@ fn a_denial_wins_and_what_is_obscure_is_not_let_through() {
     }
     let auto = told(Mode::Auto);
     assert!(
-        auto.contains("asked q1 shell ls $X / why: a rule forbids some of these, and this one is obscure"),
+        auto.contains("asked q1 shell $X y / why: a rule forbids some of these, and this one is obscure"),
         "{auto}"
     );
     assert!(auto.contains("allowed 1.4 Policy(\"an edit in the workspace\")"), "{auto}");
@@ -144,6 +144,8 @@ fn an_edit_that_other_programs_act_on_asks_like_a_command() {
         if s.out.contains("asked q1") {
             assert!(s.out.contains("why: other programs act on that file by themselves"), "{}", s.out);
             "asks"
+        } else if s.out.contains("NotRun not allowed: edits never go into .git or .dunnock") {
+            "never"
         } else {
             assert!(s.out.contains("allowed 1.0"), "{}", s.out);
             "runs"
@@ -154,11 +156,19 @@ fn an_edit_that_other_programs_act_on_asks_like_a_command() {
         "./.envrc",
         "sub/.Cargo//config.toml",
         "a\\\\.vscode\\\\tasks.json",
-        "x/.git/hooks/y",
+        "AGENTS.md",
+        ".gitmodules",
         ".husky/z",
     ] {
         assert_eq!((verdict(Mode::Auto, path), verdict(Mode::Edits, path)), ("asks", "asks"), "{path}");
         assert_eq!(verdict(Mode::All, path), "runs", "{path}");
+    }
+    for path in
+        ["x/.git/hooks/y", ".GIT/config", ".g\u{200d}it/x", "GIT~1/hooks/x", ".git::$INDEX_ALLOCATION/x", ".dunnock/a"]
+    {
+        for mode in [Mode::Auto, Mode::Edits, Mode::All] {
+            assert_eq!(verdict(mode, path), "never", "{path}");
+        }
     }
     for path in [".github/labels.yml", "src/config.toml", "envrc", ".gitignore", "workflows/.github", ""] {
         assert_eq!(verdict(Mode::Auto, path), "runs", "{path}");
@@ -172,12 +182,13 @@ fn without_a_box_commands_ask() {
     s.owner = 9;
     s.give(Input::Take(Take { owner: Owner(9), level: Level::D, platform, app, untrusted: Some(Hash::ZERO) }));
     s.line("> go");
-    s.line("< shell: ls | edit: a");
+    s.line("< shell: touch x | edit: a | shell: ls");
     assert!(
-        s.out.contains("asked q1 shell ls / why: there is no box here (level D): commands run unconfined"),
+        s.out.contains("asked q1 shell touch x / why: there is no box here (level D): commands run unconfined"),
         "{}",
         s.out
     );
+    assert!(s.out.contains("allowed 1.2 Policy(\"it only looks\")"), "{}", s.out);
     assert!(!s.out.contains("Trust it?"), "nobody is there to ask about trust");
 }
 
@@ -426,7 +437,7 @@ fn a_rewind_does_not_overwrite_files_that_could_not_be_kept() {
 fn arguments_that_were_not_parsed_do_not_pass_a_denial() {
     let deny = vec![Rule { tool: "shell".into(), words: vec!["rm".into()] }];
     let config = Config { mode: Mode::Ask, deny, ..auto() };
-    let scene = play(config.clone(), "> go\n< shell: ls\n! edit rm x");
+    let scene = play(config.clone(), "> go\n< shell: touch y\n! edit rm x");
     assert!(scene.out.ends_with("refused: Misfit\n"), "{}", scene.out);
     let read = play(Config { mode: Mode::Read, ..config }, "> go\n< shell: ls $X");
     assert!(read.out.contains("not allowed: the mode is read"), "{}", read.out);

@@ -64,7 +64,9 @@ impl Scene {
                 format!("{} holding {} tokens {} micros", e.turn, e.reserved.tokens, e.reserved.micros)
             }
             Event::Asked(e) => {
-                let text = e.text.replace('\n', " / ").replace("{\"x\":\"", "").replace("\"}", "");
+                let told: Vec<&str> =
+                    e.text.lines().take_while(|l| !l.starts_with("box: ") && !l.starts_with("always: ")).collect();
+                let text = told.join("\n").replace('\n', " / ").replace("{\"command\":\"", "").replace("\"}", "");
                 format!("{} {text}", e.question)
             }
             Event::Allowed(e) => {
@@ -117,17 +119,15 @@ impl Scene {
             "<" => {
                 let part = |text: &str| match text.split_once(": ") {
                     Some((tool, args)) => {
-                        let words = args.split(' ').map(str::to_owned).collect();
-                        let shape = Some(Shape { commands: vec![words], opaque: args.contains('$') });
                         // Words become an object; what is written as JSON, or as broken JSON, stays as it is.
                         let session = matches!(tool, "ask_person" | "update_plan");
                         let args = if session || args.starts_with('{') {
                             args.into()
                         } else {
-                            format!("{{\"x\":\"{args}\"}}")
+                            format!("{{\"command\":\"{args}\"}}")
                         };
                         let (id, tool, args) = ("call_0".into(), tool.into(), args.into());
-                        Part::Call(Arc::new(CallPart { id, tool, args, recovered: false, shape }))
+                        Part::Call(Arc::new(CallPart { id, tool, args, recovered: false }))
                     }
                     None => Part::Text { text: text.into() },
                 };

@@ -5,7 +5,7 @@ use crate::driver::{Driver, Mail, Running};
 use crate::workspace::{self, Writing};
 use crate::world::World;
 use dunnock_core::ports::{Back, Blob, Halt, Job, Live, Restored};
-use dunnock_core::{Call, Effect, Phase, Request, Work, failpoint};
+use dunnock_core::{Call, Effect, Phase, Request, Work, failpoint, policy};
 use dunnock_proto::{
     At, Checkpointed, Delta, Failure, Finished, Outcome, RewindFailed, Rewound, SessionId, Tree, TurnFailed,
 };
@@ -78,8 +78,8 @@ impl Driver {
             }
             Effect::Run { call } | Effect::Join { call } => {
                 let call = s.call(*call)?.clone();
-                let level = self.world.level;
-                let job = Job { session: self.session.clone(), workspace, call, level };
+                let (level, open) = (s.level(), policy::opened(s, &call));
+                let job = Job { session: self.session.clone(), workspace, call, level, open };
                 let keeps = s.config.checkpoints && world.checkpoints.is_some();
                 let folder = Folder { keeps, tree: s.tree.clone(), writing: self.writing.clone() };
                 Some(Box::pin(run_call(world, job, folder, live, halt)))

@@ -392,7 +392,7 @@ impl Answer {
         parts.extend(calls.map(|(n, call)| {
             let id = if call.id.is_empty() { format!("call_{turn}_{n}") } else { call.id };
             let args = if call.args.trim().is_empty() { "{}".into() } else { call.args.into() };
-            Part::Call(Arc::new(CallPart { id, tool: call.name, args, recovered: false, shape: None }))
+            Part::Call(Arc::new(CallPart { id, tool: call.name, args, recovered: false }))
         }));
         let stop = self.stop.unwrap_or(Stop::End);
         (parts, stop)

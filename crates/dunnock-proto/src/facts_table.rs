@@ -4,7 +4,7 @@
 
 use crate::{
     At, CallId, Class, Config, ConfigPatch, Hash, Head, Level, Owner, QuestionId, Recovery, Rule, Scope, Seq,
-    SessionId, Shape, Tree, Turn,
+    SessionId, Tree, Turn,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -139,9 +139,6 @@ pub struct CallPart {
     /// Found in plain text, not given as a call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recovered: bool,
-    /// The parsed command, if it is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shape: Option<Shape>,
 }
 
 impl CallPart {

@@ -91,6 +91,26 @@ pub struct PathArgs {
     pub path: String,
 }
 
+/// What every tool that runs a command is told.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct CommandArgs {
+    /// What to run.
+    pub command: CommandText,
+    /// It wants the network of the machine.
+    #[serde(default)]
+    pub network: bool,
+}
+
+/// A command: a line for a shell, or words to run directly.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum CommandText {
+    /// A line.
+    Line(String),
+    /// Words.
+    Words(Vec<String>),
+}
+
 /// The arguments of a check: one command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyArgs {
@@ -111,7 +131,7 @@ macro_rules! from_text {
         }
     )*};
 }
-from_text!(AskPersonArgs PlanArgs FinalArgs PathArgs VerifyArgs);
+from_text!(AskPersonArgs PlanArgs FinalArgs PathArgs CommandArgs VerifyArgs);
 
 impl VerifyArgs {
     /// As a call's arguments.

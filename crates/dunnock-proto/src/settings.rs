@@ -125,15 +125,6 @@ pub struct Head {
     pub first_changed: Option<u64>,
 }
 
-/// The parsed form of a shell command, attached by the driver for policy and display.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shape {
-    /// The words of each simple command.
-    pub commands: Vec<Vec<String>>,
-    /// Something in it was not understood (expansion, substitution, redirection): rules never match.
-    pub opaque: bool,
-}
-
 /// A shape of call, by parsed words: granted or denied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Rule {
@@ -234,6 +225,8 @@ config! {
     sandbox: Sandbox = Sandbox::Auto;
     /// Never, whatever else allows it.
     deny: Vec<Rule> = Vec::new();
+    /// Always, by rules that the person made before.
+    allow: Vec<Rule> = Vec::new();
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The program's side: starts the launcher when it is first needed, and again should it die.
 
+use crate::cage::{Cage, Rung};
 use crate::wire::{Ask, Bound, Bounds, Tell, receive, send};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::collections::HashMap;
@@ -25,6 +26,17 @@ pub struct Run {
     pub terminal: bool,
     /// What it may take.
     pub bounds: Bounds,
+    /// What holds it; nothing, if absent.
+    pub cage: Option<Cage>,
+}
+
+/// What kind of box can be made here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Probed {
+    /// The best; `None` if none can.
+    pub best: Option<Rung>,
+    /// What kept better ones from it.
+    pub why: Vec<(Rung, String)>,
 }
 
 /// How a command ended. Everything it started is dead by then.
@@ -65,6 +77,7 @@ struct Line {
     socket: OwnedFd,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Ended>>>,
     releasing: Mutex<HashMap<u64, mpsc::Sender<()>>>,
+    probing: Mutex<Option<mpsc::Sender<Probed>>>,
     child: Mutex<Option<Child>>,
 }
 
@@ -107,6 +120,7 @@ impl Launcher {
             socket: ours,
             waiting: Mutex::default(),
             releasing: Mutex::default(),
+            probing: Mutex::default(),
             child: Mutex::new(Some(child)),
         });
         let reader = made.clone();
@@ -121,8 +135,8 @@ impl Launcher {
     /// When there is no launcher to be had, or the command is too long for it.
     pub fn start(self: &Arc<Self>, run: Run, fds: Vec<OwnedFd>) -> io::Result<Running> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let Run { words, folder, env, terminal, bounds } = run;
-        let ask = Ask::Start { id, words, folder, env, terminal, bounds };
+        let Run { words, folder, env, terminal, bounds, cage } = run;
+        let ask = Ask::Start { id, words, folder, env, terminal, bounds, cage };
         let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
         // A launcher that died since the last command is replaced once.
         for last in [false, true] {
@@ -142,6 +156,19 @@ impl Launcher {
             }
         }
         Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    /// The best box that can be made, this one or one of the rungs below it: each is tried for real.
+    ///
+    /// # Errors
+    /// When there is no launcher to be had.
+    pub fn probe(&self, cage: Cage) -> io::Result<Probed> {
+        let line = self.line()?;
+        let (tell, told) = mpsc::channel();
+        *lock(&line.probing) = Some(tell);
+        send(&line.socket, &Ask::Probe { cage }, &[])?;
+        let gone = |_| io::Error::other("the launcher ended while it tried to make a box");
+        told.recv_timeout(Duration::from_secs(10)).map_err(gone)
     }
 
     /// Ends the launcher, and with it everything that runs. Waits until it is gone, within reason.
@@ -195,6 +222,12 @@ impl Line {
                     lock(&self.releasing).remove(&id);
                     continue;
                 }
+                Tell::Probed { best, why } => {
+                    if let Some(asked) = lock(&self.probing).take() {
+                        let _ = asked.send(Probed { best, why });
+                    }
+                    continue;
+                }
                 Tell::Refused { id, why } => (id, Ended::Refused(why)),
                 Tell::Ended { id, code, signal, left, over } => (id, Ended::Exited { code, signal, left, over }),
             };
@@ -209,6 +242,7 @@ impl Line {
         lock(&self.child).take(); // buried: whoever waits for the end sees it
         lock(&self.waiting).clear(); // whoever still waits finds it lost
         lock(&self.releasing).clear();
+        lock(&self.probing).take();
     }
 }
 

@@ -3,14 +3,15 @@
 //! It adopts what escapes from a command (subreaper). When a command's own process has ended, all that is left of it hangs
 //! below the launcher, so one look at the launcher's own children tells whether anything is left.
 
+use crate::cage::{Cage, Fate, Plan, Ready, Rung, abi, spawn};
 use crate::tree;
 use crate::wire::{Ask, Bound, Bounds, Tell, receive, send};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, ExitCode, Stdio};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitCode, ExitStatus as WaitStatus};
 use std::time::{Duration, Instant};
 
 /// What marks the children of one command, should they escape while another runs.
@@ -28,6 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 struct Live {
     id: u64,
     exit: OwnedFd,
+    /// Where its beginning, or the end of what it is the first process of, is reported.
+    report: OwnedFd,
+    /// Nothing it starts can leave it: the kernel ends everything with it.
+    whole: bool,
     /// In the environment of whatever it starts.
     mark: String,
     bounds: Bounds,
@@ -52,6 +57,8 @@ struct Launcher {
     /// Processes and threads on the machine when we began.
     tasks: u64,
     measured: Instant,
+    /// The version of Landlock; 0 for none.
+    landlock: i64,
 }
 
 /// Serves until the other side of standard input is gone; then kills everything.
@@ -79,6 +86,7 @@ pub fn serve() -> ExitCode {
         name: format!("{}-{}", me.as_raw_nonzero(), since.as_nanos()),
         tasks: tree::tasks(),
         measured: Instant::now(),
+        landlock: abi(),
     };
     let mut buffer = Vec::new();
     while launcher.round(&mut buffer).is_some() {}
@@ -119,16 +127,24 @@ impl Launcher {
 
     fn ask(&mut self, ask: Ask, fds: Vec<OwnedFd>) -> Option<()> {
         match ask {
-            Ask::Start { id, words, folder, env, terminal, bounds } => {
+            Ask::Start { id, words, folder, mut env, terminal, bounds, cage } => {
                 let mark = format!("{}-{id}", self.name);
+                env.push((MARK.into(), mark.clone()));
                 let before = self.tasks;
-                match start(&mark, &words, &folder, env, fds, terminal, Held { bounds, before }) {
-                    Ok((pid, exit)) => {
+                let whole = cage.as_ref().is_some_and(|cage| cage.rung != Rung::C);
+                let most = (bounds.processes > 0).then(|| before + bounds.processes.saturating_mul(8));
+                match self.start(&words, &folder, env, fds, terminal, cage.as_ref(), most) {
+                    Ok((pid, exit, report)) => {
                         let mark = format!("{MARK}={mark}");
-                        drop(self.live.insert(pid, Live { id, exit, mark, bounds, before, over: None }));
+                        let live = Live { id, exit, report, whole, mark, bounds, before, over: None };
+                        drop(self.live.insert(pid, live));
                     }
                     Err(error) => self.tell(&Tell::Refused { id, why: error.to_string() })?,
                 }
+            }
+            Ask::Probe { cage } => {
+                let (best, why) = self.probe(cage);
+                self.tell(&Tell::Probed { best, why })?;
             }
             Ask::End { id } => {
                 if let Some(pid) = self.pid(id) {
@@ -137,7 +153,7 @@ impl Launcher {
             }
             Ask::Kill { id } => {
                 if let Some(pid) = self.pid(id) {
-                    tree::kill(&tree::whole(pid));
+                    self.end(pid);
                 }
             }
             Ask::Hold { id } => self.held.extend(fds.into_iter().map(|fd| (id, fd))),
@@ -190,7 +206,15 @@ impl Launcher {
                 live.over = Some(bound);
             }
             // What is left of it goes when this is buried.
-            tree::kill(&tree::whole(pid));
+            self.end(pid);
+        }
+    }
+
+    /// Ends a command, and everything it started.
+    fn end(&self, pid: Pid) {
+        match self.live.get(&pid) {
+            Some(live) if live.whole => drop(rustix::process::kill_process(pid, Signal::KILL)),
+            _ => tree::kill(&tree::whole(pid)),
         }
     }
 
@@ -225,9 +249,99 @@ impl Launcher {
     }
 
     fn ended(&mut self, live: &Live, pid: Pid, code: Option<i32>, signal: Option<i32>) {
-        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
-        let left = self.sweep(&live.mark);
-        let _ = self.tell(&Tell::Ended { id: live.id, code, signal, left, over: live.over });
+        let left = if live.whole {
+            0
+        } else {
+            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+            self.sweep(&live.mark)
+        };
+        let (id, over) = (live.id, live.over);
+        let ended = |code, signal| Tell::Ended { id, code, signal, left, over };
+        let _ = self.tell(&match Fate::read(&live.report) {
+            Fate::Failed(why) => Tell::Refused { id, why },
+            Fate::Began(None) => ended(code, signal),
+            Fate::Began(Some(raw)) => {
+                let status = WaitStatus::from_raw(raw);
+                ended(status.code(), status.signal())
+            }
+        });
+    }
+
+    /// The best box that can be made here: each rung is tried for real.
+    fn probe(&self, cage: Cage) -> (Option<Rung>, Vec<(Rung, String)>) {
+        let mut why = Vec::new();
+        for rung in [Rung::A, Rung::B, Rung::C].into_iter().filter(|rung| *rung >= cage.rung) {
+            let cage = Cage { rung, ..cage.clone() };
+            let folder = cage.workspace.to_string_lossy().into_owned();
+            let null = || {
+                rustix::fs::open(
+                    "/dev/null",
+                    rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
+                    rustix::fs::Mode::empty(),
+                )
+            };
+            let tried = null().and_then(|out| Ok(vec![out, null()?])).map_err(std::io::Error::from);
+            match tried.and_then(|fds| self.start(&[], &folder, Vec::new(), fds, false, Some(&cage), None)) {
+                Ok((pid, _, report)) => {
+                    let seen = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+                    let ended = seen.ok().flatten().and_then(|(_, status)| status.exit_status());
+                    match Fate::read(&report) {
+                        Fate::Failed(error) => why.push((rung, error)),
+                        Fate::Began(Some(0)) => return (Some(rung), why),
+                        Fate::Began(None) if ended == Some(0) && rung == Rung::C => return (Some(rung), why),
+                        Fate::Began(status) => why.push((rung, format!("it ended with {status:?}"))),
+                    }
+                }
+                Err(error) => why.push((rung, error.to_string())),
+            }
+        }
+        (None, why)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a command is made of")]
+    fn start(
+        &self,
+        words: &[String],
+        folder: &str,
+        env: Vec<(String, String)>,
+        mut fds: Vec<OwnedFd>,
+        terminal: bool,
+        cage: Option<&Cage>,
+        processes: Option<u64>,
+    ) -> std::io::Result<(Pid, OwnedFd, OwnedFd)> {
+        if fds.len() == 2 {
+            let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+            fds.insert(0, rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty())?);
+        }
+        let fds = <[OwnedFd; 3]>::try_from(fds).map_err(|_| std::io::Error::other("no place for its output"))?;
+        let plan = cage.map(|cage| self.plan(cage)).transpose()?;
+        let mut ready = Ready::new(words, env, folder, fds, terminal, plan)?;
+        ready.processes = processes;
+        let (pid, report) = spawn(&ready)?;
+        match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(exit) => Ok((pid, exit, report)),
+            Err(error) => {
+                // What could not be watched must not run.
+                tree::kill(&tree::whole(pid));
+                wait_for(pid, PATIENCE);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn plan(&self, cage: &Cage) -> std::io::Result<Plan> {
+        let least = match cage.rung {
+            Rung::A => 1,
+            // Below that, files outside could be cut short.
+            Rung::B | Rung::C => 3,
+        };
+        if self.landlock < least {
+            let have = if self.landlock == 0 { "none".into() } else { format!("version {}", self.landlock) };
+            return Err(std::io::Error::other(format!(
+                "the box needs Landlock (version {least}); this kernel has {have}"
+            )));
+        }
+        Plan::new(cage, self.landlock)
     }
 
     /// Kills what is left of a command; how many could not be killed (another user's, or stuck in the kernel). Those are
@@ -303,71 +417,6 @@ fn wait_for(pid: Pid, most: Duration) -> bool {
     }
 }
 
-fn start(
-    mark: &str,
-    words: &[String],
-    folder: &str,
-    env: Vec<(String, String)>,
-    mut fds: Vec<OwnedFd>,
-    terminal: bool,
-    held: Held,
-) -> std::io::Result<(Pid, OwnedFd)> {
-    let (name, args) = words.split_first().ok_or_else(|| std::io::Error::other("the command is empty"))?;
-    let input = if fds.len() == 3 { Stdio::from(fds.remove(0)) } else { Stdio::null() };
-    let [out, err] = <[OwnedFd; 2]>::try_from(fds).map_err(|_| std::io::Error::other("no place for its output"))?;
-    let mut command = Command::new(name);
-    command.args(args).current_dir(folder).env_clear().envs(env).env(MARK, mark);
-    command.stdin(input).stdout(out).stderr(err);
-    own_session(&mut command, terminal, held);
-    let child = command.spawn()?;
-    let pid = i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or_else(|| std::io::Error::other("no such process"))?;
-    // The child is waited for by its number, with all others.
-    drop(child);
-    match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(exit) => Ok((pid, exit)),
-        Err(error) => {
-            // What could not be watched must not run.
-            tree::kill(&tree::whole(pid));
-            wait_for(pid, PATIENCE);
-            Err(error.into())
-        }
-    }
-}
-
-/// What keeps a command from taking everything: bounds of the kernel's own.
-#[derive(Debug, Clone, Copy)]
-struct Held {
-    bounds: Bounds,
-    /// Processes and threads on the machine.
-    before: u64,
-}
-
-impl Held {
-    /// Between fork and exec: plain system calls. One that fails leaves a bound out, not the command.
-    fn hold(self) {
-        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-        let lower = |resource: Resource, to: u64| {
-            let now = getrlimit(resource);
-            let least = |old: Option<u64>| Some(old.map_or(to, |old| old.min(to)));
-            let _ = setrlimit(resource, Rlimit { current: least(now.current), maximum: least(now.maximum) });
-        };
-        if self.bounds.processes > 0 {
-            // The last line, for ordinary users: threads of all that a user runs are counted here, so it is far out.
-            lower(Resource::Nproc, self.before + self.bounds.processes.saturating_mul(8));
-        }
-        // Where all want the machine at once, whoever watches comes first, and so do the person's own programs.
-        let _ = rustix::process::nice(10);
-        // Should memory run out all the same, this goes before anything else does.
-        let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
-        if let Ok(file) = rustix::fs::open(c"/proc/self/oom_score_adj", flags, rustix::fs::Mode::empty()) {
-            let _ = rustix::io::write(&file, b"900");
-        }
-    }
-}
-
 /// Closes what whoever started the program left open: no child shall see it.
 #[expect(unsafe_code, reason = "at the very start of a process nobody owns these descriptors")]
 fn close_the_rest() {
@@ -380,23 +429,4 @@ fn close_the_rest() {
             drop(unsafe { OwnedFd::from_raw_fd(fd) });
         }
     }
-}
-
-/// A session of its own: no terminal to write to or read from, and one group to end.
-#[expect(unsafe_code, reason = "between fork and exec only system calls are made, and nothing is allocated")]
-fn own_session(command: &mut Command, terminal: bool, held: Held) {
-    let alone = move || {
-        rustix::process::setsid()?;
-        if terminal {
-            rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
-        }
-        held.hold();
-        // Should the launcher be killed, the command goes with it. (The launcher has one thread: this follows it alone.)
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
-        let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
-        Ok(())
-    };
-    // SAFETY: only plain system calls are made, which allocate nothing and take no lock.
-    unsafe { command.pre_exec(alone) };
 }

@@ -11,18 +11,32 @@
 //! left open. (The box comes here, too.)
 
 #[cfg(target_os = "linux")]
+mod attack;
+#[cfg(target_os = "linux")]
+mod cage;
+#[cfg(target_os = "linux")]
 mod client;
 #[cfg(target_os = "linux")]
 mod launcher;
+#[cfg(target_os = "linux")]
+mod layout;
+#[cfg(target_os = "linux")]
+mod prove;
 #[cfg(target_os = "linux")]
 mod tree;
 #[cfg(target_os = "linux")]
 mod wire;
 
 #[cfg(target_os = "linux")]
-pub use client::{Ended, Held, Launcher, Run, Running};
+pub use cage::{Cage, Layer, Rung};
+#[cfg(target_os = "linux")]
+pub use client::{Ended, Held, Launcher, Probed, Run, Running};
 #[cfg(target_os = "linux")]
 pub use launcher::serve;
+#[cfg(target_os = "linux")]
+pub use layout::{Found, Layout, Opened, is_secret};
+#[cfg(target_os = "linux")]
+pub use prove::{Came, PROBE, Trial, VICTIM, probe, prove, victim};
 #[cfg(target_os = "linux")]
 pub use wire::{Bound, Bounds};
 

@@ -1,5 +1,6 @@
 //! What the program and its launcher say to each other: one JSON text a packet, descriptors beside it.
 
+use crate::cage::{Cage, Rung};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg,
@@ -43,7 +44,11 @@ pub(crate) enum Ask {
         /// They are a terminal.
         terminal: bool,
         bounds: Bounds,
+        /// What holds it; nothing, if absent.
+        cage: Option<Cage>,
     },
+    /// Whether such a box can be made, and if not, one of the rungs below it.
+    Probe { cage: Cage },
     /// Ask it to end, with all of its group.
     End { id: u64 },
     /// End it, and everything it started.
@@ -59,6 +64,8 @@ pub(crate) enum Ask {
 pub(crate) enum Tell {
     /// It could not be started.
     Refused { id: u64, why: String },
+    /// The best box that can be made, and what kept better ones from it.
+    Probed { best: Option<Rung>, why: Vec<(Rung, String)> },
     /// The descriptor is closed.
     Released { id: u64 },
     /// It ended, and everything it started is dead.

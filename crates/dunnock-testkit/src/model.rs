@@ -196,13 +196,7 @@ impl Model for ScriptedModel {
             }
             for (tool, args) in &say.calls {
                 let (tool, args) = (tool.clone(), args.as_str().into());
-                parts.push(Part::Call(Arc::new(CallPart {
-                    id: "call_0".into(),
-                    tool,
-                    args,
-                    recovered: false,
-                    shape: None,
-                })));
+                parts.push(Part::Call(Arc::new(CallPart { id: "call_0".into(), tool, args, recovered: false })));
             }
             let answered = Answered {
                 turn,

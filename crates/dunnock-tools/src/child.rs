@@ -38,6 +38,9 @@ pub(crate) struct Start {
     pub(crate) folder: String,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) input: Input,
+    /// What holds it.
+    #[cfg(target_os = "linux")]
+    pub(crate) cage: Option<dunnock_sandbox::Cage>,
 }
 
 async fn read(stream: &'static str, mut from: impl tokio::io::AsyncRead + Unpin, send: mpsc::Sender<Chunk>) {
@@ -104,9 +107,9 @@ mod made {
             start: Start,
             send: mpsc::Sender<Chunk>,
         ) -> io::Result<(Self, Option<Writer>)> {
-            let Start { words, folder, env, input } = start;
+            let Start { words, folder, env, input, cage } = start;
             let bounds = Bounds { processes: hand.limits.processes, memory: hand.limits.memory };
-            let run = Run { words, folder, env, terminal: input == Input::Terminal, bounds };
+            let run = Run { words, folder, env, terminal: input == Input::Terminal, bounds, cage };
             if input == Input::Terminal {
                 let (ours, theirs) = terminal()?;
                 let fds = vec![theirs.try_clone()?, theirs.try_clone()?, theirs];

@@ -7,7 +7,7 @@ use crate::table;
 use crate::tool::{End, Hand, Said};
 use dunnock_core::failpoint;
 use dunnock_core::ports::{Blob, Halt, Job, Live, Log, Tools, Wait};
-use dunnock_proto::{Finished, Outcome, SessionId, VerifyArgs};
+use dunnock_proto::{Finished, Level, Outcome, SessionId, VerifyArgs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -95,6 +95,15 @@ fn most_memory() -> u64 {
     total.min(group.unwrap_or(u64::MAX)) / 4 * 3
 }
 
+/// How well commands can be confined here.
+#[derive(Debug, Clone)]
+pub struct Confined {
+    /// The best that can be had.
+    pub level: Level,
+    /// What kept better ones from it.
+    pub why: Vec<(Level, String)>,
+}
+
 /// Runs every tool of the table, and checks of the harness.
 pub struct Hands {
     limits: Arc<Limits>,
@@ -102,6 +111,8 @@ pub struct Hands {
     processes: Arc<Processes>,
     #[cfg(target_os = "linux")]
     launcher: Arc<dunnock_sandbox::Launcher>,
+    #[cfg(target_os = "linux")]
+    layout: Option<Arc<dunnock_sandbox::Layout>>,
 }
 
 impl Hands {
@@ -116,6 +127,28 @@ impl Hands {
             processes: Arc::default(),
             #[cfg(target_os = "linux")]
             launcher: Arc::new(dunnock_sandbox::Launcher::new(launcher.to_path_buf(), args)),
+            #[cfg(target_os = "linux")]
+            layout: None,
+        }
+    }
+
+    /// With a box around commands, where this machine can make one.
+    #[cfg(target_os = "linux")]
+    #[must_use]
+    pub fn boxed(self, layout: dunnock_sandbox::Layout) -> Self {
+        Self { layout: Some(Arc::new(layout)), ..self }
+    }
+
+    /// How well commands can be confined in a workspace, from this level down, and what kept it from more.
+    #[must_use]
+    pub fn probe(&self, workspace: &Path, best: Level) -> Confined {
+        #[cfg(target_os = "linux")]
+        return crate::boxed::probe(&self.launcher, self.layout.as_deref(), workspace, best);
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = (workspace, best);
+            let why = vec![(Level::C, format!("there is no box on {} yet", std::env::consts::OS))];
+            Confined { level: Level::D, why }
         }
     }
 
@@ -139,8 +172,12 @@ impl Hands {
             session: job.session.clone(),
             log: self.log.clone(),
             processes: self.processes.clone(),
+            level: job.level,
+            open: job.open,
             #[cfg(target_os = "linux")]
             launcher: self.launcher.clone(),
+            #[cfg(target_os = "linux")]
+            layout: self.layout.clone(),
         };
         let (tool, args) = (job.call.part.tool.as_str(), job.call.args());
         if job.call.harness {

@@ -10,6 +10,8 @@
 //! Invariant: files of the workspace are kept by `keep/` alone; tools do not know of it.
 
 mod ask_person;
+#[cfg(target_os = "linux")]
+mod boxed;
 mod child;
 mod differs;
 mod final_output;
@@ -35,9 +37,10 @@ mod walk;
 mod write_file;
 
 pub use differs::{Differs, Preview};
-pub use hands::{Hands, Limits, Shell};
+pub use hands::{Confined, Hands, Limits, Shell};
 #[cfg(unix)]
 pub use keep::Bounds;
 pub use keep::Keeper;
+pub use process::child_environment;
 pub use table::{offers, page, pages};
 pub use tool::Example;

@@ -2,6 +2,8 @@
 //!
 //! Invariant: when this returns, everything that the program started is dead (Linux; elsewhere its group).
 
+#[cfg(target_os = "linux")]
+use crate::boxed::Boxed;
 use crate::child::{Child, Chunk, Exit, Input, Start};
 use crate::hands::{Limits, Shell};
 use crate::kept::Kept;
@@ -95,12 +97,92 @@ impl Program {
         Self { folder: Some(folder), ..self }
     }
     /// What it is called, and all that is needed to start it.
-    pub(crate) fn start(self, hand: &Hand, input: Input) -> Result<(String, Start), String> {
+    pub(crate) fn start(self, hand: &Hand, input: Input) -> Result<(String, Start, Watch), String> {
         let Some((name, args)) = self.words.split_first() else { return Err("the command is empty".into()) };
         let path = found(name).to_string_lossy().into_owned();
         let words = std::iter::once(path).chain(args.iter().cloned()).collect();
         let folder = self.folder.as_deref().unwrap_or(hand.root.path()).to_string_lossy().into_owned();
-        Ok((name.clone(), Start { words, folder, env: environment(input), input }))
+        #[cfg(target_os = "linux")]
+        {
+            let (mut env, mut cage, mut watch) = (environment(input), None, Watch::default());
+            if let Some(boxed) = Boxed::of(hand)? {
+                env.retain(|(name, _)| {
+                    !TEMPORARY.contains(&name.as_str()) && !boxed.env.iter().any(|(n, _)| n == name)
+                });
+                env.extend(boxed.env);
+                (cage, watch) = (Some(boxed.cage), Watch { guard: Some(boxed.guard), level: Some(hand.level) });
+            }
+            Ok((name.clone(), Start { words, folder, env, input, cage }, watch))
+        }
+        #[cfg(not(target_os = "linux"))]
+        Ok((name.clone(), Start { words, folder, env: environment(input), input }, Watch::default()))
+    }
+}
+
+/// Variables that name a place for temporary files: in a box that is another.
+#[cfg(target_os = "linux")]
+const TEMPORARY: &[&str] = &["TMPDIR", "TEMP", "TMP"];
+
+/// What is looked after when a program has ended.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    #[cfg(target_os = "linux")]
+    guard: Option<crate::boxed::Guard>,
+    /// How it was confined, if it was.
+    #[cfg(target_os = "linux")]
+    level: Option<dunnock_proto::Level>,
+}
+
+impl Watch {
+    /// What the box did to a program that is over, in words for the model; nothing, if it did nothing.
+    pub(crate) fn over(&self, failed: bool, output: &str) -> String {
+        #[cfg(target_os = "linux")]
+        {
+            let mut said = Vec::new();
+            let back = self.guard.as_ref().map(crate::boxed::Guard::restore).unwrap_or_default();
+            if !back.is_empty() {
+                let names = back.join(", ");
+                said.push(format!("[box: {names} may not be made or changed by commands, and was put back as it was]"));
+            }
+            // A refusal of the kernel's looks like any other: where one is seen, the box may be why.
+            let refused = [
+                "Operation not permitted",
+                "Permission denied",
+                "Read-only file system",
+                "EPERM",
+                "EACCES",
+                "EROFS",
+                "PermissionError",
+            ];
+            let lost = [
+                "Could not resolve",
+                "Temporary failure in name resolution",
+                "Network is unreachable",
+                "ENOTFOUND",
+                "EAI_AGAIN",
+                "ECONNREFUSED",
+                "Connection refused",
+            ];
+            let seen = |words: &[&str]| failed && words.iter().any(|word| output.contains(word));
+            match self.level {
+                Some(dunnock_proto::Level::C) if seen(&refused) => said.push(
+                    "[box: level C has no sockets but socketpair, and /tmp is closed ($TMPDIR is open); \"dunnock doctor\" tells the person how to get level A]".into(),
+                ),
+                Some(level) if seen(&refused) => said.push(format!(
+                    "[box: level {level:?}; commands write to this folder, /tmp and their caches only, and not to .git/config, hooks and the like]"
+                )),
+                Some(_) if seen(&lost) => said.push(
+                    "[box: no network but its own loopback; call again with \"network\": true to ask the person for it]".into(),
+                ),
+                Some(_) | None => {}
+            }
+            said.join("\n")
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = (failed, output);
+            String::new()
+        }
     }
 }
 
@@ -109,6 +191,12 @@ enum Over {
     Exited(Exit),
     TimedOut,
     Halted,
+}
+
+/// The environment that a command of the person's own gets in the box: the same as a model's.
+#[must_use]
+pub fn child_environment() -> Vec<(String, String)> {
+    environment(Input::Nothing)
 }
 
 /// The environment of a child.
@@ -126,7 +214,7 @@ fn environment(input: Input) -> Vec<(String, String)> {
 }
 
 pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
-    let (name, start) = match program.start(hand, Input::Nothing) {
+    let (name, start, watch) = match program.start(hand, Input::Nothing) {
         Ok(start) => start,
         Err(error) => return Err::<String, _>(error).into(),
     };
@@ -157,7 +245,12 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
     };
     // Everything that could hold the pipes is dead: what is in them is all there is.
     let _ = tokio::time::timeout(LAST_WORDS, last).await;
-    said(output.kept, over, most, &name, hand)
+    let mut said = said(output.kept, over, most, &name, hand);
+    let more = watch.over(said.end == End::Failed, &said.text);
+    if !more.is_empty() {
+        said.text = format!("{}\n{more}", said.text.trim_end_matches('\n'));
+    }
+    said
 }
 
 /// Asked first, then ended; and not left before it is gone.

@@ -25,6 +25,10 @@ pub(crate) struct ProcessStart {
     #[serde(default)]
     #[schemars(length(max = 4096))]
     folder: Option<String>,
+    /// Ask the person for the network; without it there is a loopback of its own only.
+    #[serde(default)]
+    #[expect(dead_code, reason = "policy reads it")]
+    network: bool,
     /// Give it a terminal (120 columns, 40 rows), for programs that want one.
     #[serde(default)]
     terminal: bool,

@@ -1,7 +1,7 @@
 //! Programs that run on between calls: servers, watchers, shells to talk to. None outlives its session.
 
 use crate::child::{Child, Chunk, Exit, Input, Start, Writer};
-use crate::process::{self, Program};
+use crate::process::{self, Program, Watch};
 use crate::tool::Hand;
 use dunnock_proto::SessionId;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ impl Processes {
         }
         let number = mine().map(|((_, n), _)| *n).max().unwrap_or(0) + 1;
         let (send, chunks) = mpsc::channel(16);
-        let (name, start): (String, Start) = program.start(hand, input)?;
+        let (name, start, watch): (String, Start, Watch) = program.start(hand, input)?;
         let (child, writer) =
             Child::start(hand, start, send).map_err(|error| format!("{name} cannot be started: {error}"))?;
         let process = Arc::new(Process {
@@ -60,7 +60,7 @@ impl Processes {
             changed: Notify::new(),
             stop: Notify::new(),
         });
-        tokio::spawn(follow(process.clone(), child, chunks));
+        tokio::spawn(follow(process.clone(), child, chunks, watch));
         // What has ended is not kept for ever: first what was read to its end goes, then the oldest.
         all.retain(|(session, _), p| *session != hand.session || !p.over() || !lock(&p.state).unread.is_empty());
         let over: Vec<_> =
@@ -173,7 +173,7 @@ impl Process {
 }
 
 /// Takes in what it puts out, until it is gone with everything it started.
-async fn follow(process: Arc<Process>, mut child: Child, mut chunks: mpsc::Receiver<Chunk>) {
+async fn follow(process: Arc<Process>, mut child: Child, mut chunks: mpsc::Receiver<Chunk>, watch: Watch) {
     let take = |chunk: Chunk| {
         let mut state = lock(&process.state);
         state.unread.extend_from_slice(&chunk.bytes);
@@ -204,6 +204,11 @@ async fn follow(process: Arc<Process>, mut child: Child, mut chunks: mpsc::Recei
         Some(Exit::NotStarted(why)) => format!("it could not be started: {why}"),
         Some(Exit::Lost) | None => "ended".into(),
     };
+    let unread = String::from_utf8_lossy(&lock(&process.state).unread).into_owned();
+    let more = watch.over(how != "exit 0", &unread);
+    if !more.is_empty() {
+        take(Chunk { stream: "err", bytes: format!("{more}\n").into_bytes() });
+    }
     lock(&process.state).ended = Some(how);
     process.changed.notify_waiters();
 }

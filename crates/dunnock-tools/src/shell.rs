@@ -21,6 +21,10 @@ pub(crate) struct ShellCommand {
     #[serde(default)]
     #[schemars(length(max = 4096))]
     folder: Option<String>,
+    /// Ask the person for the network; without it there is a loopback of its own only.
+    #[serde(default)]
+    #[expect(dead_code, reason = "policy reads it")]
+    network: bool,
     /// Seconds until it is stopped: 120 if left out, at most 600.
     #[serde(default)]
     #[schemars(range(min = 1, max = 600))]

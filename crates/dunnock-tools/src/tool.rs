@@ -3,8 +3,9 @@
 use crate::hands::Limits;
 use crate::processes::Processes;
 use crate::root::Root;
+use dunnock_core::policy::Open;
 use dunnock_core::ports::{Blob, Halt, Live, Log, Offer};
-use dunnock_proto::{CallId, Class, Recovery, Role, SessionId, Tool as Known};
+use dunnock_proto::{CallId, Class, Level, Recovery, Role, SessionId, Tool as Known};
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -23,8 +24,14 @@ pub(crate) struct Hand {
     /// Where outputs of earlier calls are.
     pub(crate) log: Option<Arc<dyn Log>>,
     pub(crate) processes: Arc<Processes>,
+    /// How its commands are confined, and what they are let have beyond that.
+    pub(crate) level: Level,
+    pub(crate) open: Open,
     #[cfg(target_os = "linux")]
     pub(crate) launcher: Arc<dunnock_sandbox::Launcher>,
+    /// Where things are on this machine, for the box.
+    #[cfg(target_os = "linux")]
+    pub(crate) layout: Option<Arc<dunnock_sandbox::Layout>>,
 }
 
 /// How a tool ended.

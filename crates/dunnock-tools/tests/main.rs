@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// A call of a tool, or of the harness.
 pub fn job(root: &Path, tool: &str, args: &str) -> Job {
     let known = dunnock_tools::offers().into_iter().find(|o| o.tool.name == tool).map(|o| o.tool);
-    let part = CallPart { id: "c".into(), tool: tool.into(), args: args.into(), recovered: false, shape: None };
+    let part = CallPart { id: "c".into(), tool: tool.into(), args: args.into(), recovered: false };
     let call = Call {
         id: CallId { turn: Turn(1), index: 0 },
         part: Arc::new(part),
@@ -34,7 +34,13 @@ pub fn job(root: &Path, tool: &str, args: &str) -> Job {
         result: None,
         harness: tool == "verify",
     };
-    Job { session: SessionId::from_random([7; 16]), workspace: root.to_string_lossy().into(), call, level: Level::D }
+    Job {
+        session: SessionId::from_random([7; 16]),
+        workspace: root.to_string_lossy().into(),
+        call,
+        level: Level::D,
+        open: Default::default(),
+    }
 }
 
 /// What comes of it.

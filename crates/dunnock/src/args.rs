@@ -186,6 +186,14 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show how commands are confined here, and prove it
+    Sandbox {
+        /// One JSON object
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(subcommand)]
+        what: Option<Boxes>,
+    },
     /// Print completions for a shell
     Completions {
         /// For instance: dunnock completions bash > /etc/bash_completion.d/dunnock
@@ -265,6 +273,31 @@ impl Flags {
         }
         all
     }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Boxes {
+    /// Try every known way out of the box, and show which are held
+    Prove {
+        /// Try each without a box first: what is held there anyway proves nothing
+        #[arg(long)]
+        bare: bool,
+        /// At this level instead of the best there is
+        #[arg(long, value_name = "LEVEL", value_parser = ["A", "B", "C"])]
+        level: Option<String>,
+    },
+    /// Run a command of your own in the box around this folder
+    Run {
+        /// With the network of this machine
+        #[arg(long)]
+        network: bool,
+        /// At this level instead of the best there is
+        #[arg(long, value_name = "LEVEL", value_parser = ["A", "B", "C"])]
+        level: Option<String>,
+        /// The command and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,7 +1,8 @@
 //! `dunnock doctor`: is everything in order, and what to do where it is not.
 
-use crate::{place, run, say, work};
+use crate::{place, run, sandbox, say, work};
 use dunnock_core::ports::Log as _;
+use dunnock_proto::Level;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -59,15 +60,27 @@ pub(crate) async fn run(data: Option<PathBuf>, json: bool) -> anyhow::Result<Exi
         notes => notes.iter().for_each(|note| report.say(Sign::Note, "settings", note)),
     }
     store(&mut report, &settings).await;
+    confined(&mut report, &settings);
     model(&mut report, settings).await;
-    report.say(
-        Sign::Note,
-        "box",
-        "level D: this release cannot confine commands. In the default mode each one asks; --approve all lets them run",
-    );
     program(&mut report, "shell", "bash", "commands run with sh instead");
     program(&mut report, "git", "git", "agents often use it; nothing of ours needs it");
     Ok(if report.bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn confined(report: &mut Report, settings: &crate::settings::Settings) {
+    let Ok(data) = place::data_dir(settings) else { return };
+    let confined = work::confined(settings, &data);
+    let level = confined.level;
+    let sign = if level == Level::A { Sign::Ok } else { Sign::Note };
+    report.say(sign, "box", &format!("level {level:?}: {}", sandbox::made_of(level)));
+    if let Some(way) = sandbox::way_up(&confined) {
+        way.lines().for_each(|line| report.say(Sign::Note, "box", line));
+        sandbox::open_at(level).iter().for_each(|line| report.say(Sign::Note, "box", &format!("open: {line}")));
+    }
+    #[cfg(unix)]
+    if rustix::process::geteuid().is_root() && level != Level::D {
+        report.say(Sign::Note, "box", "you are root: commands in the box keep that name, without any of its powers");
+    }
 }
 
 async fn store(report: &mut Report, settings: &crate::settings::Settings) {

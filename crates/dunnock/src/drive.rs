@@ -9,7 +9,7 @@ use crate::signals::Signals;
 use crate::told::Tally;
 use dunnock_core::{Effect, Phase, State, apply, wanted};
 use dunnock_engine::{Door, Handle, Loaded, Summary, World, load};
-use dunnock_proto::{Command, Decoded, Frame, Need, Proof, Record, Seq, SessionId};
+use dunnock_proto::{Command, Decoded, Frame, Level, Need, Proof, Record, Sandbox, Seq, SessionId};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,10 +29,12 @@ impl View {
             Self::Plain(Plain::new(session.clone(), attended(false)))
         }
     }
-    pub(crate) fn begin(&mut self, s: &State) {
+    /// The first line, with how well commands are confined.
+    pub(crate) fn begin(&mut self, s: &State, level: Level) {
+        let level = if s.config.sandbox == Sandbox::Off { Level::D } else { level };
         match self {
-            Self::Plain(plain) => plain.begin(s),
-            Self::Lines(lines) => lines.begin(s),
+            Self::Plain(plain) => plain.begin(s, level),
+            Self::Lines(lines) => lines.begin(s, level),
         }
     }
     pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &End, stale: bool) {

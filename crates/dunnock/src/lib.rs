@@ -19,6 +19,7 @@ mod place;
 mod plain;
 mod reply;
 mod run;
+mod sandbox;
 mod say;
 mod sessions;
 mod settings;
@@ -48,8 +49,12 @@ pub fn settings_page() -> String {
 /// Runs the program.
 #[must_use]
 pub fn main() -> ExitCode {
-    about::be_private();
     let words: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    #[cfg(target_os = "linux")]
+    if let Some(code) = sandbox::part(&words) {
+        return code;
+    }
+    about::be_private();
     if words.get(1).is_some_and(|word| word == dunnock_sandbox::LAUNCH) {
         return dunnock_sandbox::serve();
     }
@@ -110,6 +115,7 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
         Command::Models(args::Models::List { json }) => models::list(data, json).await,
         Command::Config { json, cd, trust } => about::config(data, cd, trust, json),
         Command::Doctor { json } => doctor::run(data, json).await,
+        Command::Sandbox { what, json } => sandbox::run(data, what, json).await,
         Command::Completions { shell } => about::completions(shell, Args::command()),
         Command::Man { dir } => about::man(dir, Args::command()),
     }

@@ -189,8 +189,8 @@ impl Lines {
         }
     }
 
-    pub(crate) fn begin(&mut self, s: &State) {
-        let level = match work::LEVEL {
+    pub(crate) fn begin(&mut self, s: &State, level: dunnock_proto::Level) {
+        let level = match level {
             dunnock_proto::Level::A => Level::A,
             dunnock_proto::Level::B => Level::B,
             dunnock_proto::Level::C => Level::C,

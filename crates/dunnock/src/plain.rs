@@ -4,7 +4,7 @@ use crate::end::{End, Why};
 use crate::told::{self, Tally, gist};
 use crate::{say, work};
 use dunnock_core::{Question, State};
-use dunnock_proto::{Delta, Event, Finished, Mode, Outcome, Part, Partial, QuestionId, SessionId, Turn};
+use dunnock_proto::{Delta, Event, Finished, Level, Mode, Outcome, Part, Partial, QuestionId, SessionId, Turn};
 use std::io::IsTerminal as _;
 
 /// Lines of a command's output that are shown.
@@ -63,11 +63,14 @@ impl Plain {
     }
 
     /// The first line.
-    pub(crate) fn begin(&mut self, s: &State) {
-        let confined = match s.config.mode {
-            Mode::All => "commands run unconfined and unasked (level D)",
-            Mode::Read => "nothing is changed and no command runs",
-            Mode::Ask | Mode::Edits | Mode::Auto => "commands would run unconfined (level D), so each one asks",
+    pub(crate) fn begin(&mut self, s: &State, level: Level) {
+        let confined = match (s.config.mode, level) {
+            (Mode::All, Level::D) => "no box (level D): commands run unconfined and unasked".to_owned(),
+            (Mode::Read, _) => "nothing is changed".to_owned(),
+            (Mode::Ask | Mode::Edits | Mode::Auto, Level::D) => "no box (level D): commands ask".to_owned(),
+            (Mode::All, level) => format!("box level {level:?}, nothing asks"),
+            (Mode::Ask | Mode::Edits, level) => format!("box level {level:?}, commands ask"),
+            (Mode::Auto, level) => format!("box level {level:?}"),
         };
         let (app, id, model) = (work::APP, say::id(&self.session), say::one_line(&s.config.model));
         self.quiet(&format!("dunnock {app} · {model} · session {id} · {confined}"));

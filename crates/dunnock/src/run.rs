@@ -25,15 +25,16 @@ pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flag
     let workspace = place::workspace(flags.cd.as_deref())?;
     let mut settings = place::settings(Some(&workspace), flags.trust, given(data, flags.settings()))?;
     let task = drive::task(task).await?;
-    let open = work::open(&settings, flags.output.as_deref()).await?;
+    let mut open = work::open(&settings, flags.output.as_deref()).await?;
     place::keeps_its_own(&workspace, &settings)?;
     let model = work::model(&mut settings, &open.speaker).await?;
     let config = work::config(&settings, model, attended(flags.json));
-    work::keepable(&config)?;
+    open.confine(&settings, config.sandbox);
+    work::keepable(&config, open.world.level)?;
     let session = create(&open.world, &workspace.to_string_lossy(), config).await?;
     let mut view = View::new(&session, flags.json);
     let seen = Seen::read(&open.world, &session).await?;
-    view.begin(&seen.state);
+    view.begin(&seen.state, open.world.level);
     // JSON lines hold every fact, the first one too.
     let seen = Seen { state: dunnock_core::State::default(), tally: seen.tally };
     let signals = Signals::new()?;
@@ -74,7 +75,7 @@ pub(crate) async fn resume(
 
 /// Goes on with a session, as `resume` and `approve --go` do.
 pub(crate) async fn go_on(
-    open: work::Work,
+    mut open: work::Work,
     settings: &crate::settings::Settings,
     session: SessionId,
     prompt: Option<String>,
@@ -105,11 +106,12 @@ pub(crate) async fn go_on(
         }
         let now = &seen.state.config;
         let config = work::patch(settings, now, None).map_or_else(|| now.as_ref().clone(), |patch| now.with(&patch));
-        work::keepable(&config)?;
+        open.confine(settings, config.sandbox);
+        work::keepable(&config, open.world.level)?;
         open.speaker.knows(&config.model).map_err(usage)?;
     }
     let mut view = View::new(&session, flags.json);
-    view.begin(&seen.state);
+    view.begin(&seen.state, open.world.level);
     let now = seen.state.config.clone();
     let signals = Signals::new()?;
     let (world, ctrl_c, output, upto) = (open.world.clone(), CtrlC::Stops, flags.output, 0);
@@ -142,7 +144,8 @@ pub(crate) async fn attach(data: Option<PathBuf>, id: Option<String>, json: bool
         bail!("nobody is working on session {id} ({}). Go on with it: dunnock resume {id}", seen.state.status());
     };
     let mut view = View::new(&session, json);
-    view.begin(&seen.state);
+    let level = seen.state.seat.map_or(open.world.level, |seat| seat.level);
+    view.begin(&seen.state, level);
     Drive { world: open.world, session, seen, view, signals, ctrl_c: CtrlC::Leaves, output: None, upto: 0 }
         .go(door)
         .await

@@ -4,7 +4,7 @@
 //! Invariant: a project that nobody trusts can only tighten.
 
 use crate::end::usage;
-use crate::keys_table::{KEYS, Key, Kind, MODES, PROVIDER, Untrusted};
+use crate::keys_table::{KEYS, Key, Kind, PROVIDER, Untrusted};
 use anyhow::{Context as _, bail};
 use dunnock_model::{KNOWN, Provider, Wire};
 use dunnock_proto::{Budget, Level, Mode, Sandbox};
@@ -425,9 +425,9 @@ fn tightens(key: &Key, old: Option<&Value>, new: &Value) -> bool {
         Value::Text(text) => text.parse::<u64>().ok(),
         Value::List(_) => None,
     };
-    let rank = |v: &Value| match v {
-        Value::Text(text) => MODES.iter().position(|m| m == text),
-        Value::List(_) => None,
+    let rank = |v: &Value| match (v, key.kind) {
+        (Value::Text(text), Kind::Choice(words)) => words.iter().position(|word| word == text),
+        _ => None,
     };
     match key.untrusted {
         Untrusted::No => false,

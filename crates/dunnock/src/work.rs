@@ -2,28 +2,27 @@
 
 use crate::end::usage;
 use crate::settings::Settings;
-use crate::{place, say};
+use crate::{place, sandbox, say};
 use anyhow::bail;
 use dunnock_engine::{SystemClock, World};
 use dunnock_model::{Briefing, KNOWN, Patience, Prompts, Speaker, Surroundings};
 use dunnock_proto::{Config, ConfigPatch, Level, Sandbox};
 #[cfg(unix)]
 use dunnock_tools::Bounds;
-use dunnock_tools::{Hands, Keeper, Limits, Shell, instructions};
-use std::path::Path;
+use dunnock_tools::{Confined, Hands, Keeper, Limits, Shell, instructions};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// This release.
 pub(crate) const APP: &str = env!("CARGO_PKG_VERSION");
-/// How well commands are confined: not at all, until the box is there.
-pub(crate) const LEVEL: Level = Level::D;
-
 /// A world, and the parts of it that commands need by their own type.
 pub(crate) struct Work {
     pub(crate) world: World,
     pub(crate) speaker: Arc<Speaker>,
     pub(crate) keeper: Option<Arc<Keeper>>,
+    hands: Arc<Hands>,
+    data: PathBuf,
 }
 
 pub(crate) fn speaker(settings: &Settings) -> anyhow::Result<Speaker> {
@@ -77,24 +76,63 @@ pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::
         None => limits,
     };
     let log = Arc::new(place::open(&data).await?);
-    // The launcher is this very program, even if its file was replaced meanwhile.
-    let hands = Hands::new(limits, Path::new("/proc/self/exe"), &[dunnock_sandbox::LAUNCH]).reading(log.clone());
+    let hands = Arc::new(hands(settings, limits, &data).reading(log.clone()));
     let keeper = keeper(settings, &data, output);
     let world = World {
         log,
         model: speaker.clone(),
-        tools: Arc::new(hands),
+        tools: hands.clone(),
         files: keeper.clone().map(|keeper| keeper as Arc<dyn dunnock_core::ports::Files>),
         checkpoints: keeper.clone().map(|keeper| keeper as Arc<dyn dunnock_core::ports::Checkpoints>),
         clock: Arc::new(SystemClock),
         locks: data.join("locks"),
         runtime: place::runtime_dir(&data),
-        level: LEVEL,
+        level: Level::D, // until somebody works: `confine`
         app: APP.into(),
         day_budget: None,
     };
     settings.notes.iter().for_each(|note| say::note(note));
-    Ok(Work { world, speaker, keeper })
+    Ok(Work { world, speaker, keeper, hands, data })
+}
+
+fn hands(settings: &Settings, limits: Limits, data: &Path) -> Hands {
+    // The launcher is this very program, even if its file was replaced meanwhile.
+    let hands = Hands::new(limits, Path::new("/proc/self/exe"), &[dunnock_sandbox::LAUNCH]);
+    #[cfg(target_os = "linux")]
+    return hands.boxed(sandbox::layout(settings, data));
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (settings, data);
+        hands
+    }
+}
+
+/// How well commands can be confined here, found out by trying.
+pub(crate) fn confined(settings: &Settings, data: &Path) -> Confined {
+    probed(&hands(settings, Limits::default(), data), settings, data)
+}
+
+fn probed(hands: &Hands, settings: &Settings, data: &Path) -> Confined {
+    // A folder like any other, made for this.
+    let folder = data.join("boxes/probe");
+    let mut maker = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
+    let made = maker.recursive(true).create(&folder).and_then(|()| folder.canonicalize());
+    match made {
+        Ok(folder) => hands.probe(&folder, sandbox::best(settings)),
+        Err(error) => Confined { level: Level::D, why: vec![(Level::A, error.to_string())] },
+    }
+}
+
+impl Work {
+    /// Finds out how well commands can be confined: whoever goes on from here runs some.
+    pub(crate) fn confine(&mut self, settings: &Settings, sandbox: Sandbox) -> &mut Self {
+        if sandbox != Sandbox::Off {
+            self.world.level = probed(&self.hands, settings, &self.data).level;
+        }
+        self
+    }
 }
 
 /// Who keeps the files of workspaces, where the system allows it.
@@ -148,11 +186,13 @@ pub(crate) fn patch(settings: &Settings, now: &Config, attended: Option<bool>) -
 }
 
 /// What cannot be kept is refused before anything begins.
-pub(crate) fn keepable(config: &Config) -> anyhow::Result<()> {
-    if let Sandbox::Require(level) = config.sandbox {
+pub(crate) fn keepable(config: &Config, have: Level) -> anyhow::Result<()> {
+    if let Sandbox::Require(level) = config.sandbox
+        && have > level
+    {
         bail!(
-            "commands cannot be confined by this release (level D), and level {level:?} is required. Use --sandbox auto to be asked \
-             before each command, or a machine you can lose"
+            "level {level:?} of the box is required, and this machine can make level {have:?}. \"dunnock sandbox\" says why, and the \
+             way up; --sandbox auto takes the best there is"
         );
     }
     if config.budget.micros.is_some() && config.price.is_none() {

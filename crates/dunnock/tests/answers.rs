@@ -11,7 +11,7 @@ async fn a_run_parks_another_process_approves_and_the_command_runs_once() {
     let script = vec![Say::calls(&[("shell", r#"{"command":"echo once >> log"}"#)]).into(), Say::text("done").into()];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
-    let parked = home.run(&["run", "do it"]).await;
+    let parked = home.run(&["run", "--sandbox", "off", "do it"]).await;
     assert_eq!((parked.code, parked.out.as_str(), home.read("log").as_str()), (3, "", ""), "{}", parked.err);
     let id = home.newest().await;
     let still = home.run(&["resume", &id]).await;
@@ -44,7 +44,7 @@ async fn several_that_wait_are_listed_and_each_is_answered() {
     ];
     let server = ScriptedServer::start(vec![Say::calls(&calls).into()]).await;
     let home = Home::with(&server);
-    assert_eq!(home.run(&["run", "do it"]).await.code, 3);
+    assert_eq!(home.run(&["run", "--sandbox", "off", "do it"]).await.code, 3);
     let id = home.newest().await;
     let several = home.run(&["approve", &id]).await;
     assert_eq!(several.code, 2);
@@ -69,7 +69,7 @@ async fn a_question_of_the_models_is_answered_in_words_or_by_its_number() {
     ])
     .await;
     let home = Home::with(&server);
-    let parked = home.run(&["run", "paint"]).await;
+    let parked = home.run(&["run", "--sandbox", "off", "paint"]).await;
     assert_eq!(parked.code, 3);
     assert!(parked.err.contains("  │ Which colour?\n  1. red\n  2. blue"), "{}", parked.err);
     let id = home.newest().await;
@@ -155,7 +155,7 @@ async fn a_command_cannot_pass_for_our_own_words() {
     let calls: Vec<(&str, &str)> = calls.iter().map(|(t, a)| (*t, a.as_str())).collect();
     let server = ScriptedServer::start(vec![Say::calls(&calls).into()]).await;
     let home = Home::with(&server);
-    let parked = home.run(&["run", "go"]).await;
+    let parked = home.run(&["run", "--sandbox", "off", "go"]).await;
     assert_eq!(parked.code, 3);
     for line in [
         "  │ ls",

@@ -187,7 +187,7 @@ async fn steps_can_be_gone_back_to_and_branched_from() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_waits_is_stopped_and_taken_back() {
-    let server = ScriptedServer::start(vec![write("f.txt", "1\n"), shell("echo more"), Say::text("x").into()]).await;
+    let server = ScriptedServer::start(vec![write("f.txt", "1\n"), shell("touch more"), Say::text("x").into()]).await;
     let home = Home::with(&server);
     let ran = home.run(&["run", "--approve", "edits", "go"]).await;
     assert_eq!((ran.code, home.read("f.txt")), (3, "1\n".into()));

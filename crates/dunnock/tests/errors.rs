@@ -20,9 +20,9 @@ async fn every_error_says_what_to_do_next() {
     let calls = [("shell", r#"{"command":"make a"}"#), ("shell", r#"{"command":"make b"}"#)];
     let server = ScriptedServer::start(vec![Say::calls(&calls).into()]).await;
     let home = Home::with(&server);
-    assert_eq!(home.run(&["run", "go"]).await.code, 3);
+    assert_eq!(home.run(&["run", "--sandbox", "off", "go"]).await.code, 3);
     let id = home.newest().await;
-    let with_server: [(&str, Vec<&str>, i32); 17] = [
+    let with_server: [(&str, Vec<&str>, i32); 16] = [
         ("several pending", vec!["approve", &id], 2),
         ("no such call", vec!["decline", &id, "9.9"], 2),
         ("not a call", vec!["why", &id, "nine"], 2),
@@ -34,7 +34,6 @@ async fn every_error_says_what_to_do_next() {
         ("a mistyped command", vec!["sesions"], 2),
         ("not a workspace: missing", vec!["run", "--cd", "nowhere", "go"], 2),
         ("not a workspace: the whole machine", vec!["run", "--cd", "/", "go"], 2),
-        ("a box that cannot be had", vec!["run", "--sandbox", "require=A", "go"], 1),
         ("a budget that cannot be kept", vec!["run", "--budget", "2usd", "go"], 2),
         ("a wrong flag value", vec!["run", "--approve", "maybe", "go"], 2),
         ("no such provider", vec!["run", "--model", "other/x", "go"], 2),
@@ -45,6 +44,9 @@ async fn every_error_says_what_to_do_next() {
         let ran = home.run(&args).await;
         check(&home, what, &args, ran, code);
     }
+    let mut low = home.command(&["run", "--sandbox", "require=A", "go"]);
+    low.env("DUNNOCK_BOX_LEVEL", "C");
+    check(&home, "a box that cannot be had", &["run", "--sandbox", "require=A", "go"], crate::ran(low).await, 1);
     let ran = home.run(&["run", "--model", "script/gone", "go"]).await;
     check(&home, "unknown model", &["run", "--model", "script/gone", "go"], ran, 1);
     home.configure("model = \"script/scripted\"\nmaxsteps = 3\n");

@@ -82,7 +82,7 @@ async fn inside_a_tool() {
     let command = r#"{"command":"sleep 77 & echo $! > child; echo $$ > self; trap '' TERM; wait; sleep 78"}"#;
     let server = ScriptedServer::start(vec![Say::calls(&[("shell", command)]).into()]).await;
     let home = Home::with(&server);
-    let child = home.start(&["run", "--approve", "all", "go"]);
+    let child = home.start(&["run", "--sandbox", "off", "--approve", "all", "go"]);
     while home.read("self").is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -123,7 +123,7 @@ async fn told_twice_it_leaves_at_once_and_takes_its_children_along() {
     let command = r#"{"command":"trap '' TERM; echo $$ > self; sleep 79"}"#;
     let server = ScriptedServer::start(vec![Say::calls(&[("shell", command)]).into()]).await;
     let home = Home::with(&server);
-    let child = home.start(&["run", "--json", "--approve", "all", "go"]);
+    let child = home.start(&["run", "--sandbox", "off", "--json", "--approve", "all", "go"]);
     while home.read("self").is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -156,7 +156,7 @@ async fn r26_tools_of_a_killed_owner_are_dead_before_the_next_start() {
     let script = vec![Say::calls(&[("shell", escape)]).into(), Say::calls(&[("shell", look)]).into()];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
-    let mut owner = home.start(&["run", "--approve", "all", "go"]);
+    let mut owner = home.start(&["run", "--sandbox", "off", "--approve", "all", "go"]);
     while home.read("daemon").trim().is_empty() || home.read("self").trim().is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

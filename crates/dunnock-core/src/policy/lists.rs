@@ -1,0 +1,527 @@
+//! What the text of a command tells: what is never run, what asks although a box would hold it, and what only looks.
+//!
+//! Text may only tighten. Nothing here lets anything run that the box would not hold; where a line is not understood, what reads
+//! these lists takes the strict side.
+
+use super::words::{Line, Simple, Word};
+use super::wrap::{base, unwrapped};
+use dunnock_proto::Level;
+
+/// What a call needs beyond the box; whoever lets it run lets it have that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Open {
+    /// The network of the machine.
+    pub network: bool,
+    /// Secret files of the workspace.
+    pub secrets: bool,
+    /// Files of the workspace that other programs act on.
+    pub protected: bool,
+    /// All of the machine: no box at all.
+    pub bare: bool,
+}
+
+impl Open {
+    const NOTHING: Self = Self { network: false, secrets: false, protected: false, bare: false };
+    const NETWORK: Self = Self { network: true, ..Self::NOTHING };
+    const SECRETS: Self = Self { secrets: true, ..Self::NOTHING };
+    const PROTECTED: Self = Self { protected: true, ..Self::NOTHING };
+    const BARE: Self = Self { bare: true, ..Self::NOTHING };
+
+    fn and(self, more: Self) -> Self {
+        Self {
+            network: self.network || more.network,
+            secrets: self.secrets || more.secrets,
+            protected: self.protected || more.protected,
+            bare: self.bare || more.bare,
+        }
+    }
+
+    /// In words; empty for nothing.
+    #[must_use]
+    pub fn words(self) -> String {
+        let all = [
+            (self.bare, "runs outside the box, with everything you can do"),
+            (self.network, "reaches the network, this machine's own services among it"),
+            (self.secrets, "sees secret files of this folder (.env)"),
+            (self.protected, "may change files here that other programs act on (.git/config, hooks, .vscode, ...)"),
+        ];
+        all.iter().filter(|(on, _)| *on).map(|(_, words)| *words).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// What the text of a line comes to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// It is never run; why.
+    pub never: Option<String>,
+    /// It asks; why.
+    pub asks: Vec<String>,
+    /// And needs this.
+    pub open: Open,
+}
+
+/// Files and folders that other programs act on by themselves, by the names that lead there: an edit can become a command
+/// that nobody was asked about. Commands find them read-only. `*` is any name.
+pub const PROTECTED: &[&[&str]] = &[
+    &[".git", "hooks"],
+    &[".git", "config"],
+    &[".git", "config.worktree"],
+    &[".git", "info", "attributes"],
+    &[".git", "modules", "*", "config"],
+    &[".git", "modules", "*", "hooks"],
+    &[".vscode"],
+    &[".idea"],
+    &[".mcp.json"],
+    &[".cursor"],
+    &[".claude"],
+    &[".codex"],
+    &[".envrc"],
+    &[".npmrc"],
+    &[".husky"],
+    &[".cargo", "config.toml"],
+    &[".cargo", "config"],
+    &[".github", "workflows"],
+];
+/// Edit tools ask for these, too: they speak to later sessions, or to git.
+const SPOKEN: &[&[&str]] = &[&[".gitmodules"], &["agents.md"], &["claude.md"], &["gemini.md"]];
+/// Edit tools never go there.
+const NEVER: &[&str] = &[".git", ".dunnock"];
+
+/// What an edit of a path comes to.
+#[must_use]
+pub fn of_edit(path: &str) -> Told {
+    let names = names(path);
+    let mut told = Told::default();
+    if names.iter().any(|name| NEVER.contains(&name.as_str())) {
+        told.never = Some("edits never go into .git or .dunnock".into());
+    }
+    let within = |known: &[&str]| names.windows(known.len()).any(|part| part.iter().zip(known).all(|(a, b)| a == b));
+    if PROTECTED.iter().any(|known| within(known)) || SPOKEN.iter().any(|known| within(known)) {
+        told.asks.push("other programs act on that file by themselves".into());
+    }
+    told
+}
+
+/// The names of a path as a file system may take them: without case, invisible characters, short forms and streams.
+fn names(path: &str) -> Vec<String> {
+    let visible: String = path.chars().filter(|c| !is_invisible(*c)).collect();
+    let parts = visible.split(['/', '\\']).map(|name| name.split(':').next().unwrap_or(name));
+    let parts = parts.map(|name| name.trim_end_matches([' ', '.']).to_lowercase());
+    let parts = parts.map(|name| if name.starts_with("git~") { ".git".into() } else { name });
+    parts.filter(|name| !name.is_empty()).collect()
+}
+
+/// Whether a character is not seen.
+#[must_use]
+pub fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Whether a path names a file that holds keys by custom.
+#[must_use]
+pub fn is_secret(path: &str) -> bool {
+    let name = base(path).to_ascii_lowercase();
+    let example = [".example", ".sample", ".template", ".dist", ".defaults"].iter().any(|end| name.ends_with(end));
+    (name == ".env" || name.starts_with(".env.")) && !example
+}
+
+/// What the text of a line comes to at a level.
+#[must_use]
+pub fn of_line(line: &Line, level: Level) -> Told {
+    let all = unwrapped(line);
+    let beside = all.commands.iter().any(|c| c.beside);
+    let mut told = Told::default();
+    for command in &all.commands {
+        if let Some(why) = never(command, &all) {
+            told.never.get_or_insert(why);
+        }
+        for (why, open) in asks(command, level, beside) {
+            told.open = told.open.and(open);
+            if !told.asks.contains(&why) {
+                told.asks.push(why);
+            }
+        }
+    }
+    told
+}
+
+fn flag(command: &Simple, short: &[char], long: &str) -> bool {
+    command.texts().skip(1).take_while(|w| *w != "--").any(|w| match w.strip_prefix("--") {
+        // Any beginning of a long option may stand for it.
+        Some(name) => name.len() > 1 && long.starts_with(name.split('=').next().unwrap_or(name)),
+        None => w.starts_with('-') && w.contains(short),
+    })
+}
+
+/// Whether a word is the whole machine, a home, or may become that.
+fn everything(word: &Word, line: &Line) -> bool {
+    let text = word.text.as_str();
+    let cut = text.trim_end_matches(['/', '*', '.']);
+    if !word.plain {
+        if let Some(name) = cut.strip_prefix('$') {
+            let name = name.trim_start_matches('{').trim_end_matches('}');
+            let known = |set: &Word| set.text.starts_with(&format!("{name}="));
+            let set_here = line.commands.iter().any(|c| c.sets.iter().any(known));
+            return name == "HOME"
+                || (text.len() > cut.len()
+                    && !set_here
+                    && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()));
+        }
+        if cut == "~" || (cut.starts_with('~') && !cut.contains('/')) {
+            return true;
+        }
+    }
+    text.starts_with('/')
+        && matches!(
+            cut,
+            "" | "/home"
+                | "/root"
+                | "/etc"
+                | "/usr"
+                | "/var"
+                | "/bin"
+                | "/sbin"
+                | "/lib"
+                | "/lib64"
+                | "/opt"
+                | "/boot"
+                | "/dev"
+                | "/proc"
+                | "/sys"
+                | "/srv"
+                | "/mnt"
+                | "/Users"
+                | "/System"
+                | "/Library"
+                | "/Applications"
+        )
+}
+
+fn is_disk(path: &str) -> bool {
+    let harmless = ["null", "zero", "full", "random", "urandom", "tty", "stdin", "stdout", "stderr", "ptmx"];
+    path.strip_prefix("/dev/").is_some_and(|name| {
+        !harmless.contains(&name) && !["fd/", "pts/", "shm/", "tcp/", "udp/"].iter().any(|p| name.starts_with(p))
+    })
+}
+
+/// Why a command is never run, if it is one of those.
+fn never(command: &Simple, line: &Line) -> Option<String> {
+    let name = base(command.texts().next().unwrap_or_default());
+    let args: Vec<&Word> = command.words.iter().skip(1).collect();
+    let operand = |w: &&&Word| !w.text.starts_with('-');
+    let all = || args.iter().filter(operand).any(|w| everything(w, line));
+    if command.files.iter().any(|(sign, file)| sign.contains('>') && is_disk(&file.text)) {
+        return Some("it would write over a disk".into());
+    }
+    match name {
+        "rm" if flag(command, &['r', 'R'], "recursive") && all() => {
+            Some("it would delete everything, or may, if a variable is empty".into())
+        }
+        "chmod" | "chown" | "chgrp" if flag(command, &['R'], "recursive") && all() => {
+            Some("it would change who may use the whole machine, or all of a home".into())
+        }
+        "dd" if args.iter().any(|w| w.text.strip_prefix("of=").is_some_and(is_disk)) => {
+            Some("it would write over a disk".into())
+        }
+        "wipefs" | "fdisk" | "sfdisk" | "cfdisk" | "gdisk" | "parted" | "mkswap" | "cryptsetup" | "blkdiscard"
+        | "shred"
+            if args.iter().any(|w| is_disk(&w.text)) =>
+        {
+            Some("it would write over a disk".into())
+        }
+        name if name == "mkfs" || name.starts_with("mkfs.") => Some("it would write over a disk".into()),
+        "shutdown" | "reboot" | "halt" | "poweroff" => Some("it would stop the machine".into()),
+        "init" | "telinit" if args.iter().any(|w| matches!(w.text.as_str(), "0" | "6")) => {
+            Some("it would stop the machine".into())
+        }
+        "systemctl" if args.iter().any(|w| matches!(w.text.as_str(), "poweroff" | "reboot" | "halt" | "kexec")) => {
+            Some("it would stop the machine".into())
+        }
+        _ => None,
+    }
+}
+
+/// The subcommand of git, and what follows it.
+fn git(command: &Simple) -> Option<(&str, Vec<&str>)> {
+    let mut words = command.texts();
+    if base(words.next()?) != "git" {
+        return None;
+    }
+    loop {
+        match words.next()? {
+            "-C" | "-c" | "--git-dir" | "--work-tree" | "--namespace" | "--exec-path" | "--config-env" => {
+                words.next()?;
+            }
+            word if word.starts_with('-') => {}
+            word => return Some((word, words.collect())),
+        }
+    }
+}
+
+/// Subcommands of git that write nothing.
+const GIT_READS: &[&str] = &[
+    "status",
+    "diff",
+    "log",
+    "show",
+    "blame",
+    "grep",
+    "ls-files",
+    "ls-tree",
+    "cat-file",
+    "rev-parse",
+    "rev-list",
+    "describe",
+    "shortlog",
+    "name-rev",
+    "merge-base",
+    "diff-tree",
+    "diff-index",
+    "diff-files",
+    "for-each-ref",
+    "check-ignore",
+    "check-attr",
+    "count-objects",
+    "fsck",
+    "help",
+    "version",
+    "var",
+    "whatchanged",
+    "range-diff",
+    "cherry",
+    "archive",
+    "bisect",
+];
+
+/// Why a command asks, although a box would hold it.
+fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
+    let mut why: Vec<(String, Open)> = Vec::new();
+    let mut ask = |text: &str, open: Open| why.push((text.into(), open));
+    let name = base(command.texts().next().unwrap_or_default());
+    let args: Vec<&str> = command.texts().skip(1).collect();
+    let first = args.iter().copied().find(|w| !w.starts_with('-')).unwrap_or_default();
+    let has = |words: &[&str]| args.iter().any(|w| words.contains(w));
+    // What destroys work.
+    if let Some((sub, rest)) = git(command) {
+        let said = |words: &[&str]| rest.iter().any(|w| words.contains(w));
+        let short = |c: char| rest.iter().any(|w| w.starts_with('-') && !w.starts_with("--") && w.contains(c));
+        let long = |name: &str| {
+            rest.iter()
+                .any(|w| w.len() > 3 && w.starts_with("--") && name.starts_with(w.split('=').next().unwrap_or(w)))
+        };
+        let destroys = match sub {
+            "reset" => long("--hard") || long("--merge") || long("--keep"),
+            "clean" => (short('f') || long("--force")) && !short('n') && !long("--dry-run"),
+            "checkout" => said(&["--", "."]) || short('f') || long("--force"),
+            "restore" => !(long("--staged") || short('S')) || long("--worktree") || short('W'),
+            "stash" => said(&["drop", "clear"]),
+            "branch" => short('D') || (short('d') || long("--delete")) && (short('f') || long("--force")),
+            "tag" => short('d') || long("--delete"),
+            "reflog" => said(&["expire", "delete"]),
+            "gc" | "prune" => sub == "prune" || long("--prune"),
+            "update-ref" => short('d'),
+            "filter-branch" | "filter-repo" => true,
+            "worktree" => said(&["remove", "prune"]),
+            _ => false,
+        };
+        if destroys {
+            ask("it throws away work that cannot be brought back", Open::NOTHING);
+        }
+        let away = |w: &str| w.contains("://") || (w.contains(':') && w.contains('@'));
+        let remote = match sub {
+            "push" | "pull" | "fetch" | "send-email" | "request-pull" | "svn" | "lfs" => true,
+            "clone" | "ls-remote" | "submodule" | "archive" | "remote" => {
+                rest.iter().any(|w| away(w))
+                    || (sub == "remote" && said(&["update", "prune"]))
+                    || (sub == "submodule" && said(&["update", "sync"]))
+            }
+            _ => false,
+        };
+        if remote {
+            ask(
+                "it talks to another repository",
+                Open::NETWORK.and(if sub == "push" || sub == "pull" { Open::PROTECTED } else { Open::NOTHING }),
+            );
+        }
+        let writes_config = match sub {
+            "config" => {
+                !said(&["--get", "--get-all", "--get-regexp", "--list", "-l", "list", "get"])
+                    && rest.iter().filter(|w| !w.starts_with('-')).count() > 1
+                    || said(&["set", "unset", "--unset", "--add", "edit", "-e"])
+            }
+            "remote" => said(&["add", "remove", "rm", "rename", "set-url", "set-head"]),
+            "submodule" => said(&["add", "init", "deinit", "set-url"]),
+            "worktree" => said(&["add", "move"]),
+            _ => false,
+        };
+        if writes_config {
+            ask("it changes what git does here from now on", Open::PROTECTED);
+        }
+        if matches!(level, Level::B | Level::C)
+            && !GIT_READS.contains(&sub)
+            && !(sub == "branch" && rest.iter().all(|w| w.starts_with('-')))
+        {
+            ask("git's own files cannot be guarded at this level of the box", Open::NOTHING);
+        }
+    }
+    if name == "rm" && flag(command, &['r', 'R'], "recursive") {
+        let whole = |w: &&&str| matches!(w.trim_end_matches('/'), "." | ".." | "*" | "./*" | ".git" | "./.git");
+        if args.iter().any(|w| whole(&w)) {
+            ask("it deletes the whole folder, or git's history of it", Open::PROTECTED);
+        }
+    }
+    // What names a secret.
+    let talks_only = matches!(name, "echo" | "printf" | "ls" | "test" | "[" | "stat" | "git");
+    let pieces = |text: &str| text.split(['=', '@', ':', ',']).any(is_secret);
+    let copies_there = matches!(name, "cp" | "touch")
+        && args.iter().filter(|w| pieces(w)).count() == 1
+        && args.last().is_some_and(|w| pieces(w));
+    let named = !talks_only && !copies_there && args.iter().any(|w| pieces(w));
+    if named || command.files.iter().any(|(sign, file)| sign.contains('<') && pieces(&file.text)) {
+        ask("it names a secret file", Open::SECRETS);
+    }
+    // What reaches others.
+    let url = |w: &&str| w.contains("://") && !w.starts_with("file:");
+    let loopback =
+        |w: &str| ["127.0.0.1", "localhost", "[::1]", "0.0.0.0"].iter().any(|host| w.contains(&format!("//{host}")));
+    let network = match name {
+        // A server that the same line starts is in the box with it.
+        "curl" | "wget" | "http" | "https" | "xh" => {
+            let urls: Vec<&&str> = args.iter().filter(|w| url(w)).collect();
+            let bare_host =
+                urls.is_empty() && args.iter().any(|w| !w.starts_with('-') && w.contains('.') && !w.contains("file:"));
+            !(beside && !urls.is_empty() && urls.iter().all(|w| loopback(w))) && (!urls.is_empty() || bare_host)
+        }
+        "ssh" | "sftp" | "mosh" | "telnet" | "ftp" | "nc" | "ncat" | "netcat" | "socat" => true,
+        "scp" | "rsync" => args.iter().any(|w| w.contains(':')),
+        "gh" | "glab" | "hub" | "aws" | "gcloud" | "az" | "s3cmd" | "gsutil" | "doctl" | "heroku" | "fly"
+        | "flyctl" | "vercel" | "netlify" | "firebase" | "kubectl" | "helm" | "terraform" | "tofu" | "pulumi"
+        | "ansible" | "ansible-playbook" | "twine" | "psql" | "mysql" | "mariadb" | "mongosh" | "mongo"
+        | "redis-cli" => true,
+        "npm" | "pnpm" | "yarn" | "bun" => {
+            has(&[
+                "install",
+                "i",
+                "ci",
+                "add",
+                "update",
+                "upgrade",
+                "publish",
+                "login",
+                "adduser",
+                "unpublish",
+                "audit",
+                "outdated",
+                "create",
+                "init",
+                "dlx",
+                "info",
+                "view",
+                "search",
+            ]) || (name == "yarn" && args.is_empty())
+        }
+        "pip" | "pip3" => matches!(first, "install" | "download" | "index" | "search"),
+        "uv" => matches!(first, "add" | "sync" | "lock" | "pip" | "tool" | "publish"),
+        "poetry" | "pipenv" | "pdm" => matches!(first, "add" | "install" | "update" | "lock" | "publish" | "sync"),
+        "cargo" => {
+            matches!(first, "add" | "install" | "update" | "fetch" | "publish" | "search" | "login" | "yank" | "owner")
+        }
+        "go" => matches!(first, "get" | "install") || (first == "mod" && has(&["download", "tidy"])),
+        "gem" | "bundle" | "composer" => matches!(first, "install" | "update" | "push" | "add" | "require"),
+        "brew" | "apt" | "apt-get" | "dnf" | "yum" | "pacman" | "apk" | "zypper" | "snap" | "flatpak" => true,
+        _ => false,
+    };
+    if network {
+        ask("it reaches the network", Open::NETWORK);
+    }
+    // What works on the machine itself.
+    if matches!(
+        name,
+        "sudo"
+            | "doas"
+            | "su"
+            | "pkexec"
+            | "crontab"
+            | "at"
+            | "batch"
+            | "systemctl"
+            | "service"
+            | "loginctl"
+            | "launchctl"
+            | "docker"
+            | "podman"
+            | "nerdctl"
+            | "lxc"
+            | "vagrant"
+            | "mount"
+            | "umount"
+            | "modprobe"
+            | "insmod"
+            | "useradd"
+            | "usermod"
+            | "userdel"
+            | "passwd"
+            | "visudo"
+            | "iptables"
+            | "nft"
+            | "ufw"
+            | "osascript"
+    ) {
+        ask("it works on the machine, not on this folder", Open::BARE);
+    }
+    if matches!(level, Level::B | Level::C) {
+        let texts = args.iter().copied().chain(command.files.iter().map(|(_, file)| file.text.as_str()));
+        let guarded = |text: &str| !of_edit(text).asks.is_empty() || of_edit(text).never.is_some();
+        if git(command).is_none()
+            && !matches!(name, "echo" | "printf" | "ls" | "cat" | "grep" | "rg" | "find")
+            && texts.into_iter().any(guarded)
+        {
+            ask(
+                "it names a file that other programs act on, which cannot be guarded at this level of the box",
+                Open::PROTECTED,
+            );
+        }
+    }
+    why
+}
+
+/// Whether a line only looks, by its parsed words: at any level, nobody need be asked.
+#[must_use]
+pub fn only_looks(line: &Line) -> bool {
+    !line.obscure && !line.commands.is_empty() && line.commands.iter().all(looks)
+}
+
+fn looks(command: &Simple) -> bool {
+    let plain = command.sets.is_empty() && command.files.is_empty() && command.words.iter().all(|w| w.plain);
+    let args: Vec<&str> = command.texts().skip(1).collect();
+    let any = |test: &dyn Fn(&str) -> bool| args.iter().any(|w| test(w));
+    let short = |c: char| any(&|w| w.starts_with('-') && !w.starts_with("--") && w.contains(c));
+    let long =
+        |name: &str| any(&|w| w.len() > 2 && w.starts_with("--") && name.starts_with(w.split('=').next().unwrap_or(w)));
+    let secret = any(&|w| is_secret(w) || w.contains("/.ssh/") || w.contains("id_rsa") || w.contains("id_ed25519"));
+    plain
+        && !secret
+        && match command.texts().next().unwrap_or_default() {
+            "ls" | "pwd" | "cat" | "head" | "tail" | "wc" | "stat" | "du" | "df" | "which" | "echo" => true,
+            "date" => !short('s') && !short('f') && !long("--set") && !long("--file"),
+            "file" => {
+                !short('C')
+                    && !short('m')
+                    && !short('f')
+                    && !long("--compile")
+                    && !long("--magic-file")
+                    && !long("--files-from")
+            }
+            "rg" | "grep" => {
+                !short('z')
+                    && !any(&|w| w.starts_with("--pre") || w.starts_with("--host") || w.starts_with("--search-z"))
+            }
+            "find" => !any(&|w| {
+                w.starts_with("-exec")
+                    || w.starts_with("-ok")
+                    || w == "-delete"
+                    || w.starts_with("-f") && w != "-follow" && w != "-false" && w != "-fstype"
+            }),
+            _ => false,
+        }
+}

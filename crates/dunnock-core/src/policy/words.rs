@@ -1,0 +1,550 @@
+//! A command line, as far as its text tells: the words of each simple command in it.
+//!
+//! This is not a shell. It exists to choose what to ask and what to show; the box holds whatever it gets wrong. Where it does
+//! not understand, it says so ([`Line::obscure`]), and what reads it takes the strict side.
+
+/// A word: its text without quotes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Word {
+    /// What it says. Of what the shell would put in its place, the text as it was written: `$HOME/x`.
+    pub text: String,
+    /// The shell passes it on as it is: no variable, no pattern, no tilde.
+    pub plain: bool,
+    /// Some of it was quoted.
+    pub quoted: bool,
+}
+
+/// A command without pipes, lists and substitutions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Simple {
+    /// Variables set for it: `CI=1`.
+    pub sets: Vec<Word>,
+    /// The program and its arguments.
+    pub words: Vec<Word>,
+    /// Files that the shell itself opens for it: the sign, and the name.
+    pub files: Vec<(String, Word)>,
+    /// It runs beside the others.
+    pub beside: bool,
+}
+
+/// A line, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Line {
+    /// Its simple commands in order, those in substitutions among them.
+    pub commands: Vec<Simple>,
+    /// Something in it was not understood, or is made only when it runs.
+    pub obscure: bool,
+}
+
+impl Word {
+    /// A word that is passed on as it is.
+    #[must_use]
+    pub fn plain(text: &str) -> Self {
+        Self { text: text.into(), plain: true, quoted: true }
+    }
+}
+
+impl Simple {
+    /// The words as texts.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(|word| word.text.as_str())
+    }
+}
+
+/// Words of the shell's grammar that stand before a command.
+const GRAMMAR: &[&str] = &["if", "then", "elif", "else", "while", "until", "do", "{", "!", "time", "coproc"];
+/// Those that stand alone.
+const CLOSING: &[&str] = &["fi", "done", "esac", "}"];
+/// Substitutions within substitutions that are looked into.
+const DEEP: usize = 8;
+/// Longer lines are not taken apart.
+const LONG: usize = 100_000;
+
+/// Takes a line apart.
+#[must_use]
+pub fn split(line: &str) -> Line {
+    if line.len() > LONG {
+        return Line { commands: Vec::new(), obscure: true };
+    }
+    let mut reader =
+        Reader { text: line.chars().collect(), at: 0, out: Line::default(), depth: 0, documents: Vec::new() };
+    reader.list(None);
+    reader.out
+}
+
+/// A command given as words: nothing is expanded.
+#[must_use]
+pub fn given(words: &[String]) -> Line {
+    let words = words.iter().map(|word| Word::plain(word)).collect();
+    Line { commands: vec![Simple { words, ..Simple::default() }], obscure: false }
+}
+
+struct Reader {
+    text: Vec<char>,
+    at: usize,
+    out: Line,
+    depth: usize,
+    /// Here-documents whose text is still to come: the last line, and whether it is taken as it is.
+    documents: Vec<(String, bool)>,
+}
+
+impl Reader {
+    fn peek(&self, ahead: usize) -> Option<char> {
+        self.text.get(self.at + ahead).copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek(0)?;
+        self.at += 1;
+        Some(c)
+    }
+
+    fn starts(&self, with: &str) -> bool {
+        with.chars().enumerate().all(|(n, c)| self.peek(n) == Some(c))
+    }
+
+    /// Commands up to a closing sign, or the end.
+    fn list(&mut self, until: Option<char>) {
+        let mut command = Simple::default();
+        loop {
+            match self.peek(0) {
+                None => break,
+                Some(c) if Some(c) == until => {
+                    self.at += 1;
+                    break;
+                }
+                Some(' ' | '\t') => self.at += 1,
+                Some('\\') if self.peek(1) == Some('\n') => self.at += 2,
+                Some('\n') => {
+                    self.at += 1;
+                    self.end(&mut command, false);
+                    self.skip_documents();
+                }
+                Some('#') => {
+                    while self.peek(0).is_some_and(|c| c != '\n') {
+                        self.at += 1;
+                    }
+                }
+                Some('&') if self.starts("&>") => self.redirect(&mut command),
+                Some('&') => {
+                    self.at += 1;
+                    let both = self.peek(0) == Some('&');
+                    self.at += usize::from(both);
+                    self.end(&mut command, !both);
+                }
+                Some(';' | '|') => {
+                    self.at += 1;
+                    while self.peek(0).is_some_and(|c| matches!(c, ';' | '|' | '&')) {
+                        self.at += 1;
+                    }
+                    self.end(&mut command, false);
+                }
+                Some('<' | '>') if self.peek(1) == Some('(') => {
+                    self.at += 2;
+                    self.inner(')');
+                    command.words.push(Word { text: "<()".into(), plain: false, quoted: false });
+                    self.out.obscure = true;
+                }
+                Some('<' | '>') => self.redirect(&mut command),
+                Some('(') => {
+                    self.at += 1;
+                    // A function, or a list of its own.
+                    self.out.obscure |= !command.words.is_empty();
+                    self.end(&mut command, false);
+                }
+                Some(')') => {
+                    self.at += 1;
+                    self.end(&mut command, false);
+                }
+                Some(_) => {
+                    let word = self.word();
+                    self.put(&mut command, word);
+                }
+            }
+        }
+        self.end(&mut command, false);
+    }
+
+    fn put(&mut self, command: &mut Simple, word: Word) {
+        if command.words.is_empty() && !word.quoted {
+            if GRAMMAR.contains(&word.text.as_str()) {
+                return;
+            }
+            if CLOSING.contains(&word.text.as_str()) {
+                return;
+            }
+            let name = word.text.split_once('=').map(|(name, _)| name.trim_end_matches('+'));
+            let sets = |name: &str| !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric());
+            if name.is_some_and(sets) {
+                command.sets.push(word);
+                return;
+            }
+        }
+        // A number right before a redirection is a descriptor.
+        if word.text.chars().all(|c| c.is_ascii_digit()) && matches!(self.peek(0), Some('<' | '>')) && !word.quoted {
+            return;
+        }
+        command.words.push(word);
+    }
+
+    fn end(&mut self, command: &mut Simple, beside: bool) {
+        let done = std::mem::take(command);
+        if !done.words.is_empty() || !done.sets.is_empty() || !done.files.is_empty() {
+            self.out.commands.push(Simple { beside, ..done });
+        } else if beside && let Some(last) = self.out.commands.last_mut() {
+            last.beside = true; // ( ... ) &
+        }
+    }
+
+    fn redirect(&mut self, command: &mut Simple) {
+        let mut sign = String::new();
+        while let Some(c) = self.peek(0).filter(|c| matches!(c, '<' | '>' | '&' | '|')) {
+            if sign.len() == 3 || (c == '|' && sign != ">") || (c == '&' && sign.ends_with('&')) {
+                break;
+            }
+            sign.push(c);
+            self.at += 1;
+        }
+        if sign == "<<" && self.peek(0) == Some('-') {
+            self.at += 1;
+        }
+        while matches!(self.peek(0), Some(' ' | '\t')) {
+            self.at += 1;
+        }
+        if !self.peek(0).is_some_and(|c| !matches!(c, '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>')) {
+            self.out.obscure = true;
+            return;
+        }
+        let word = self.word();
+        match sign.as_str() {
+            "<<" => self.documents.push((word.text, word.quoted)),
+            _ => command.files.push((sign, word)),
+        }
+    }
+
+    /// The texts of here-documents; what would be run in one is looked into.
+    fn skip_documents(&mut self) {
+        for (last, as_it_is) in std::mem::take(&mut self.documents) {
+            let mut body = String::new();
+            while self.at < self.text.len() {
+                let line: String =
+                    self.text.get(self.at..).unwrap_or_default().iter().take_while(|c| **c != '\n').collect();
+                self.at += line.chars().count() + 1;
+                if line.trim_start_matches('\t') == last {
+                    break;
+                }
+                body.push_str(&line);
+                body.push('\n');
+            }
+            self.at = self.at.min(self.text.len());
+            if !as_it_is && (body.contains("$(") || body.contains('`')) {
+                self.out.obscure = true;
+                let mut inner = Self {
+                    text: body.chars().collect(),
+                    at: 0,
+                    out: Line::default(),
+                    depth: self.depth + 1,
+                    documents: Vec::new(),
+                };
+                inner.quoted_text(None, &mut Word::default());
+                self.out.commands.extend(inner.out.commands);
+            }
+        }
+    }
+
+    /// The commands of a substitution, up to its closing sign.
+    fn inner(&mut self, until: char) {
+        if self.depth >= DEEP {
+            self.out.obscure = true;
+            self.at = self.text.len();
+            return;
+        }
+        self.depth += 1;
+        let documents = std::mem::take(&mut self.documents);
+        self.list(Some(until));
+        self.documents = documents;
+        self.depth -= 1;
+    }
+
+    fn word(&mut self) -> Word {
+        let mut word = Word { plain: true, ..Word::default() };
+        while let Some(c) = self.peek(0) {
+            match c {
+                ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => break,
+                '\\' => {
+                    self.at += 1;
+                    match self.next() {
+                        Some('\n') => {}
+                        Some(c) => {
+                            word.text.push(c);
+                            word.quoted = true;
+                        }
+                        None => word.text.push('\\'),
+                    }
+                }
+                '\'' => {
+                    self.at += 1;
+                    word.quoted = true;
+                    loop {
+                        match self.next() {
+                            Some('\'') => break,
+                            Some(c) => word.text.push(c),
+                            None => {
+                                self.out.obscure = true;
+                                break;
+                            }
+                        }
+                    }
+                }
+                '"' => {
+                    self.at += 1;
+                    word.quoted = true;
+                    self.quoted_text(Some('"'), &mut word);
+                }
+                '$' if self.peek(1) == Some('\'') => {
+                    self.at += 2;
+                    self.escaped(&mut word);
+                }
+                '$' | '`' => self.dollar(&mut word),
+                '*' | '?' | '[' | '{' => {
+                    word.plain = false;
+                    word.text.push(c);
+                    self.at += 1;
+                }
+                '~' if word.text.is_empty() => {
+                    word.plain = false;
+                    word.text.push(c);
+                    self.at += 1;
+                }
+                c => {
+                    word.text.push(c);
+                    self.at += 1;
+                }
+            }
+        }
+        word
+    }
+
+    /// Text in which only variables and substitutions mean something.
+    fn quoted_text(&mut self, until: Option<char>, word: &mut Word) {
+        loop {
+            match self.peek(0) {
+                None => {
+                    self.out.obscure |= until.is_some();
+                    return;
+                }
+                c if c == until => {
+                    self.at += 1;
+                    return;
+                }
+                Some('\\') => {
+                    self.at += 1;
+                    match self.next() {
+                        Some(c @ ('$' | '`' | '"' | '\\')) => word.text.push(c),
+                        Some('\n') | None => {}
+                        Some(c) => word.text.extend(['\\', c]),
+                    }
+                }
+                Some('$' | '`') => self.dollar(word),
+                Some(c) => {
+                    word.text.push(c);
+                    self.at += 1;
+                }
+            }
+        }
+    }
+
+    /// A variable or a substitution.
+    fn dollar(&mut self, word: &mut Word) {
+        let c = self.next().unwrap_or('$');
+        if c == '`' {
+            word.plain = false;
+            self.out.obscure = true;
+            word.text.push_str("$()");
+            // What is escaped inside means itself.
+            let mut body = String::new();
+            while let Some(c) = self.next().filter(|c| *c != '`') {
+                body.push(if c == '\\' { self.next().unwrap_or('\\') } else { c });
+            }
+            let mut inner = Self {
+                text: body.chars().collect(),
+                at: 0,
+                out: Line::default(),
+                depth: self.depth + 1,
+                documents: Vec::new(),
+            };
+            if inner.depth < DEEP {
+                inner.list(None);
+            }
+            self.out.commands.extend(inner.out.commands);
+            return;
+        }
+        match self.peek(0) {
+            Some('(') => {
+                word.plain = false;
+                self.at += 1;
+                self.out.obscure = true;
+                if self.peek(0) == Some('(') {
+                    // Arithmetic; it ends with the same two signs.
+                    let rest: String = self.text.get(self.at..).unwrap_or_default().iter().collect();
+                    match rest.find("))") {
+                        Some(end) => self.at += rest.get(..end + 2).map_or(0, |t| t.chars().count()),
+                        None => self.at = self.text.len(),
+                    }
+                    word.text.push_str("$(())");
+                } else {
+                    word.text.push_str("$()");
+                    self.inner(')');
+                }
+            }
+            Some('{') => {
+                word.plain = false;
+                word.text.push_str("${");
+                self.at += 1;
+                let mut open = 1;
+                let mut name = String::new();
+                while let Some(c) = self.next() {
+                    open += i32::from(c == '{') - i32::from(c == '}');
+                    name.push(c);
+                    if open == 0 {
+                        break;
+                    }
+                }
+                // More than a name can be a command again.
+                self.out.obscure |= name.contains(['$', '`', '@', '!', ':', '=', '/']);
+                if name.contains("$(") || name.contains('`') {
+                    let mut inner = Self {
+                        text: name.chars().collect(),
+                        at: 0,
+                        out: Line::default(),
+                        depth: self.depth + 1,
+                        documents: Vec::new(),
+                    };
+                    if inner.depth < DEEP {
+                        inner.quoted_text(None, &mut Word::default());
+                    }
+                    self.out.commands.extend(inner.out.commands);
+                }
+                word.text.push_str(&name);
+            }
+            Some(c)
+                if c == '_' || c.is_ascii_alphanumeric() || matches!(c, '@' | '*' | '#' | '?' | '$' | '!' | '-') =>
+            {
+                word.plain = false;
+                word.text.push('$');
+                if c == '_' || c.is_ascii_alphabetic() {
+                    while let Some(c) = self.peek(0).filter(|c| *c == '_' || c.is_ascii_alphanumeric()) {
+                        word.text.push(c);
+                        self.at += 1;
+                    }
+                } else {
+                    word.text.push(c);
+                    self.at += 1;
+                }
+            }
+            _ => word.text.push('$'),
+        }
+    }
+
+    /// `$'...'`: what is escaped is put in.
+    fn escaped(&mut self, word: &mut Word) {
+        word.quoted = true;
+        while let Some(c) = self.next() {
+            match c {
+                '\'' => return,
+                '\\' => match self.next() {
+                    Some('n') => word.text.push('\n'),
+                    Some('t') => word.text.push('\t'),
+                    Some('x') => {
+                        let digits: String =
+                            (0..2).map_while(|n| self.peek(n).filter(char::is_ascii_hexdigit)).collect();
+                        self.at += digits.len();
+                        word.text.extend(u8::from_str_radix(&digits, 16).ok().map(char::from));
+                    }
+                    Some('u' | 'U') | None => self.out.obscure = true,
+                    Some(c @ '0'..='7') => {
+                        let mut digits = String::from(c);
+                        while let Some(d) = self.peek(0).filter(|d| d.is_digit(8) && digits.len() < 3) {
+                            digits.push(d);
+                            self.at += 1;
+                        }
+                        word.text.extend(u8::from_str_radix(&digits, 8).ok().map(char::from));
+                    }
+                    Some(c) => word.text.push(c),
+                },
+                c => word.text.push(c),
+            }
+        }
+        self.out.obscure = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::wrap::unwrapped;
+
+    fn words(line: &str) -> Vec<String> {
+        split(line).commands.iter().map(|c| c.texts().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn lines_come_apart_as_a_shell_takes_them() {
+        for (line, wanted, obscure) in [
+            ("ls -la", vec!["ls -la"], false),
+            ("a; b && c || d | e & f", vec!["a", "b", "c", "d", "e", "f"], false),
+            ("echo 'a; b' \"c | d\" e\\;f", vec!["echo a; b c | d e;f"], false),
+            ("ls\ntouch x", vec!["ls", "touch x"], false),
+            ("echo $(touch x)", vec!["touch x", "echo $()"], true),
+            ("echo `touch x`", vec!["touch x", "echo $()"], true),
+            ("cat <(touch x)", vec!["touch x", "cat <()"], true),
+            ("cat <<E\n$(touch x)\nE", vec!["cat", "touch x"], true),
+            ("cat <<'E'\n$(touch x)\nE\nls", vec!["cat", "ls"], false),
+            ("echo \"${x:=$(touch y)}\"", vec!["touch y", "echo ${x:=$(touch y)}"], true),
+            ("$'\\x74ouch' /tmp/x", vec!["touch /tmp/x"], false),
+            ("t\\ouch x", vec!["touch x"], false),
+            ("for f in *.rs; do echo \"$f\"; done", vec!["for f in *.rs", "echo $f"], false),
+            ("if true; then rm x; fi", vec!["true", "rm x"], false),
+            ("CI=1 npm test 2>&1 > out.txt", vec!["npm test"], false),
+            ("echo ok # \\\ntouch x", vec!["echo ok", "touch x"], false),
+            ("(cd a && ls)", vec!["cd a", "ls"], false),
+            ("echo 'never closed", vec!["echo never closed"], true),
+        ] {
+            assert_eq!(words(line), wanted, "{line}");
+            assert_eq!(split(line).obscure, obscure, "{line}");
+        }
+        let line = split("a > out 2>> err < in >| x &> y");
+        let files: Vec<(&str, &str)> =
+            line.commands.iter().flat_map(|c| &c.files).map(|(s, w)| (s.as_str(), w.text.as_str())).collect();
+        assert_eq!(files, [(">", "out"), (">>", "err"), ("<", "in"), (">|", "x"), ("&>", "y")]);
+        let home = split("rm -rf \"$HOME\"/ ~ ~/x '~'");
+        let told: Vec<(&str, bool)> = home.commands[0].words.iter().map(|w| (w.text.as_str(), w.plain)).collect();
+        assert_eq!(told, [("rm", true), ("-rf", true), ("$HOME/", false), ("~", false), ("~/x", false), ("~", true)]);
+        assert!(split("server & curl x").commands[0].beside);
+    }
+
+    #[test]
+    fn nothing_that_is_typed_stops_it() {
+        // A cheap generator: every line of three pieces from a list of nasty ones.
+        let pieces = [
+            "$(", ")", "'", "\"", "`", "${", "}", "<<E", "\n", "\\", "&", ";", "|", "<(", ">", "((", "#", "a", " ",
+            "$'", "\\x4",
+        ];
+        let mut seen = 0;
+        for a in pieces {
+            for b in pieces {
+                for c in pieces {
+                    for d in ["", "x", "E\n"] {
+                        let line = format!("{a}{b}{c}{d}");
+                        let _ = unwrapped(&split(&line));
+                        seen += 1;
+                    }
+                }
+            }
+        }
+        println!("{seen} lines taken apart");
+        let deep = format!("{}x{}", "$(".repeat(50_000), ")".repeat(50_000));
+        let _ = split(deep.get(..99_000).unwrap_or_default());
+        let _ = split(&"`".repeat(10_000));
+    }
+}

@@ -1,0 +1,303 @@
+//! Where things are on this machine, and what of it a boxed command gets to see: from a workspace to a [`Cage`].
+
+use crate::cage::{Cage, Layer, Rung};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// What of a home folder is shown: toolchains, and who the person is to git. Nothing here holds a key.
+const SHOWN: &[&str] = &[
+    ".rustup",
+    ".nvm",
+    ".pyenv",
+    ".rbenv",
+    ".rvm",
+    ".sdkman",
+    ".asdf",
+    ".volta",
+    ".bun/bin",
+    ".deno/bin",
+    ".fnm",
+    ".goenv",
+    ".jenv",
+    ".ghcup",
+    ".opam",
+    ".juliaup",
+    ".dotnet",
+    ".elan",
+    ".local/bin",
+    ".local/lib",
+    ".local/share/mise",
+    ".local/share/uv",
+    ".local/share/pnpm",
+    ".local/share/fnm",
+    "go/bin",
+    "bin",
+    "miniconda3",
+    "miniforge3",
+    "anaconda3",
+    ".npm-global",
+    ".gitconfig",
+    ".config/git/config",
+    ".config/git/ignore",
+    ".config/git/attributes",
+];
+/// Downloads of the person's own: read as they are, changed for one workspace only. Each has files that stay hidden.
+const LAYERED: &[(&str, &str, &[&str])] = &[
+    ("CARGO_HOME", ".cargo", &["credentials", "credentials.toml"]),
+    ("GOMODCACHE", "go/pkg/mod", &[]),
+    ("", ".m2/repository", &[]),
+];
+/// Caches that lie in a folder of the workspace's own: the variable that says where.
+const CACHES: &[(&str, &str)] = &[
+    ("XDG_CACHE_HOME", "xdg"),
+    ("npm_config_cache", "npm"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("GOCACHE", "go-build"),
+    ("GRADLE_USER_HOME", "gradle"),
+];
+/// Folders that hold no secrets of the person's, and a great many files.
+const PASSED_OVER: &[&str] =
+    &["node_modules", "target", ".git", ".venv", "venv", "__pycache__", ".tox", "vendor", ".gradle"];
+/// Folders that are looked at for secrets and sockets, at most.
+const MOST_FOLDERS: usize = 5_000;
+
+/// What the person let a command have beyond the box.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// The network of the machine.
+    pub network: bool,
+    /// Secret files of the workspace.
+    pub secrets: bool,
+    /// Files of the workspace that other programs act on.
+    pub protected: bool,
+}
+
+/// Where things are on this machine.
+pub struct Layout {
+    /// The home folder.
+    pub home: Option<PathBuf>,
+    /// Folders with programs.
+    pub path: Vec<PathBuf>,
+    /// Variables that say where a toolchain has its downloads.
+    pub variables: BTreeMap<String, PathBuf>,
+    /// Folders of ours, which no command sees.
+    pub own: Vec<PathBuf>,
+    /// Where caches of workspaces lie.
+    pub boxes: PathBuf,
+    /// What the person lets every command read beside all this.
+    pub readable: Vec<PathBuf>,
+    /// What the person lets every command write beside all this.
+    pub writable: Vec<PathBuf>,
+    /// Files of a workspace that other programs act on, by the names that lead there.
+    pub protected: Vec<Vec<String>>,
+    /// Whether commands may write to the workspace at all.
+    pub writes: bool,
+    /// What was found in each folder of a workspace.
+    pub found: Mutex<HashMap<PathBuf, Found>>,
+}
+
+/// What was found in a folder, as of its last change.
+#[derive(Debug, Clone)]
+pub struct Found {
+    changed: SystemTime,
+    folders: Vec<PathBuf>,
+    secret: Vec<PathBuf>,
+    /// Sockets of programs outside.
+    sockets: Vec<PathBuf>,
+    /// Something here is protected.
+    guarded: bool,
+}
+
+/// What was found in all of a workspace.
+#[derive(Debug, Default)]
+struct All {
+    secret: Vec<PathBuf>,
+    sockets: Vec<PathBuf>,
+    guarded: Vec<PathBuf>,
+}
+
+/// Whether a file is one of those that hold keys by custom.
+#[must_use]
+pub fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let example =
+        ["example", "sample", "template", "dist", "defaults"].iter().any(|end| name.ends_with(&format!(".{end}")));
+    (name == ".env" || name.starts_with(".env.")) && !example
+}
+
+impl Layout {
+    /// The box around a workspace, and the variables that a command in it needs.
+    ///
+    /// # Errors
+    /// When the folders for caches cannot be made.
+    pub fn cage(&self, rung: Rung, workspace: &Path, opened: Opened) -> io::Result<(Cage, Vec<(String, String)>)> {
+        let own = self.boxes.join(name_of(workspace));
+        let (cache, tmp) = (own.join("cache"), own.join("tmp"));
+        own_folder(&tmp)?;
+        let mut env = Vec::new();
+        for (variable, name) in CACHES {
+            let folder = cache.join(name);
+            own_folder(&folder)?;
+            env.push(((*variable).to_owned(), folder.to_string_lossy().into_owned()));
+        }
+        let mut cage = Cage {
+            rung,
+            workspace: workspace.to_path_buf(),
+            writes: self.writes,
+            build: Vec::new(),
+            pinned: Vec::new(),
+            closed: Vec::new(),
+            hidden: self.own.clone(),
+            private: self.home.iter().cloned().collect(),
+            readable: self.readable.clone(),
+            writable: self.writable.clone(),
+            layered: Vec::new(),
+            tmp: tmp.clone(),
+            network: opened.network,
+        };
+        cage.writable.push(cache.clone());
+        if !self.writes {
+            cage.build = PASSED_OVER.iter().filter(|name| **name != ".git").map(|name| workspace.join(name)).collect();
+        }
+        for (n, (variable, below, hidden)) in LAYERED.iter().enumerate() {
+            let Some(place) = self.place(variable, below) else { continue };
+            if !place.is_dir() {
+                if !variable.is_empty() {
+                    let folder = cache.join(n.to_string());
+                    own_folder(&folder)?;
+                    env.push(((*variable).to_owned(), folder.to_string_lossy().into_owned()));
+                }
+                continue;
+            }
+            let (above, work) = (own.join(format!("above-{n}")), own.join(format!("work-{n}")));
+            own_folder(&above)?;
+            own_folder(&work)?;
+            cage.hidden.extend(hidden.iter().map(|name| place.join(name)));
+            cage.layered.push(Layer { below: place, above, work });
+        }
+        if let Some(home) = &self.home {
+            cage.readable.extend(SHOWN.iter().map(|name| home.join(name)).filter(|place| place.exists()));
+            let shown = |place: &&PathBuf| place.starts_with(home) && **place != *home;
+            let of_path: Vec<PathBuf> =
+                self.path.iter().filter(shown).filter(|place| place.is_dir()).cloned().collect();
+            cage.readable.extend(of_path);
+        }
+        cage.readable.extend(self.path.iter().filter(|place| place.is_absolute() && !self.at_home(place)).cloned());
+        let covered: Vec<PathBuf> = cage.layered.iter().map(|layer| layer.below.clone()).collect();
+        cage.readable.retain(|place| !covered.iter().any(|over| place.starts_with(over)));
+        cage.readable.sort();
+        cage.readable.dedup();
+        if rung != Rung::A {
+            env.push(("TMPDIR".into(), tmp.to_string_lossy().into_owned()));
+        }
+        let all = self.find(workspace);
+        if !opened.protected {
+            for folder in &all.guarded {
+                self.protected.iter().for_each(|names| protect(&mut cage, folder, names));
+            }
+        }
+        cage.pinned.sort();
+        cage.pinned.dedup();
+        cage.pinned.retain(|place| place != workspace);
+        cage.hidden.push(workspace.join(".dunnock"));
+        cage.hidden.extend(all.sockets);
+        if !opened.secrets {
+            cage.hidden.extend(all.secret);
+        }
+        Ok((cage, env))
+    }
+
+    fn at_home(&self, place: &Path) -> bool {
+        self.home.as_ref().is_some_and(|home| place.starts_with(home))
+    }
+
+    fn place(&self, variable: &str, below: &str) -> Option<PathBuf> {
+        self.variables.get(variable).cloned().or_else(|| Some(self.home.as_ref()?.join(below)))
+    }
+
+    /// Secret files, sockets and protected names in a workspace. Folders that did not change since are not read again.
+    fn find(&self, workspace: &Path) -> All {
+        let mut known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = All::default();
+        let mut waiting = vec![workspace.to_path_buf()];
+        let mut looked = 0;
+        while let Some(folder) = waiting.pop() {
+            looked += 1;
+            let Ok(changed) = folder.symlink_metadata().and_then(|m| m.modified()) else { continue };
+            if looked > MOST_FOLDERS {
+                break;
+            }
+            let fresh = known.get(&folder).is_some_and(|found| found.changed == changed);
+            if !fresh {
+                known.insert(folder.clone(), self.read(&folder, changed));
+            }
+            if let Some(found) = known.get(&folder) {
+                all.secret.extend(found.secret.iter().cloned());
+                all.sockets.extend(found.sockets.iter().cloned());
+                all.guarded.extend(found.guarded.then(|| folder.clone()));
+                waiting.extend(found.folders.iter().cloned());
+            }
+        }
+        all
+    }
+
+    fn read(&self, folder: &Path, changed: SystemTime) -> Found {
+        use std::os::unix::fs::FileTypeExt as _;
+        let mut found = Found { changed, folders: Vec::new(), secret: Vec::new(), sockets: Vec::new(), guarded: false };
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
+            let name = name.to_string_lossy();
+            found.guarded |= self.protected.iter().any(|names| names.first().is_some_and(|first| *first == *name));
+            if kind.is_dir() && !PASSED_OVER.contains(&name.as_ref()) {
+                found.folders.push(entry.path());
+            } else if kind.is_socket() {
+                found.sockets.push(entry.path());
+            } else if kind.is_file() && is_secret(&name) {
+                found.secret.push(entry.path());
+            }
+        }
+        // Within the same tick of the clock it may change again unseen.
+        if changed.elapsed().is_ok_and(|age| age.as_millis() < 50) {
+            found.changed = SystemTime::UNIX_EPOCH;
+        }
+        found
+    }
+}
+
+/// Closes a name below a folder, and pins the names that lead there. `*` stands for any name.
+fn protect(cage: &mut Cage, folder: &Path, names: &[String]) {
+    let mut places = vec![folder.to_path_buf()];
+    for (depth, name) in names.iter().enumerate() {
+        if depth > 0 {
+            cage.pinned.extend(places.iter().cloned());
+        }
+        places = places
+            .iter()
+            .flat_map(|place| match name.as_str() {
+                "*" => std::fs::read_dir(place).into_iter().flatten().flatten().map(|e| e.path()).collect(),
+                name => vec![place.join(name)],
+            })
+            .filter(|place| place.symlink_metadata().is_ok())
+            .collect();
+    }
+    cage.closed.extend(places);
+}
+
+/// Makes a folder that only its owner can look into.
+fn own_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// A folder name for a workspace: its last name, and enough to tell it from others.
+fn name_of(workspace: &Path) -> String {
+    use std::hash::{Hash as _, Hasher as _};
+    let mut hasher = std::hash::DefaultHasher::new();
+    workspace.hash(&mut hasher);
+    let last = workspace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let plain: String = last.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(24).collect();
+    format!("{plain}-{:016x}", hasher.finish())
+}

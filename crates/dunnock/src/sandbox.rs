@@ -1,0 +1,257 @@
+//! `dunnock sandbox`: how commands are confined here, whether that holds, and a way to try it.
+
+use crate::args::Boxes;
+use crate::settings::Settings;
+use crate::{place, run as running, say, work};
+use dunnock_proto::Level;
+use dunnock_tools::Confined;
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What each level is made of.
+pub(crate) fn made_of(level: Level) -> &'static str {
+    match level {
+        Level::A => "namespaces for users, mounts, processes, network and IPC; Landlock; seccomp",
+        Level::B => "namespaces for users, processes, network and IPC; Landlock; seccomp; no mounts of its own",
+        Level::C => "Landlock and seccomp; no sockets but socketpair",
+        Level::D => "nothing: commands run as you do, so those that are not known to only look ask",
+    }
+}
+
+/// What stays open at each level, as the probes see it. `docs/box.md` says more.
+pub(crate) fn open_at(level: Level) -> &'static [&'static str] {
+    match level {
+        Level::A => &[
+            "a socket that another program makes in this folder while a command runs can be reached",
+            "protected names that are missing can be made while a command runs, and are taken away after it",
+            "names below ~ that are shown (toolchains, .gitconfig) can be read",
+        ],
+        Level::B => &[
+            "mode, owner, times and extended attributes of your files outside can be changed, their content cannot",
+            "names and sizes of files outside can be seen",
+            "secret files of this folder can be read by commands that do not name them",
+            "protected names can be changed while a command runs, and are put back after it",
+        ],
+        Level::C => {
+            &["as level B; and tests that need sockets fail", "other processes of yours can be seen, not touched"]
+        }
+        Level::D => &["everything"],
+    }
+}
+
+/// How to get from a lower level to A, where that is known.
+pub(crate) fn way_up(confined: &Confined) -> Option<String> {
+    if confined.level == Level::A || !cfg!(target_os = "linux") {
+        return None;
+    }
+    let why = confined.why.iter().find(|(level, _)| *level == Level::A).map_or("", |(_, why)| why.as_str());
+    let restricted = std::fs::read_to_string("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+        .is_ok_and(|text| text.trim() == "1");
+    let exe = std::env::current_exe().map_or_else(|_| "/usr/local/bin/dunnock".into(), |exe| exe.display().to_string());
+    let how = if restricted {
+        format!(
+            "this system (Ubuntu 23.10 and later) lets only programs with a profile make user namespaces. As root:\n  \
+             printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile dunnock {exe} flags=(unconfined) {{\\n  userns,\\n}}\\n' \
+             > /etc/apparmor.d/dunnock && apparmor_parser -r /etc/apparmor.d/dunnock"
+        )
+    } else if std::fs::read_to_string("/proc/sys/user/max_user_namespaces").is_ok_and(|text| text.trim() == "0") {
+        "user namespaces are switched off. As root: sysctl user.max_user_namespaces=15000".into()
+    } else if std::fs::read_to_string("/proc/sys/kernel/unprivileged_userns_clone").is_ok_and(|t| t.trim() == "0") {
+        "user namespaces are switched off for ordinary users. As root: sysctl kernel.unprivileged_userns_clone=1".into()
+    } else {
+        "inside a container, it needs one that allows user namespaces and mounting /proc; elsewhere a kernel of 6.2 or later".into()
+    };
+    Some(format!("{why}\n{how}"))
+}
+
+/// The program as one attack, or as a victim of attacks.
+#[cfg(target_os = "linux")]
+pub(crate) fn part(words: &[std::ffi::OsString]) -> Option<ExitCode> {
+    match words.get(1)?.to_str()? {
+        dunnock_sandbox::PROBE => Some(dunnock_sandbox::probe(words.get(2)?.to_str()?)),
+        dunnock_sandbox::VICTIM => Some(dunnock_sandbox::victim()),
+        _ => None,
+    }
+}
+
+/// Where things are on this machine.
+#[cfg(target_os = "linux")]
+pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_sandbox::Layout {
+    let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = real(data.to_path_buf());
+    let own = [Some(data.clone()), place::config_dir().ok().map(real), Some(real(place::runtime_dir(&data)))];
+    let listed = |key: &str| settings.list(key).into_iter().map(|path| real(path.into())).collect::<Vec<_>>();
+    let variables = ["CARGO_HOME", "GOMODCACHE"];
+    dunnock_sandbox::Layout {
+        home: var("HOME").map(real).filter(|home| home.parent().is_some()),
+        path: std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect(),
+        variables: variables.iter().filter_map(|name| Some(((*name).to_owned(), real(var(name)?)))).collect(),
+        own: own.into_iter().flatten().collect(),
+        boxes: data.join("boxes"),
+        readable: listed("box_read"),
+        writable: listed("box_write").into_iter().filter(|path| path.is_dir()).collect(),
+        protected: dunnock_core::policy::PROTECTED
+            .iter()
+            .map(|names| names.iter().map(|name| (*name).to_owned()).collect())
+            .collect(),
+        writes: settings.text("edits") != Some("tools-only"),
+        found: Default::default(),
+    }
+}
+
+/// The best level that may be used.
+pub(crate) fn best(settings: &Settings) -> Level {
+    match settings.text("box_level") {
+        Some("B") => Level::B,
+        Some("C") => Level::C,
+        _ => Level::A,
+    }
+}
+
+pub(crate) async fn run(data: Option<PathBuf>, what: Option<Boxes>, json: bool) -> anyhow::Result<ExitCode> {
+    let here = place::workspace(None).ok();
+    let settings = place::settings(here.as_deref(), false, running::given(data, Vec::new()))?;
+    match what {
+        None => show(&settings, json),
+        #[cfg(target_os = "linux")]
+        Some(Boxes::Prove { bare, level }) => prove(&settings, bare, level, json).await,
+        #[cfg(target_os = "linux")]
+        Some(Boxes::Run { network, level, words }) => try_it(&settings, network, level, words).await,
+        #[cfg(not(target_os = "linux"))]
+        Some(_) => anyhow::bail!("there is no box on {} yet: level D", std::env::consts::OS),
+    }
+}
+
+fn show(settings: &Settings, json: bool) -> anyhow::Result<ExitCode> {
+    let confined = work::confined(settings, &place::data_dir(settings)?);
+    let level = confined.level;
+    if json {
+        let why: Vec<_> = confined.why.iter().map(|(l, why)| json!({"level": format!("{l:?}"), "why": why})).collect();
+        let open = open_at(level);
+        say::line(
+            &json!({"level": format!("{level:?}"), "made_of": made_of(level), "open": open, "not": why}).to_string(),
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    say::line(&format!("level {level:?}: {}", made_of(level)));
+    for (better, why) in &confined.why {
+        say::line(&format!("not {better:?}: {}", say::visible(why)));
+    }
+    say::line("what stays open at this level:");
+    open_at(level).iter().for_each(|line| say::line(&format!("  {line}")));
+    if let Some(way) = way_up(&confined) {
+        say::line(&format!("the way to level A: {}", say::visible(&way)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(target_os = "linux")]
+async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
+    use anyhow::Context as _;
+    use dunnock_sandbox::{Came, Opened, Rung};
+    let data = place::data_dir(settings)?;
+    let rung = match level.as_deref().unwrap_or(match work::confined(settings, &data).level {
+        Level::A => "A",
+        Level::B => "B",
+        Level::C => "C",
+        Level::D => anyhow::bail!(
+            "no box can be made here (level D), so there is nothing to prove. \"dunnock sandbox\" says why"
+        ),
+    }) {
+        "B" => Rung::B,
+        "C" => Rung::C,
+        _ => Rung::A,
+    };
+    let mut layout = layout(settings, &data);
+    let exe = std::env::current_exe().context("this program cannot be found")?;
+    layout.readable.push(exe.clone());
+    let home = layout.home.clone().unwrap_or_else(|| data.clone());
+    let base = data.canonicalize().unwrap_or(data).join(format!("prove-{}", std::process::id()));
+    let trials =
+        dunnock_sandbox::prove(&exe, &base, &home, bare, |work| Ok(layout.cage(rung, work, Opened::default())?.0))
+            .await?;
+    let word = |came: Came| match came {
+        Came::Held(_) => "held",
+        Came::Private => "private",
+        Came::Out => "OUT",
+    };
+    let count = |came: fn(Came) -> bool| trials.iter().filter(|t| came(t.boxed)).count();
+    let (held, private, out) =
+        (count(|c| matches!(c, Came::Held(_))), count(|c| c == Came::Private), count(|c| c == Came::Out));
+    let names = |came: fn(Came) -> bool| trials.iter().filter(|t| came(t.boxed)).map(|t| t.name).collect::<Vec<_>>();
+    if json {
+        let bare_open = bare.then(|| trials.iter().filter(|t| !matches!(t.bare, Some(Came::Held(_)))).count());
+        let each: serde_json::Map<String, serde_json::Value> = trials
+            .iter()
+            .map(|t| (t.name.to_owned(), json!({"bare": t.bare.map(word), "boxed": word(t.boxed)})))
+            .collect();
+        let told = json!({
+            "level": format!("{rung:?}"), "probes": trials.len(), "blocked": held, "open": names(|c| c == Came::Out),
+            "private": names(|c| c == Came::Private), "open_bare": bare_open, "each": each,
+        });
+        say::line(&told.to_string());
+    } else {
+        for trial in &trials {
+            let bare = trial.bare.map_or(String::new(), |came| format!("bare: {:<8}", word(came)));
+            let error = match trial.boxed {
+                Came::Held(code) if code > 0 && code < 134 => std::io::Error::from_raw_os_error(code).to_string(),
+                _ => String::new(),
+            };
+            say::line(&format!("{:<20} {bare}in the box: {:<8} {error}", trial.name, word(trial.boxed)));
+        }
+        say::line(&format!(
+            "level {rung:?}: {} ways out tried, {held} held, {private} that touch nothing outside, {out} that do",
+            trials.len()
+        ));
+    }
+    Ok(if out == 0 && trials.len() >= 60 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs the person's own command in the box, with this program's own input and output.
+#[cfg(target_os = "linux")]
+async fn try_it(
+    settings: &Settings,
+    network: bool,
+    level: Option<String>,
+    words: Vec<String>,
+) -> anyhow::Result<ExitCode> {
+    use anyhow::Context as _;
+    use dunnock_sandbox::{Bounds, Ended, LAUNCH, Launcher, Opened, Run, Rung};
+    use std::os::fd::AsFd as _;
+    let workspace = place::workspace(None)?;
+    let data = place::data_dir(settings)?;
+    let rung = match (level.as_deref(), work::confined(settings, &data).level) {
+        (Some("A"), _) | (None, Level::A) => Rung::A,
+        (Some("B"), _) | (None, Level::B) => Rung::B,
+        (Some(_), _) | (None, Level::C) => Rung::C,
+        (None, Level::D) => anyhow::bail!("no box can be made here (level D). \"dunnock sandbox\" says why"),
+    };
+    let (cage, more) = layout(settings, &data).cage(rung, &workspace, Opened { network, ..Opened::default() })?;
+    let name = words.first().context("the command is empty")?;
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&paths).map(|dir| dir.join(name)).find(|file| file.is_file());
+    let program = if name.contains('/') { PathBuf::from(name) } else { found.unwrap_or_else(|| name.into()) };
+    let words = std::iter::once(program.display().to_string()).chain(words.iter().skip(1).cloned()).collect();
+    let mut env: Vec<(String, String)> = dunnock_tools::child_environment();
+    env.retain(|(name, _)| !more.iter().any(|(n, _)| n == name) && name != "TMPDIR");
+    env.extend(more);
+    let folder = workspace.display().to_string();
+    let launcher = std::sync::Arc::new(Launcher::new("/proc/self/exe".into(), &[LAUNCH]));
+    let fds = vec![
+        std::io::stdin().as_fd().try_clone_to_owned()?,
+        std::io::stdout().as_fd().try_clone_to_owned()?,
+        std::io::stderr().as_fd().try_clone_to_owned()?,
+    ];
+    let run = Run { words, folder, env, terminal: false, bounds: Bounds::default(), cage: Some(cage) };
+    let mut running = launcher.start(run, fds)?;
+    match running.ended().await {
+        Ended::Exited { code, signal, .. } => {
+            let code = code.or(signal.map(|s| 128 + s)).unwrap_or(1);
+            Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+        }
+        Ended::Refused(why) => anyhow::bail!("{name} was not run: {why}"),
+        Ended::Lost => anyhow::bail!("its end was not seen: the launcher died"),
+    }
+}
