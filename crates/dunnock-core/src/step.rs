@@ -19,6 +19,9 @@ use dunnock_proto::{
 };
 use std::sync::Arc;
 
+/// Calls of one answer that are considered.
+const MOST_CALLS: usize = 500;
+
 /// What is true around the session at the moment of an input, and enters with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Now {
@@ -342,7 +345,12 @@ impl Draft<'_> {
 
     /// Says of each call of the answer just recorded whether it runs, waits for the person, or does not run.
     fn judge_calls(&mut self) {
-        for call in self.s.calls.clone() {
+        for (n, call) in self.s.calls.clone().into_iter().enumerate() {
+            if n >= MOST_CALLS {
+                let why = format!("not run: an answer may have {MOST_CALLS} calls; ask for the rest in the next one");
+                self.finish(call.id, Outcome::NotRun, &why);
+                continue;
+            }
             let Some(role) = call.role else {
                 self.finish(call.id, Outcome::NotRun, &format!("there is no tool {}", call.part.tool));
                 continue;

@@ -490,3 +490,53 @@ fn going_in_circles_is_told_once_and_then_asked() {
     person.line("= 3.0 no");
     assert_eq!(asked(&person), 0, "a prompt starts anew: {}", person.out);
 }
+
+/// G234: what is approved is what was shown, by its hash.
+#[test]
+fn an_answer_to_what_was_not_shown_is_refused() {
+    let mut s = scene(Config { mode: Mode::Ask, ..auto() });
+    s.line("> go");
+    s.line("< shell: make all");
+    let asked = s.s.questions.first().unwrap().clone();
+    for hash in [Hash::ZERO, Hash::of(asked.text.as_bytes())] {
+        s.command(Command::Reply { question: asked.id, hash, answer: Answer::Yes, note: None });
+        assert!(s.out.ends_with("refused: Changed\n"), "{}", s.out);
+    }
+    s.command(Command::Reply { question: asked.id, hash: asked.hash, answer: Answer::Yes, note: None });
+    assert!(s.out.contains("allowed 1.0 Person(QuestionId(1))"), "{}", s.out);
+}
+
+#[test]
+fn a_question_says_what_would_run_what_holds_it_and_what_it_is_let_have() {
+    let asked = |mode, line: &str| {
+        let mut s = scene(Config { mode, ..auto() });
+        s.line("> go");
+        s.line(&format!("< shell: {line}"));
+        s.s.questions.first().map(|q| q.text.to_string()).unwrap_or_default()
+    };
+    assert_eq!(
+        asked(Mode::Auto, "npm install"),
+        "shell {\"command\":\"npm install\"}\nwhy: it reaches the network\nbox: level A\nwith a yes it reaches the network, this machine's own \
+         services among it\nalways: shell npm install"
+    );
+    assert_eq!(
+        asked(Mode::Auto, "sudo ls"),
+        "shell {\"command\":\"sudo ls\"}\nwhy: it works on the machine, not on this folder\nbox: level A, which this call leaves\nwith a yes it \
+         runs outside the box, with everything you can do"
+    );
+    for line in [
+        "python3 x.py",
+        "bash -c ls",
+        "env ls",
+        "npx x",
+        "xargs rm",
+        "find . -delete",
+        "./x",
+        "make; make",
+        "make $X",
+        "make > x",
+    ] {
+        assert!(!asked(Mode::Ask, line).contains("always: "), "{line}: {}", asked(Mode::Ask, line));
+    }
+    assert!(asked(Mode::Ask, "make test").ends_with("always: shell make test"));
+}

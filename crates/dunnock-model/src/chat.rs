@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// How much of what is not known is kept.
 const KEEP_UNKNOWN: usize = 64 << 10;
 /// Calls in one answer.
-const MOST_CALLS: usize = 128;
+const MOST_CALLS: usize = 2_000;
 
 /// The tools, as this wire has them.
 pub(crate) fn tools(offers: &[Offer]) -> Result<Box<RawValue>, String> {

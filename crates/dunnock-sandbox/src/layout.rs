@@ -93,6 +93,8 @@ pub struct Layout {
     pub writable: Vec<PathBuf>,
     /// Files of a workspace that other programs act on, by the names that lead there.
     pub protected: Vec<Vec<String>>,
+    /// Whether the person keeps a file or folder of the workspace from everybody, by its path there.
+    pub denied: Box<dyn Fn(&Path) -> bool + Send + Sync>,
     /// Whether commands may write to the workspace at all.
     pub writes: bool,
     /// What was found in each folder of a workspace.
@@ -178,6 +180,11 @@ impl Layout {
             cage.hidden.extend(hidden.iter().map(|name| place.join(name)));
             cage.layered.push(Layer { below: place, above, work });
         }
+        let layered = |name: &str| LAYERED.iter().any(|(variable, ..)| *variable == name);
+        let named =
+            self.variables.iter().filter(|(name, place)| !layered(name) && place.exists() && !self.is_home(place));
+        cage.readable.extend(named.map(|(_, place)| place.clone()));
+        cage.readable.extend(self.path.iter().filter_map(|place| toolchain(place)));
         if let Some(home) = &self.home {
             cage.readable.extend(SHOWN.iter().map(|name| home.join(name)).filter(|place| place.exists()));
             let shown = |place: &&PathBuf| place.starts_with(home) && **place != *home;
@@ -210,6 +217,10 @@ impl Layout {
         Ok((cage, env))
     }
 
+    fn is_home(&self, place: &Path) -> bool {
+        place.parent().is_none() || self.home.as_ref().is_some_and(|home| home.starts_with(place))
+    }
+
     fn at_home(&self, place: &Path) -> bool {
         self.home.as_ref().is_some_and(|home| place.starts_with(home))
     }
@@ -232,7 +243,7 @@ impl Layout {
             }
             let fresh = known.get(&folder).is_some_and(|found| found.changed == changed);
             if !fresh {
-                known.insert(folder.clone(), self.read(&folder, changed));
+                known.insert(folder.clone(), self.read(workspace, &folder, changed));
             }
             if let Some(found) = known.get(&folder) {
                 all.secret.extend(found.secret.iter().cloned());
@@ -244,14 +255,17 @@ impl Layout {
         all
     }
 
-    fn read(&self, folder: &Path, changed: SystemTime) -> Found {
+    fn read(&self, workspace: &Path, folder: &Path, changed: SystemTime) -> Found {
         use std::os::unix::fs::FileTypeExt as _;
         let mut found = Found { changed, folders: Vec::new(), secret: Vec::new(), sockets: Vec::new(), guarded: false };
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
             let name = name.to_string_lossy();
             found.guarded |= self.protected.iter().any(|names| names.first().is_some_and(|first| *first == *name));
-            if kind.is_dir() && !PASSED_OVER.contains(&name.as_ref()) {
+            let path = entry.path();
+            if path.strip_prefix(workspace).is_ok_and(|path| (self.denied)(path)) {
+                found.sockets.push(path); // hidden, whatever the person opened
+            } else if kind.is_dir() && !PASSED_OVER.contains(&name.as_ref()) {
                 found.folders.push(entry.path());
             } else if kind.is_socket() {
                 found.sockets.push(entry.path());
@@ -265,6 +279,13 @@ impl Layout {
         }
         found
     }
+}
+
+/// The toolchain that a folder with programs belongs to, wherever it was put: `/x/.pyenv` of `/x/.pyenv/shims`.
+fn toolchain(place: &Path) -> Option<PathBuf> {
+    let one = |name: &&&str| !name.contains('/') && name.starts_with('.');
+    let top = |path: &&Path| SHOWN.iter().filter(one).any(|name| path.file_name().is_some_and(|last| last == *name));
+    place.ancestors().find(top).filter(|top| top.is_dir()).map(Path::to_path_buf)
 }
 
 /// Closes a name below a folder, and pins the names that lead there. `*` stands for any name.

@@ -3,6 +3,8 @@
 use crate::process::{self, Program};
 use crate::processes::Processes;
 use crate::root::Root;
+use crate::secrets;
+use crate::seen::Seen;
 use crate::table;
 use crate::tool::{End, Hand, Said};
 use dunnock_core::failpoint;
@@ -67,6 +69,8 @@ pub struct Limits {
     pub processes: u64,
     /// Bytes of memory that a command's processes may hold together; 0 for no bound.
     pub memory: u64,
+    /// Files of the workspace to which no tool goes.
+    pub denied: globset::GlobSet,
     /// Where output lies that is too much for memory.
     pub spool: PathBuf,
 }
@@ -81,6 +85,7 @@ impl Default for Limits {
             command_most: Duration::from_secs(600),
             processes: 1_000,
             memory: most_memory(),
+            denied: globset::GlobSet::empty(),
             spool: std::env::temp_dir().join("dunnock-output"),
         }
     }
@@ -109,6 +114,7 @@ pub struct Hands {
     limits: Arc<Limits>,
     log: Option<Arc<dyn Log>>,
     processes: Arc<Processes>,
+    seen: Arc<Seen>,
     #[cfg(target_os = "linux")]
     launcher: Arc<dunnock_sandbox::Launcher>,
     #[cfg(target_os = "linux")]
@@ -125,6 +131,7 @@ impl Hands {
             limits: Arc::new(limits),
             log: None,
             processes: Arc::default(),
+            seen: Arc::default(),
             #[cfg(target_os = "linux")]
             launcher: Arc::new(dunnock_sandbox::Launcher::new(launcher.to_path_buf(), args)),
             #[cfg(target_os = "linux")]
@@ -160,7 +167,7 @@ impl Hands {
 
     async fn work(&self, job: &Job, live: Live, halt: Halt) -> Said {
         let root = match Root::open(Path::new(job.workspace.as_ref())) {
-            Ok(root) => Arc::new(root),
+            Ok(root) => Arc::new(root.keeping_out(self.limits.denied.clone())),
             Err(error) => return Err::<String, _>(format!("the workspace cannot be opened: {error}")).into(),
         };
         let hand = Hand {
@@ -172,6 +179,7 @@ impl Hands {
             session: job.session.clone(),
             log: self.log.clone(),
             processes: self.processes.clone(),
+            seen: self.seen.clone(),
             level: job.level,
             open: job.open,
             #[cfg(target_os = "linux")]
@@ -206,6 +214,7 @@ impl Tools for Hands {
     }
 
     fn close<'a>(&'a self, session: &'a SessionId) -> Wait<'a, ()> {
+        self.seen.forget(session);
         Box::pin(self.processes.close(session))
     }
 
@@ -233,7 +242,7 @@ impl Tools for Hands {
                 exit: said.exit,
                 ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
                 level: Some(job.level),
-                ..Finished::plain(job.call.id, outcome, &said.text)
+                ..Finished::plain(job.call.id, outcome, &secrets::without(said.text))
             };
             (finished, blobs)
         })

@@ -67,6 +67,7 @@ impl Tool for InsertText {
 fn insert(args: &InsertText, hand: &Hand) -> Result<String, String> {
     let path = RepoPath::parse(&hand.root, &args.path).map_err(|e| e.to_string())?;
     let old = hand.root.read(&path).map_err(|e| e.to_string())?;
+    hand.seen.current(&hand.session, &path, &old.bytes)?;
     let ends: Vec<usize> = old.bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(n, _)| n + 1).collect();
     let open_end = !old.bytes.is_empty() && !old.bytes.ends_with(b"\n");
     let total = ends.len() + usize::from(open_end);
@@ -90,5 +91,6 @@ fn insert(args: &InsertText, hand: &Hand) -> Result<String, String> {
     }
     let bytes = [before, new.as_bytes(), rest].concat();
     hand.root.replace(&path, &bytes, old.mode).map_err(|e| e.to_string())?;
+    hand.seen.saw(&hand.session, &path, &bytes);
     Ok(format!("inserted {} lines into {} after line {after}", lines.len(), path.shown()))
 }

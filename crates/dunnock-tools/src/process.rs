@@ -146,23 +146,26 @@ impl Watch {
             }
             // A refusal of the kernel's looks like any other: where one is seen, the box may be why.
             let refused = [
-                "Operation not permitted",
-                "Permission denied",
-                "Read-only file system",
-                "EPERM",
-                "EACCES",
-                "EROFS",
-                "PermissionError",
+                "operation not permitted",
+                "permission denied",
+                "read-only file system",
+                "eperm",
+                "eacces",
+                "erofs",
+                "permissionerror",
             ];
             let lost = [
-                "Could not resolve",
-                "Temporary failure in name resolution",
-                "Network is unreachable",
-                "ENOTFOUND",
-                "EAI_AGAIN",
-                "ECONNREFUSED",
-                "Connection refused",
+                "could not resolve",
+                "name resolution",
+                "network is unreachable",
+                "enotfound",
+                "eai_again",
+                "econnrefused",
+                "connection refused",
+                "failed to download",
+                "could not connect",
             ];
+            let output = output.to_lowercase();
             let seen = |words: &[&str]| failed && words.iter().any(|word| output.contains(word));
             match self.level {
                 Some(dunnock_proto::Level::C) if seen(&refused) => said.push(

@@ -93,6 +93,7 @@ fn replace(args: &ReplaceText, hand: &Hand) -> Result<String, String> {
     }
     let path = RepoPath::parse(&hand.root, &args.path).map_err(|e| e.to_string())?;
     let file = hand.root.read(&path).map_err(|e| e.to_string())?;
+    hand.seen.current(&hand.session, &path, &file.bytes)?;
     let (mut regex, mut new) = (pattern(args, &args.old)?, args.new.clone());
     let crlf = file.bytes.windows(2).any(|w| w == b"\r\n");
     if !args.regex && crlf && !args.old.contains('\r') && !regex.is_match(&file.bytes) {
@@ -133,6 +134,7 @@ fn replace(args: &ReplaceText, hand: &Hand) -> Result<String, String> {
         return Err("old and new text are the same; nothing was changed".into());
     }
     hand.root.replace(&path, &bytes, file.mode).map_err(|e| e.to_string())?;
+    hand.seen.saw(&hand.session, &path, &bytes);
     let word = if places == 1 { "place" } else { "places" };
     Ok(format!("replaced {places} {word} in {} ({lines})", path.shown()))
 }

@@ -4,6 +4,7 @@
 //! has one (`openat2`, Linux), and after a check of the resolved path elsewhere.
 //! Invariant: nothing is written through a symbolic link, and a changed file is a new one, renamed into place.
 
+use dunnock_core::policy::is_secret;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -34,6 +35,10 @@ pub enum PathError {
     Link(String),
     /// A folder that tools leave alone.
     Protected(String),
+    /// It leads to a file that holds keys by custom, under another name.
+    Secret(String),
+    /// The person said that no tool goes there.
+    Denied(String),
     /// Longer than is read whole.
     TooLong(String, u64),
     /// Something else.
@@ -53,6 +58,8 @@ impl fmt::Display for PathError {
                 write!(f, "{p} leads through a symbolic link; nothing is written through those. Name the real path")
             }
             Self::Protected(p) => write!(f, "{p} is not changed by tools"),
+            Self::Secret(p) => write!(f, "{p} leads to a secret file; name that file itself, and the person is asked"),
+            Self::Denied(p) => write!(f, "{p} is one of the files that the person keeps from all tools"),
             Self::TooLong(p, size) => write!(f, "{p} has {size} bytes, too many to read whole"),
             Self::Io(p, error) => write!(f, "{p}: {error}"),
         }
@@ -73,6 +80,10 @@ impl RepoPath {
         let trimmed = text.trim();
         if trimmed.is_empty() || trimmed.contains('\0') || trimmed.len() > 4096 {
             return Err(PathError::Malformed(text.into()));
+        }
+        // Another machine's folder, where such names mean one.
+        if trimmed.starts_with("\\\\") || trimmed.starts_with("//") {
+            return Err(PathError::Outside(text.into()));
         }
         let given = Path::new(trimmed);
         let given = match given.is_absolute() {
@@ -122,6 +133,8 @@ impl RepoPath {
 #[derive(Debug)]
 pub struct Root {
     path: PathBuf,
+    /// Where no tool goes, by resolved paths.
+    denied: globset::GlobSet,
     #[cfg(target_os = "linux")]
     dir: File,
 }
@@ -148,12 +161,52 @@ impl Root {
         {
             use rustix::fs::{Mode, OFlags};
             let dir = rustix::fs::open(&path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-            Ok(Self { path, dir: dir.into() })
+            Ok(Self { path, denied: globset::GlobSet::empty(), dir: dir.into() })
         }
         #[cfg(not(target_os = "linux"))]
         {
-            if path.is_dir() { Ok(Self { path }) } else { Err(io::ErrorKind::NotADirectory.into()) }
+            if path.is_dir() {
+                Ok(Self { path, denied: globset::GlobSet::empty() })
+            } else {
+                Err(io::ErrorKind::NotADirectory.into())
+            }
         }
+    }
+
+    /// With files to which no tool goes.
+    #[must_use]
+    pub fn keeping_out(self, denied: globset::GlobSet) -> Self {
+        Self { denied, ..self }
+    }
+
+    /// Whether no tool goes to this path, which leads through no link.
+    #[must_use]
+    pub fn is_denied(&self, path: &Path) -> bool {
+        self.denied.is_match(path)
+    }
+
+    /// Judges a file by what it really is, whatever name led there.
+    fn judge(&self, path: &RepoPath, file: &File) -> Result<(), PathError> {
+        #[cfg(target_os = "linux")]
+        let real = {
+            use std::os::fd::AsRawFd as _;
+            std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
+        };
+        #[cfg(not(target_os = "linux"))]
+        let real = {
+            let _ = file;
+            self.path.join(&path.0).canonicalize().ok()
+        };
+        let real = real.and_then(|real| real.strip_prefix(&self.path).map(Path::to_path_buf).ok());
+        let real = real.as_deref().unwrap_or(&path.0);
+        if self.is_denied(real) || self.is_denied(&path.0) {
+            return Err(PathError::Denied(path.shown()));
+        }
+        let secret = |path: &Path| is_secret(&path.to_string_lossy());
+        if secret(real) && !secret(&path.0) {
+            return Err(PathError::Secret(path.shown()));
+        }
+        Ok(())
     }
 
     /// Where it is.
@@ -182,17 +235,30 @@ impl Root {
     /// # Errors
     /// When there is none, it leads outside, or it is too long.
     pub fn read(&self, path: &RepoPath) -> Result<Contents, PathError> {
+        self.read_some(path, MOST)
+    }
+
+    /// Reads the beginning of a plain file, however long it is.
+    ///
+    /// # Errors
+    /// When there is none, or it leads outside.
+    pub fn read_start(&self, path: &RepoPath, most: u64) -> Result<Contents, PathError> {
+        self.read_some(path, most)
+    }
+
+    fn read_some(&self, path: &RepoPath, most: u64) -> Result<Contents, PathError> {
         let fail = |e| PathError::Io(path.shown(), e);
         let file = self.beneath(path, Want::File)?;
         let metadata = file.metadata().map_err(fail)?;
         if !metadata.is_file() {
             return Err(PathError::NotAFile(path.shown()));
         }
-        if metadata.len() > MOST {
+        self.judge(path, &file)?;
+        if metadata.len() > most && most == MOST {
             return Err(PathError::TooLong(path.shown(), metadata.len()));
         }
         let mut bytes = Vec::new();
-        file.take(MOST + 1).read_to_end(&mut bytes).map_err(fail)?;
+        file.take(most).read_to_end(&mut bytes).map_err(fail)?;
         #[cfg(unix)]
         let mode = Some(std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o7777);
         #[cfg(not(unix))]
@@ -219,6 +285,9 @@ impl Root {
     fn put(&self, path: &RepoPath, bytes: &[u8], mode: Option<u32>, over: Over) -> Result<(), PathError> {
         path.editable()?;
         let shown = path.shown();
+        if self.is_denied(&path.0) {
+            return Err(PathError::Denied(shown));
+        }
         let fail = |e: io::Error| match e.kind() {
             io::ErrorKind::AlreadyExists => PathError::Exists(shown.clone()),
             io::ErrorKind::InvalidInput => PathError::Link(shown.clone()),

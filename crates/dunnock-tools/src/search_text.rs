@@ -4,6 +4,7 @@ use crate::list_files::glob;
 use crate::root::RepoPath;
 use crate::tool::{Example, Hand, Said, Tool, blocking};
 use crate::walk;
+use dunnock_core::policy::is_secret;
 use dunnock_proto::{Class, Recovery};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
@@ -122,6 +123,11 @@ fn search(args: &SearchText, hand: &Hand) -> Result<String, String> {
                 return Err("interrupted".into());
             }
             if !wanted(file.strip_prefix(&folder).unwrap_or(&file)) {
+                continue;
+            }
+            // Nobody asked for what is in there.
+            let inner = file.strip_prefix(hand.root.path()).unwrap_or(&file);
+            if is_secret(&inner.to_string_lossy()) || hand.root.is_denied(inner) {
                 continue;
             }
             search_file(&mut searcher, &matcher, &file, walk::shown(hand.root.path(), &file), &mut found);

@@ -3,6 +3,7 @@
 use crate::hands::Limits;
 use crate::processes::Processes;
 use crate::root::Root;
+use crate::seen::Seen;
 use dunnock_core::policy::Open;
 use dunnock_core::ports::{Blob, Halt, Live, Log, Offer};
 use dunnock_proto::{CallId, Class, Level, Recovery, Role, SessionId, Tool as Known};
@@ -24,6 +25,7 @@ pub(crate) struct Hand {
     /// Where outputs of earlier calls are.
     pub(crate) log: Option<Arc<dyn Log>>,
     pub(crate) processes: Arc<Processes>,
+    pub(crate) seen: Arc<Seen>,
     /// How its commands are confined, and what they are let have beyond that.
     pub(crate) level: Level,
     pub(crate) open: Open,

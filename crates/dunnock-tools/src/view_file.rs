@@ -1,6 +1,6 @@
 //! `view_file`.
 
-use crate::root::RepoPath;
+use crate::root::{PathError, RepoPath};
 use crate::tool::{Example, Hand, Said, Tool, blocking};
 use dunnock_proto::{CallId, Class, Recovery};
 use schemars::JsonSchema;
@@ -98,12 +98,44 @@ async fn output(call: CallId, hand: &Hand) -> Result<Arc<[u8]>, String> {
 }
 
 fn view_file(args: &ViewFile, hand: &Hand) -> Result<String, String> {
-    let path = RepoPath::parse(&hand.root, &args.path).map_err(|e| e.to_string())?;
+    let path = match RepoPath::parse(&hand.root, &args.path) {
+        Ok(path) => path,
+        Err(error) => {
+            return match system(&args.path) {
+                Some(bytes) => view(args, &args.path, &bytes),
+                None => Err(error.to_string()),
+            };
+        }
+    };
     if hand.root.is_folder(&path) {
         return Err(format!("{} is a folder; list_files shows what is in it", path.shown()));
     }
-    let contents = hand.root.read(&path).map_err(|e| e.to_string())?;
+    let contents = match hand.root.read(&path) {
+        Err(PathError::TooLong(name, size)) => {
+            let start = hand.root.read_start(&path, BYTES as u64).map_err(|e| e.to_string())?;
+            let shown = view(args, &name, &start.bytes)?;
+            return Ok(format!("[TRUNCATED: the first {BYTES} of {size} bytes; search_text finds the rest]\n{shown}"));
+        }
+        read => read.map_err(|e| e.to_string())?,
+    };
+    hand.seen.saw(&hand.session, &path, &contents.bytes);
     view(args, &path.shown(), &contents.bytes)
+}
+
+/// Folders of the system that anybody may read: headers, libraries, documentation.
+const SYSTEM: &[&str] =
+    &["/usr/include", "/usr/lib", "/usr/share", "/usr/local/include", "/usr/local/lib", "/usr/src", "/lib"];
+
+/// A plain file of the system's, if it is one of those that anybody may read.
+fn system(path: &str) -> Option<Vec<u8>> {
+    use std::io::Read as _;
+    let path = std::path::Path::new(path.trim());
+    let within = |path: &std::path::Path| SYSTEM.iter().any(|folder| path.starts_with(folder));
+    let plain = path.components().all(|c| matches!(c, std::path::Component::RootDir | std::path::Component::Normal(_)));
+    let real = path.canonicalize().ok().filter(|real| plain && within(path) && within(real) && real.is_file())?;
+    let mut bytes = Vec::new();
+    std::fs::File::open(real).ok()?.take(8 << 20).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 fn view(args: &ViewFile, name: &str, bytes: &[u8]) -> Result<String, String> {

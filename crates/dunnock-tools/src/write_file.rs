@@ -60,23 +60,26 @@ impl Tool for WriteFile {
     ];
 
     async fn run(self, hand: Hand) -> Said {
-        blocking(move || write(&self, &hand).map_err(|e| e.to_string())).await
+        blocking(move || write(&self, &hand)).await
     }
 }
 
-fn write(args: &WriteFile, hand: &Hand) -> Result<String, crate::root::PathError> {
-    let path = RepoPath::parse(&hand.root, &args.path)?;
+fn write(args: &WriteFile, hand: &Hand) -> Result<String, String> {
+    let said = |error: crate::root::PathError| error.to_string();
+    let path = RepoPath::parse(&hand.root, &args.path).map_err(said)?;
     let (lines, bytes) = (args.content.lines().count(), args.content.len());
     let old = if args.overwrite { hand.root.read(&path).ok() } else { None };
     let word = match &old {
         Some(old) => {
-            hand.root.replace(&path, args.content.as_bytes(), old.mode)?;
+            hand.seen.current(&hand.session, &path, &old.bytes)?;
+            hand.root.replace(&path, args.content.as_bytes(), old.mode).map_err(said)?;
             "replaced"
         }
         None => {
-            hand.root.create(&path, args.content.as_bytes())?;
+            hand.root.create(&path, args.content.as_bytes()).map_err(said)?;
             "wrote"
         }
     };
+    hand.seen.saw(&hand.session, &path, args.content.as_bytes());
     Ok(format!("{word} {} ({lines} lines, {bytes} bytes)", path.shown()))
 }

@@ -80,6 +80,9 @@ pub(crate) enum Command {
         /// All that wait
         #[arg(long, conflicts_with = "call")]
         all: bool,
+        /// And from now on, in every session, by the rule that the question shows
+        #[arg(long, conflicts_with = "all")]
+        always: bool,
         /// Go on working at once
         #[arg(long)]
         go: bool,
@@ -186,6 +189,25 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show the rules that hold in every session, make one, take one back
+    Rules {
+        /// One JSON object a line
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(subcommand)]
+        what: Option<Rules>,
+    },
+    /// Trust this folder's own settings, as they are now
+    Trust {
+        /// The folder; this one if left out
+        dir: Option<PathBuf>,
+        /// Show which folders are trusted, and whether they changed since
+        #[arg(long)]
+        list: bool,
+        /// No longer trust it
+        #[arg(long, conflicts_with = "list")]
+        revoke: bool,
+    },
     /// Show how commands are confined here, and prove it
     Sandbox {
         /// One JSON object
@@ -273,6 +295,27 @@ impl Flags {
         }
         all
     }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Rules {
+    /// Let calls run unasked that begin with these words, and go on without options
+    Allow {
+        /// The tool and the first words of its command: shell npm install
+        #[arg(required = true)]
+        words: Vec<String>,
+    },
+    /// Never let calls run that begin with these words
+    Deny {
+        /// The tool and the first words of its command: shell docker
+        #[arg(required = true)]
+        words: Vec<String>,
+    },
+    /// Take a rule back
+    Revoke {
+        /// Its number, as "dunnock rules" shows it
+        n: usize,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -76,6 +76,7 @@ pub(crate) const KEYS: &[Key] = &[
         Untrusted::Earlier,
         "whether commands may change the folder's files, or edit tools only (build folders excepted)",
     ),
+    key("deny_paths", Kind::List, None, Untrusted::No, "files of a folder to which no tool goes: secrets/**"),
     key("max_steps", Kind::Count(1, 1_000_000), Some("200"), Untrusted::Lower, "model requests for one prompt"),
     key("verify", Kind::List, None, Untrusted::No, "commands that must pass before work counts as done"),
     key("verify_tries", Kind::Count(1, 100), Some("3"), Untrusted::Lower, "how often they may fail"),

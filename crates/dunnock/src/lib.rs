@@ -17,7 +17,9 @@ mod models;
 mod person;
 mod place;
 mod plain;
+mod preview;
 mod reply;
+mod rules;
 mod run;
 mod sandbox;
 mod say;
@@ -25,6 +27,7 @@ mod sessions;
 mod settings;
 mod signals;
 mod told;
+mod trust;
 mod work;
 
 use args::{Args, Command};
@@ -93,8 +96,9 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
         Command::Resume { id, prompt, flags } => run::resume(data, id, prompt, flags).await,
         Command::Attach { id, json } => run::attach(data, id, json).await,
         Command::Sessions(which) => sessions::run(data, which).await,
-        Command::Approve { id, call, all, go } => {
-            reply::approve(data, &id, reply::Which::of(call, all)?, reply::Say::Yes, go).await
+        Command::Approve { id, call, all, always, go } => {
+            let say = if always { reply::Say::Always } else { reply::Say::Yes };
+            reply::approve(data, &id, reply::Which::of(call, all)?, say, go).await
         }
         Command::Decline { id, call, all, note, go } => {
             reply::approve(data, &id, reply::Which::of(call, all)?, reply::Say::No(note), go).await
@@ -115,6 +119,8 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
         Command::Models(args::Models::List { json }) => models::list(data, json).await,
         Command::Config { json, cd, trust } => about::config(data, cd, trust, json),
         Command::Doctor { json } => doctor::run(data, json).await,
+        Command::Rules { what, json } => rules::run(what, json),
+        Command::Trust { dir, list, revoke } => trust::run(dir, list, revoke),
         Command::Sandbox { what, json } => sandbox::run(data, what, json).await,
         Command::Completions { shell } => about::completions(shell, Args::command()),
         Command::Man { dir } => about::man(dir, Args::command()),

@@ -1,7 +1,7 @@
 //! The person at the terminal: what they are asked, and what they type.
 
-use crate::reply;
-use dunnock_core::Question;
+use crate::{reply, rules};
+use dunnock_core::{Question, State};
 use dunnock_proto::{About, Answer, Command};
 use std::io::{BufRead as _, Write as _};
 use tokio::sync::mpsc;
@@ -22,6 +22,9 @@ impl Person {
     pub(crate) fn ask(&mut self, question: Question) {
         let keys = match question.about {
             About::Person { .. } => "your answer",
+            About::Approval { .. } if question.text.contains("\nalways: ") => {
+                "y yes, n no, t and a note: no, because; s yes to such in this session, a always"
+            }
             About::Approval { .. } => "y yes, n no, t and a note: no, because",
             About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. } => {
                 "y yes, n no"
@@ -69,10 +72,17 @@ impl Person {
 }
 
 /// What was typed, as a command.
-pub(crate) fn command(question: &Question, line: &str) -> Result<Command, String> {
+pub(crate) fn command(s: &State, question: &Question, line: &str) -> Result<Command, String> {
     let line = line.trim();
     let (answer, note) = match (&question.about, line.split_once(' ')) {
         (About::Approval { .. }, Some(("t", note))) => (Answer::No, Some(note.to_owned())),
+        (About::Approval { .. }, None) if matches!(line, "s" | "a") => {
+            let rule = reply::rule(s, question)?;
+            if line == "a" {
+                rules::always(&rule).map_err(|error| format!("{error:#}"))?;
+            }
+            (Answer::Always { rule }, None)
+        }
         _ => (reply::read_answer(question, line)?, None),
     };
     Ok(Command::Reply { question: question.id, hash: question.hash, answer, note })

@@ -121,7 +121,7 @@ pub(crate) fn settings(
         Some(path) => Some(path),
         None => config_dir().ok().map(|dir| dir.join("config.toml")),
     };
-    let project = workspace.map(|dir| (dir.join(".dunnock/config.toml"), trusted));
+    let project = workspace.map(|dir| (dir.join(".dunnock/config.toml"), trusted || crate::trust::is_trusted(dir)));
     let env = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| name.starts_with("DUNNOCK_"))

@@ -7,6 +7,9 @@ use dunnock_core::{Question, State};
 use dunnock_proto::{Delta, Event, Finished, Level, Mode, Outcome, Part, Partial, QuestionId, SessionId, Turn};
 use std::io::IsTerminal as _;
 
+/// Questions of one kind that are shown whole when many wait.
+pub(crate) const MOST_SHOWN: usize = 5;
+
 /// Lines of a command's output that are shown.
 const OUTPUT: usize = 5;
 
@@ -127,6 +130,10 @@ impl Plain {
     pub(crate) fn ask(&mut self, s: &State, question: &Question) {
         self.end_line();
         self.asked.push(question.id);
+        // Where many wait at once the first ones stand for all.
+        if self.asked.len() > MOST_SHOWN && !self.attended {
+            return;
+        }
         say::aside(&format!("? {}  {}", question.id, told::question(s, question)));
     }
 
@@ -258,12 +265,18 @@ pub(crate) fn ways_on(s: &State, id: &str) -> Vec<String> {
         }
         several => {
             lines.push(format!("  yes to all:  dunnock approve {id} --all --go"));
-            for question in several {
+            lines.push(format!("  no to all:   dunnock decline {id} --all --go"));
+            for question in several.iter().take(MOST_SHOWN) {
                 if let About::Approval { call } = question.about {
                     lines.push(format!(
                         "  one:         dunnock approve {id} {call}    or    dunnock decline {id} {call}"
                     ));
                 }
+            }
+            if several.len() > MOST_SHOWN {
+                let (all, more) = (several.len(), several.len() - MOST_SHOWN);
+                lines
+                    .push(format!("  {all} wait, {more} more than are shown; all of them: dunnock sessions show {id}"));
             }
         }
     }

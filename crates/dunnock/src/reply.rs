@@ -3,12 +3,12 @@
 use crate::args::Flags;
 use crate::drive::Seen;
 use crate::end::usage;
-use crate::plain::ways_on;
+use crate::plain::{MOST_SHOWN, ways_on};
 use crate::told::{self, gist};
-use crate::{place, run, say, sessions, work};
-use dunnock_core::{Question, State};
+use crate::{place, rules, run, say, sessions, work};
+use dunnock_core::{Question, State, policy};
 use dunnock_engine::{Left, deposit};
-use dunnock_proto::{About, Answer, By, CallId, Command, Decoded, Event, InputId, Order, Outcome, Part};
+use dunnock_proto::{About, Answer, By, CallId, Command, Decoded, Event, InputId, Order, Outcome, Part, Rule};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -39,6 +39,8 @@ pub(crate) fn call_id(text: &str) -> anyhow::Result<CallId> {
 #[derive(Clone)]
 pub(crate) enum Say {
     Yes,
+    /// And from now on, in all sessions.
+    Always,
     No(Option<String>),
 }
 
@@ -126,12 +128,22 @@ pub(crate) async fn approve(
             }
         },
     };
-    for question in meant {
+    let count = meant.len();
+    for (n, question) in meant.into_iter().enumerate() {
         let (answer, note, word) = match &say {
             Say::Yes => (Answer::Yes, None, "approved"),
+            Say::Always => {
+                let rule = rule(s, &question).map_err(usage)?;
+                rules::always(&rule)?;
+                (Answer::Always { rule }, None, "approved")
+            }
             Say::No(note) => (Answer::No, note.clone(), "declined"),
         };
-        say::aside(&format!("{word}: {}", told::question(s, &question)));
+        match n {
+            n if n < MOST_SHOWN => say::aside(&format!("{word}: {}", told::question(s, &question))),
+            n if n == MOST_SHOWN => say::aside(&format!("{word}: {} more", count - MOST_SHOWN)),
+            _ => {}
+        }
         leave(&at, &question, answer, note).await?;
     }
     on(at, go).await
@@ -171,6 +183,18 @@ pub(crate) async fn answer(data: Option<PathBuf>, id: &str, words: Vec<String>, 
     say::aside(&format!("answered: {}", told::question(s, &question)));
     leave(&at, &question, answer, None).await?;
     on(at, go).await
+}
+
+/// The rule that "always" means for a question.
+pub(crate) fn rule(s: &State, question: &Question) -> Result<Rule, String> {
+    let call = match question.about {
+        About::Approval { call } => s.call(call),
+        _ => None,
+    };
+    call.and_then(|call| policy::offer(s, call)).ok_or_else(|| {
+        "there is no rule for this: it runs whatever it is given, or is more than one plain command. Say yes or no"
+            .into()
+    })
 }
 
 /// What a person typed, as an answer to that question.
@@ -239,7 +263,9 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
                 Event::Asked(e) if e.about == (About::Approval { call }) => {
                     question = Some(e.question);
                     let reason = e.text.rsplit_once("\nwhy: ").map_or(e.text.as_ref(), |(_, why)| why).to_owned();
-                    lines.push(format!("it had to ask ({}): {reason}", e.question));
+                    let mut reason = reason.lines();
+                    lines.push(format!("it had to ask ({}): {}", e.question, reason.next().unwrap_or_default()));
+                    lines.extend(reason.map(str::to_owned));
                 }
                 Event::Replied(e) if Some(e.question) == question => {
                     let word = if e.answer == Answer::No { "declined" } else { "allowed" };

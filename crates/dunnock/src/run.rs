@@ -25,10 +25,16 @@ pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flag
     let workspace = place::workspace(flags.cd.as_deref())?;
     let mut settings = place::settings(Some(&workspace), flags.trust, given(data, flags.settings()))?;
     let task = drive::task(task).await?;
+    if dunnock_tools::holds_a_key(&task) {
+        say::note(
+            "your task holds what looks like a key. It is sent to the model and kept with the session; change it if it was not meant \
+             to be seen, and delete the session: dunnock sessions delete",
+        );
+    }
     let mut open = work::open(&settings, flags.output.as_deref()).await?;
     place::keeps_its_own(&workspace, &settings)?;
     let model = work::model(&mut settings, &open.speaker).await?;
-    let config = work::config(&settings, model, attended(flags.json));
+    let config = work::config(&settings, model, attended(flags.json))?;
     open.confine(&settings, config.sandbox);
     work::keepable(&config, open.world.level)?;
     let session = create(&open.world, &workspace.to_string_lossy(), config).await?;
@@ -105,7 +111,7 @@ pub(crate) async fn go_on(
             bail!("the folder of this session, {folder}, is not there any more. Put it back to go on");
         }
         let now = &seen.state.config;
-        let config = work::patch(settings, now, None).map_or_else(|| now.as_ref().clone(), |patch| now.with(&patch));
+        let config = work::patch(settings, now, None)?.map_or_else(|| now.as_ref().clone(), |patch| now.with(&patch));
         open.confine(settings, config.sandbox);
         work::keepable(&config, open.world.level)?;
         open.speaker.knows(&config.model).map_err(usage)?;
@@ -122,7 +128,7 @@ pub(crate) async fn go_on(
     let mut door = Door::open(open.world, session, from).await?;
     // Whether somebody can answer is a matter of who drives, not of who looks in.
     let here = door.handle().is_some().then(|| attended(flags.json));
-    if let Some(set) = work::patch(settings, &now, here) {
+    if let Some(set) = work::patch(settings, &now, here)? {
         drive.upto = accepted(door.send(Command::Configure { set }).await?)?;
     }
     if let Some(text) = prompt {

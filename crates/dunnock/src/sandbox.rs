@@ -83,7 +83,22 @@ pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_san
     let data = real(data.to_path_buf());
     let own = [Some(data.clone()), place::config_dir().ok().map(real), Some(real(place::runtime_dir(&data)))];
     let listed = |key: &str| settings.list(key).into_iter().map(|path| real(path.into())).collect::<Vec<_>>();
-    let variables = ["CARGO_HOME", "GOMODCACHE"];
+    let variables = [
+        "CARGO_HOME",
+        "GOMODCACHE",
+        "RUSTUP_HOME",
+        "GOROOT",
+        "JAVA_HOME",
+        "MAVEN_HOME",
+        "NVM_DIR",
+        "PYENV_ROOT",
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
+        "RBENV_ROOT",
+        "GEM_HOME",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+    ];
     dunnock_sandbox::Layout {
         home: var("HOME").map(real).filter(|home| home.parent().is_some()),
         path: std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect(),
@@ -96,6 +111,10 @@ pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_san
             .iter()
             .map(|names| names.iter().map(|name| (*name).to_owned()).collect())
             .collect(),
+        denied: {
+            let denied = work::denied(settings).unwrap_or_else(|_| globset::GlobSet::empty());
+            Box::new(move |path| denied.is_match(path))
+        },
         writes: settings.text("edits") != Some("tools-only"),
         found: Default::default(),
     }
@@ -222,11 +241,17 @@ async fn try_it(
     use std::os::fd::AsFd as _;
     let workspace = place::workspace(None)?;
     let data = place::data_dir(settings)?;
-    let rung = match (level.as_deref(), work::confined(settings, &data).level) {
-        (Some("A"), _) | (None, Level::A) => Rung::A,
-        (Some("B"), _) | (None, Level::B) => Rung::B,
-        (Some(_), _) | (None, Level::C) => Rung::C,
-        (None, Level::D) => anyhow::bail!("no box can be made here (level D). \"dunnock sandbox\" says why"),
+    let best = |given: Option<&str>| match given {
+        Some("A") => Level::A,
+        Some("B") => Level::B,
+        Some(_) => Level::C,
+        None => work::confined(settings, &data).level,
+    };
+    let rung = match best(level.as_deref()) {
+        Level::A => Rung::A,
+        Level::B => Rung::B,
+        Level::C => Rung::C,
+        Level::D => anyhow::bail!("no box can be made here (level D). \"dunnock sandbox\" says why"),
     };
     let (cage, more) = layout(settings, &data).cage(rung, &workspace, Opened { network, ..Opened::default() })?;
     let name = words.first().context("the command is empty")?;

@@ -54,7 +54,7 @@ async fn list(store: &dyn Log, here: bool, json: bool, most: u32) -> anyhow::Res
         });
     }
     for row in rows {
-        let title: String = say::one_line(&row.title).chars().take(60).collect();
+        let title: String = say::one_line(&dunnock_tools::redacted(&row.title)).chars().take(60).collect();
         say::line(&format!(
             "{}  {:<8} {}  {title}  {}",
             row.id,
@@ -101,7 +101,7 @@ fn folder(here: bool) -> anyhow::Result<Option<String>> {
 
 fn row_json(row: &Listed) -> serde_json::Value {
     json!({
-        "id": row.id.as_str(), "title": row.title, "workspace": row.workspace, "state": row.status,
+        "id": row.id.as_str(), "title": dunnock_tools::redacted(&row.title), "workspace": row.workspace, "state": row.status,
         "created": say::time(row.created), "version": row.version,
     })
 }
@@ -148,7 +148,7 @@ async fn search(store: &dyn Log, words: &str, here: bool, json: bool, most: u32)
             false => say::line(&format!(
                 "{}  {}  {}",
                 place.session,
-                say::short(&say::one_line(&row.title), 40),
+                say::short(&say::one_line(&dunnock_tools::redacted(&row.title)), 40),
                 say::one_line(&place.excerpt)
             )),
         }

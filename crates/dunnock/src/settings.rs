@@ -132,6 +132,11 @@ impl Settings {
                 continue;
             }
             let Some(key) = KEYS.iter().find(|k| k.name == name.get_ref().as_ref()) else {
+                if !trusted {
+                    // What a folder brings, and this release does not know, is no reason not to work in it.
+                    self.ignored(path, line, &format!("{:?}", name.get_ref()));
+                    continue;
+                }
                 bail!(
                     "{}:{line}: there is no setting {:?}{}",
                     path.display(),
@@ -154,7 +159,7 @@ impl Settings {
 
     fn ignored(&mut self, path: &Path, line: usize, what: &str) {
         self.notes.push(format!(
-            "{}:{line}: {what} is ignored, because this folder is not trusted and that would not tighten anything. Use --trust to take it",
+            "{}:{line}: {what} is ignored, because this folder is not trusted and that would not tighten anything. \"dunnock trust\" shows and takes it",
             path.display()
         ));
     }

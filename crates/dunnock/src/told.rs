@@ -1,6 +1,6 @@
 //! Facts in words, and what they add up to.
 
-use crate::say;
+use crate::{preview, say};
 use dunnock_core::State;
 use dunnock_proto::{
     About, CallId, CallPart, Decoded, Event, FinalArgs, Finished, Outcome, Part, Proof, Record, Scope, Tree, Usage,
@@ -253,15 +253,19 @@ pub(crate) fn question(s: &State, question: &dunnock_core::Question) -> String {
     let mut text = match &question.about {
         About::Approval { call } => match s.call(*call) {
             Some(known) => {
-                let reason = question.text.rsplit_once("\nwhy: ").map_or("", |(_, why)| why);
                 let folder = s.workspace.as_deref().unwrap_or_default();
-                format!(
-                    "may call {call} run?\n  {}\n{}\n  in: {}\n  why it asks: {}",
-                    say::one_line(&known.part.tool),
+                let mut lines = vec![
+                    format!("may call {call} run?\n  {}", say::one_line(&known.part.tool)),
                     behind_bar(&exact(&known.part.tool, known.args())),
-                    say::one_line(folder),
-                    say::one_line(reason)
-                )
+                    format!("  in: {}", say::one_line(folder)),
+                ];
+                // Ours from the last "why" on: a model can write that word, but nothing after ours.
+                let ours = question.text.rsplit_once("\nwhy: ").map_or("", |(_, why)| why);
+                let mut ours = ours.lines();
+                lines.push(format!("  why it asks: {}", say::one_line(ours.next().unwrap_or_default())));
+                lines.extend(preview::of(s, known).map(|told| format!("  what it does: {told}")));
+                lines.extend(ours.map(|line| format!("  {}", say::one_line(line))));
+                lines.join("\n")
             }
             None => behind_bar(&question.text),
         },

@@ -2,7 +2,7 @@
 
 use crate::end::usage;
 use crate::settings::Settings;
-use crate::{place, sandbox, say};
+use crate::{place, rules, sandbox, say};
 use anyhow::bail;
 use dunnock_engine::{SystemClock, World};
 use dunnock_model::{Briefing, KNOWN, Patience, Prompts, Speaker, Surroundings};
@@ -69,6 +69,7 @@ pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::
         command: Duration::from_secs(settings.count("command_timeout").unwrap_or(120)),
         processes: settings.count("command_processes").unwrap_or(1_000),
         spool: data.join("spool"),
+        denied: denied(settings)?,
         ..Limits::default()
     };
     let limits = match settings.count("command_memory_mb") {
@@ -93,6 +94,16 @@ pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::
     };
     settings.notes.iter().for_each(|note| say::note(note));
     Ok(Work { world, speaker, keeper, hands, data })
+}
+
+/// Files to which no tool goes.
+pub(crate) fn denied(settings: &Settings) -> anyhow::Result<globset::GlobSet> {
+    let mut set = globset::GlobSetBuilder::new();
+    for text in settings.list("deny_paths") {
+        let glob = globset::Glob::new(&text).map_err(|error| usage(format!("deny_paths: {error}")))?;
+        set.add(glob);
+    }
+    Ok(set.build()?)
 }
 
 fn hands(settings: &Settings, limits: Limits, data: &Path) -> Hands {
@@ -151,10 +162,11 @@ pub(crate) fn keeper(_: &Settings, _: &Path, _: Option<&Path>) -> Option<Arc<Kee
 }
 
 /// What a new session is told.
-pub(crate) fn config(settings: &Settings, model: String, attended: bool) -> Config {
+pub(crate) fn config(settings: &Settings, model: String, attended: bool) -> anyhow::Result<Config> {
+    let rules = rules::load()?;
     let default = Config::default();
     let number = |key: &str, or: u32| settings.count(key).and_then(|n| u32::try_from(n).ok()).unwrap_or(or);
-    Config {
+    Ok(Config {
         model,
         mode: settings.mode(),
         sandbox: settings.sandbox(),
@@ -165,13 +177,15 @@ pub(crate) fn config(settings: &Settings, model: String, attended: bool) -> Conf
         budget: settings.budget(),
         window: settings.count("window"),
         checkpoints: settings.text("checkpoints") != Some("off"),
+        allow: rules.allow,
+        deny: rules.deny,
         ..default
-    }
+    })
 }
 
-/// What flags change about a session that is there.
-pub(crate) fn patch(settings: &Settings, now: &Config, attended: Option<bool>) -> Option<ConfigPatch> {
-    let whole = config(settings, settings.text("model").unwrap_or_default().to_owned(), false);
+/// What flags change about a session that is there, and the person's rules since it was last driven.
+pub(crate) fn patch(settings: &Settings, now: &Config, attended: Option<bool>) -> anyhow::Result<Option<ConfigPatch>> {
+    let whole = config(settings, settings.text("model").unwrap_or_default().to_owned(), false)?;
     let patch = ConfigPatch {
         model: settings.flagged("model").then_some(whole.model),
         mode: settings.flagged("approve").then_some(whole.mode),
@@ -179,10 +193,12 @@ pub(crate) fn patch(settings: &Settings, now: &Config, attended: Option<bool>) -
         max_steps: settings.flagged("max_steps").then_some(whole.max_steps),
         verify: settings.flagged("verify").then_some(whole.verify),
         budget: settings.flagged("budget").then_some(whole.budget),
+        allow: (now.allow != whole.allow).then_some(whole.allow),
+        deny: (now.deny != whole.deny).then_some(whole.deny),
         attended,
         ..ConfigPatch::default()
     };
-    (now.with(&patch) != *now).then_some(patch)
+    Ok((now.with(&patch) != *now).then_some(patch))
 }
 
 /// What cannot be kept is refused before anything begins.

@@ -4,10 +4,13 @@
 
 mod answers;
 mod back;
+mod boxed;
+mod cases;
 mod errors;
 mod interrupts;
 mod lines;
 mod pages;
+mod privacy;
 mod proof;
 mod readme;
 mod runs;

@@ -69,6 +69,7 @@ pub const PROTECTED: &[&[&str]] = &[
     &[".git", "info", "attributes"],
     &[".git", "modules", "*", "config"],
     &[".git", "modules", "*", "hooks"],
+    &[".dunnock"],
     &[".vscode"],
     &[".idea"],
     &[".mcp.json"],
@@ -483,6 +484,40 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
         }
     }
     why
+}
+
+/// What a command would lose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Loses {
+    /// These files and folders.
+    Paths(Vec<String>),
+    /// What git does not track.
+    Untracked {
+        /// Also what it is told to ignore.
+        ignored: bool,
+    },
+    /// Changes that were not committed.
+    Changes,
+}
+
+pub(crate) fn loses(line: &Line) -> Vec<Loses> {
+    let mut all = Vec::new();
+    for command in &unwrapped(line).commands {
+        let name = base(command.texts().next().unwrap_or_default());
+        let operands = command.words.iter().skip(1).filter(|w| w.plain && !w.text.starts_with('-'));
+        if matches!(name, "rm" | "rmdir" | "unlink" | "shred") {
+            all.push(Loses::Paths(operands.map(|w| w.text.clone()).collect()));
+        }
+        match git(command) {
+            Some(("clean", rest)) => {
+                let ignored = rest.iter().any(|w| w.starts_with('-') && w.contains(['x', 'X']));
+                all.push(Loses::Untracked { ignored });
+            }
+            Some(("reset" | "checkout" | "restore" | "stash", _)) => all.push(Loses::Changes),
+            Some(_) | None => {}
+        }
+    }
+    all
 }
 
 /// Whether a line only looks, by its parsed words: at any level, nobody need be asked.

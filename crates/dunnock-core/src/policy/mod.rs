@@ -7,7 +7,7 @@ mod lists;
 mod words;
 mod wrap;
 
-pub use lists::{Open, PROTECTED, Told, is_invisible, is_secret};
+pub use lists::{Loses, Open, PROTECTED, Told, is_invisible, is_secret};
 
 use crate::state::{Call, State};
 use dunnock_proto::{By, Class, CommandArgs, CommandText, Level, Mode, PathArgs, Rule, Sandbox};
@@ -83,6 +83,12 @@ pub fn question(s: &State, call: &Call, why: &str) -> String {
         text.push_str(&format!("\nalways: {}", show(&rule)));
     }
     text
+}
+
+/// What the command of a call would lose, where its text tells: for whoever shows it.
+#[must_use]
+pub fn loses(call: &Call) -> Vec<Loses> {
+    command(call).map(|(line, _)| lists::loses(&line)).unwrap_or_default()
 }
 
 /// What a call that may run is let have beyond the box. Whoever said that it may run was told.

@@ -1,0 +1,117 @@
+//! Keys in what tools say: taken out before a model sees them, and it is told.
+//!
+//! Known by their form, which their makers chose so that they are found. What has no form of its own is not found: the box and
+//! the question for secret files are what hold those.
+
+use regex::Regex;
+use std::sync::OnceLock;
+
+/// Forms of keys: what each is called, and how it is written.
+const FORMS: &[(&str, &str)] = &[
+    (
+        "a private key",
+        r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\z)",
+    ),
+    ("a key", r"\bsk-(?:ant-|proj-|or-|live_|test_)?[A-Za-z0-9_-]{20,}"),
+    ("a GitHub token", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{60,})"),
+    ("a GitLab token", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    ("an AWS key", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    ("a Google key", r"\bAIza[A-Za-z0-9_-]{35}"),
+    ("a Slack token", r"\bxox[abposr]-[A-Za-z0-9-]{20,}"),
+    ("a Stripe key", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{20,}"),
+    ("an npm token", r"\bnpm_[A-Za-z0-9]{36}\b"),
+    ("a PyPI token", r"\bpypi-[A-Za-z0-9_-]{50,}"),
+    ("a signed token", r"\beyJ[A-Za-z0-9_-]{15,}\.eyJ[A-Za-z0-9_-]{15,}\.[A-Za-z0-9_-]{20,}"),
+    ("a password in an address", r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]{6,}@"),
+];
+
+/// Letters of the block that was made for tags of languages: they are never seen.
+fn is_tag(c: char) -> bool {
+    matches!(c, '\u{e0000}'..='\u{e007f}')
+}
+
+fn forms() -> &'static [(&'static str, Regex)] {
+    static MADE: OnceLock<Vec<(&str, Regex)>> = OnceLock::new();
+    MADE.get_or_init(|| FORMS.iter().filter_map(|(name, form)| Some((*name, Regex::new(form).ok()?))).collect())
+}
+
+/// Whether a text holds something of a key's form.
+#[must_use]
+pub fn holds_a_key(text: &str) -> bool {
+    forms().iter().any(|(_, form)| form.is_match(text))
+}
+
+/// The text with keys taken out, for places where nothing more is said.
+#[must_use]
+pub fn redacted(text: &str) -> String {
+    let out =
+        |text: String, (name, form): &(&str, Regex)| form.replace_all(&text, format!("[{name}]").as_str()).into_owned();
+    forms().iter().fold(text.to_owned(), out)
+}
+
+/// The text without keys and without characters that nobody sees but a model, and a line that says what was taken out.
+pub(crate) fn without(text: String) -> String {
+    let unseen = text.chars().filter(|c| is_tag(*c)).count();
+    let mut text = if unseen > 0 { text.chars().filter(|c| !is_tag(*c)).collect() } else { text };
+    if unseen > 0 {
+        text.push_str(&format!(
+            "\n[{unseen} invisible characters taken out: they can carry words that a person does not see]"
+        ));
+    }
+    let mut found: Vec<(&str, usize)> = Vec::new();
+    for (name, form) in forms() {
+        let count = form.find_iter(&text).count();
+        if count > 0 {
+            text = form.replace_all(&text, format!("[{name}, taken out]").as_str()).into_owned();
+            found.push((name, count));
+        }
+    }
+    if !found.is_empty() {
+        let what: Vec<String> = found.iter().map(|(name, n)| format!("{name} ({n})")).collect();
+        text.push_str(&format!("\n[secrets: {} taken out before you saw this]", what.join(", ")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_one() {
+        assert_eq!(forms().len(), FORMS.len(), "each is a regular expression");
+    }
+
+    #[test]
+    fn keys_are_taken_out_and_said_and_nothing_else_is() {
+        let long = |start: &str, n: usize| format!("{start}{}", "aB3".repeat(n));
+        for key in [
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----".to_owned(),
+            "-----BEGIN OPENSSH PRIVATE KEY-----\ncut off".to_owned(),
+            long("sk-ant-", 10),
+            long("ghp_", 12),
+            long("glpat-", 7),
+            "AKIAABCDEFGHIJKLMNOP".to_owned(),
+            format!("AIza{}", "a".repeat(35)),
+            long("xoxb-", 7),
+            long("sk_live_", 8),
+            long("npm_", 12),
+            long("pypi-", 20),
+            format!("eyJ{0}.eyJ{0}.{0}", "abcde".repeat(5)),
+            "postgres://user:hunter22@db/x".to_owned(),
+        ] {
+            let told = without(format!("before {key} after"));
+            assert!(!told.contains(&key) && told.contains("taken out") && told.contains("[secrets: "), "{told}");
+            assert!(told.starts_with("before "), "{told}");
+        }
+        for plain in [
+            "sk-short",
+            "task-force-of-many-words-in-a-name",
+            "https://example.org/a:b@c",
+            "-----BEGIN CERTIFICATE-----\nx",
+            "AKIA",
+        ] {
+            assert_eq!(without(plain.to_owned()), plain);
+        }
+    }
+}

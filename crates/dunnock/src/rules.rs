@@ -1,0 +1,135 @@
+//! Rules that the person made for all sessions: `rules.toml` beside their settings, and `dunnock rules`.
+//!
+//! No folder and no model adds to them: they are made by an answer of the person's, or by `dunnock rules`.
+
+use crate::args::Rules as Asked;
+use crate::end::usage;
+use crate::{place, say};
+use anyhow::Context as _;
+use dunnock_core::policy;
+use dunnock_proto::Rule;
+use serde::Deserialize;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// All of them.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Rules {
+    pub(crate) allow: Vec<Rule>,
+    pub(crate) deny: Vec<Rule>,
+}
+
+fn file() -> anyhow::Result<PathBuf> {
+    Ok(place::config_dir()?.join("rules.toml"))
+}
+
+/// Reads them; a file that cannot be read is an error: a denial in it must not be lost.
+pub(crate) fn load() -> anyhow::Result<Rules> {
+    let Ok(path) = file() else { return Ok(Rules::default()) };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => toml::from_str(&text).with_context(|| format!("{} cannot be understood", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Rules::default()),
+        Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
+    }
+}
+
+fn save(rules: &Rules) -> anyhow::Result<()> {
+    let path = file()?;
+    let mut text = String::from("# Rules for all sessions. \"dunnock rules\" lists them, and takes them back.\n");
+    for (kind, list) in [("allow", &rules.allow), ("deny", &rules.deny)] {
+        for rule in list {
+            let (tool, words) = (serde_json::to_string(&rule.tool)?, serde_json::to_string(&rule.words)?);
+            text.push_str(&format!("\n[[{kind}]]\ntool = {tool}\nwords = {words}\n"));
+        }
+    }
+    write(&path, &text).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+/// Writes a file of the person's own: whole or not at all, and for nobody else to read.
+pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let part = path.with_extension(format!("part-{}", std::process::id()));
+    let mut options = std::fs::File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let _ = std::fs::remove_file(&part);
+    let mut file = options.open(&part)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(part, path)
+}
+
+/// Makes a rule for all sessions.
+pub(crate) fn always(rule: &Rule) -> anyhow::Result<()> {
+    let mut rules = load()?;
+    if !rules.allow.contains(rule) {
+        rules.allow.push(rule.clone());
+        save(&rules)?;
+    }
+    say::note(&format!("from now on, in every session: {}. Take it back: dunnock rules revoke", policy::show(rule)));
+    Ok(())
+}
+
+/// A rule from words: the tool, and the first words of its command.
+fn rule(words: &[String]) -> anyhow::Result<Rule> {
+    match words {
+        [tool, words @ ..] => Ok(Rule { tool: tool.clone(), words: words.to_vec() }),
+        [] => Err(usage("name a tool and the first words of its command: dunnock rules deny shell docker")),
+    }
+}
+
+pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
+    let mut rules = load()?;
+    match what {
+        None => {
+            let all =
+                rules.allow.iter().map(|rule| ("allow", rule)).chain(rules.deny.iter().map(|rule| ("deny", rule)));
+            for (n, (kind, rule)) in all.clone().enumerate() {
+                say::line(&match json {
+                    true => json!({"n": n + 1, "kind": kind, "tool": rule.tool, "words": rule.words}).to_string(),
+                    false => format!("{:>3}  {kind:<5}  {}", n + 1, say::visible(&policy::show(rule))),
+                });
+            }
+            if all.count() == 0 && !json {
+                say::aside(
+                    "there are no rules. \"always\" as an answer makes one, and so do: dunnock rules allow, dunnock rules deny",
+                );
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(Asked::Revoke { n }) => {
+            let (allowed, at) = (rules.allow.len(), n.wrapping_sub(1));
+            let gone = match at {
+                at if at < allowed => rules.allow.remove(at),
+                at if at < allowed + rules.deny.len() => rules.deny.remove(at - allowed),
+                _ => return Err(usage(format!("there is no rule {n}; \"dunnock rules\" lists them"))),
+            };
+            save(&rules)?;
+            say::aside(&format!(
+                "taken back: {}. Sessions that began with it keep it until they are resumed",
+                policy::show(&gone)
+            ));
+        }
+        Some(Asked::Allow { words }) => {
+            let rule = rule(&words)?;
+            if !policy::grantable(&rule) {
+                return Err(usage(format!(
+                    "{} would allow everything: it runs whatever it is given. Name a command that does one thing",
+                    policy::show(&rule)
+                )));
+            }
+            rules.allow.push(rule);
+            save(&rules)?;
+        }
+        Some(Asked::Deny { words }) => {
+            rules.deny.push(rule(&words)?);
+            save(&rules)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,132 @@
+//! Trust in folders: what a folder brings becomes behaviour only after the person said so, of exactly that content.
+
+use crate::end::usage;
+use crate::{place, rules, say};
+use anyhow::Context as _;
+use dunnock_proto::Hash;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Files of a folder that become behaviour.
+const BROUGHT: &[&str] = &["config.toml", "commands", "hooks", "profiles", "prompts"];
+/// More than anybody brings on purpose.
+const MOST: u64 = 4 << 20;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Trusted {
+    folder: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Entry {
+    path: PathBuf,
+    content: String,
+}
+
+fn file() -> anyhow::Result<PathBuf> {
+    Ok(place::config_dir()?.join("trust.toml"))
+}
+
+fn load() -> anyhow::Result<Trusted> {
+    let path = file()?;
+    match std::fs::read_to_string(&path) {
+        Ok(text) => toml::from_str(&text).with_context(|| format!("{} cannot be understood", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Trusted::default()),
+        Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
+    }
+}
+
+fn save(trusted: &Trusted) -> anyhow::Result<()> {
+    let path = file()?;
+    let mut text = String::from(
+        "# Folders whose own settings count. \"dunnock trust --list\" shows them, --revoke takes one back.\n",
+    );
+    for entry in &trusted.folder {
+        let folder = serde_json::to_string(&entry.path)?;
+        text.push_str(&format!("\n[[folder]]\npath = {folder}\ncontent = \"{}\"\n", entry.content));
+    }
+    rules::write(&path, &text).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+/// The hash of everything that a folder brings; `None` if it brings nothing.
+pub(crate) fn brings(folder: &Path) -> Option<Hash> {
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut room = MOST;
+    for name in BROUGHT {
+        gather(&folder.join(".dunnock").join(name), name, &mut files, &mut room);
+    }
+    files.sort();
+    let parts: Vec<&[u8]> = files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes.as_slice()]).collect();
+    (!files.is_empty()).then(|| Hash::of_parts(&parts))
+}
+
+fn gather(path: &Path, name: &str, files: &mut Vec<(String, Vec<u8>)>, room: &mut u64) {
+    let Ok(about) = path.symlink_metadata() else { return };
+    if about.is_dir() {
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            gather(&entry.path(), &format!("{name}/{}", entry.file_name().to_string_lossy()), files, room);
+        }
+    } else if about.is_file() && about.len() <= *room {
+        *room -= about.len();
+        files.push((name.to_owned(), std::fs::read(path).unwrap_or_default()));
+    } else {
+        // A link, or too much: what it holds is not known, so it is trusted as nothing that can be known.
+        files.push((name.to_owned(), format!("{about:?}").into_bytes()));
+    }
+}
+
+/// Whether the person trusts a folder as it is now.
+pub(crate) fn is_trusted(folder: &Path) -> bool {
+    let Some(content) = brings(folder) else { return false };
+    let all = load().map(|trusted| trusted.folder).unwrap_or_default();
+    all.iter().any(|entry| entry.path == folder && entry.content == content.to_string())
+}
+
+pub(crate) fn run(dir: Option<PathBuf>, list: bool, revoke: bool) -> anyhow::Result<ExitCode> {
+    let mut trusted = load()?;
+    if list {
+        for entry in &trusted.folder {
+            let now = brings(&entry.path).map(|hash| hash.to_string());
+            let word = if now.as_deref() == Some(entry.content.as_str()) { "trusted" } else { "changed since" };
+            say::line(&format!("{word:<13}  {}", entry.path.display()));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let folder = place::workspace(dir.as_deref())?;
+    if revoke {
+        let before = trusted.folder.len();
+        trusted.folder.retain(|entry| entry.path != folder);
+        if trusted.folder.len() == before {
+            return Err(usage(format!(
+                "{} is not trusted. \"dunnock trust --list\" shows those that are",
+                folder.display()
+            )));
+        }
+        save(&trusted)?;
+        say::aside(&format!("no longer trusted: {}", folder.display()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(content) = brings(&folder) else {
+        say::aside(&format!(
+            "{} brings no settings, commands or scripts of its own: there is nothing to trust",
+            folder.display()
+        ));
+        return Ok(ExitCode::SUCCESS);
+    };
+    // Exactly what is trusted, before it is.
+    let config = folder.join(".dunnock/config.toml");
+    if let Ok(text) = std::fs::read_to_string(&config) {
+        say::aside(&format!("{}:", config.display()));
+        say::visible(&text).lines().for_each(|line| say::aside(&format!("  │ {line}")));
+    }
+    trusted.folder.retain(|entry| entry.path != folder);
+    trusted.folder.push(Entry { path: folder.clone(), content: content.to_string() });
+    save(&trusted)?;
+    say::aside(&format!(
+        "trusted, as it is now: {}. A change of it asks again. Take it back: dunnock trust --revoke",
+        folder.display()
+    ));
+    Ok(ExitCode::SUCCESS)
+}
