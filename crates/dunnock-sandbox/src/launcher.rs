@@ -8,16 +8,20 @@ use crate::tree;
 use crate::wire::{Ask, Bound, Bounds, Tell, receive, send};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitCode, ExitStatus as WaitStatus};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// What marks the children of one command, should they escape while another runs.
 const MARK: &str = "DUNNOCK_CALL";
 /// How long a process may be without an environment while it becomes another program.
 const MOMENT: Duration = Duration::from_millis(20);
+/// Boxes whose plans are kept.
+const PLANS: usize = 8;
 /// How often it is looked at what commands take.
 const TICK: Duration = Duration::from_millis(20);
 /// Processes that are counted at most.
@@ -40,6 +44,8 @@ struct Live {
     before: u64,
     /// What it was ended for.
     over: Option<Bound>,
+    /// What was reported of it so far.
+    fate: Option<Fate>,
 }
 
 struct Launcher {
@@ -52,6 +58,8 @@ struct Launcher {
     doubtful: bool,
     /// Could not be killed.
     stubborn: HashSet<Pid>,
+    /// First processes of boxes whose end was told: nobody is left in them.
+    leaving: HashSet<Pid>,
     /// Makes marks of this launcher unlike any other's.
     name: String,
     /// Processes and threads on the machine when we began.
@@ -59,6 +67,7 @@ struct Launcher {
     measured: Instant,
     /// The version of Landlock; 0 for none.
     landlock: i64,
+    plans: RefCell<Vec<(Cage, Rc<Plan>)>>,
 }
 
 /// Serves until the other side of standard input is gone; then kills everything.
@@ -83,10 +92,12 @@ pub fn serve() -> ExitCode {
         held: HashMap::new(),
         doubtful: false,
         stubborn: HashSet::new(),
+        leaving: HashSet::new(),
         name: format!("{}-{}", me.as_raw_nonzero(), since.as_nanos()),
         tasks: tree::tasks(),
         measured: Instant::now(),
         landlock: abi(),
+        plans: RefCell::default(),
     };
     let mut buffer = Vec::new();
     while launcher.round(&mut buffer).is_some() {}
@@ -100,15 +111,21 @@ impl Launcher {
         let socket = self.socket.as_fd();
         let mut waits = vec![PollFd::new(&socket, PollFlags::IN)];
         waits.extend(self.live.values().map(|live| PollFd::new(&live.exit, PollFlags::IN)));
+        let reports = self.live.values().filter(|live| live.whole && live.fate.is_none());
+        waits.extend(reports.map(|live| PollFd::new(&live.report, PollFlags::IN)));
         // Something that escaped may end on its own, and must be buried.
         let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
-        let woken =
-            poll(&mut waits, (self.doubtful || !self.live.is_empty() || !self.stubborn.is_empty()).then_some(&tick));
+        let woken = poll(
+            &mut waits,
+            (self.doubtful || !self.live.is_empty() || !self.stubborn.is_empty() || !self.leaving.is_empty())
+                .then_some(&tick),
+        );
         if woken.is_err_and(|error| error != rustix::io::Errno::INTR) {
             return None;
         }
         let asked = waits.first().is_some_and(|first| !first.revents().is_empty());
         drop(waits);
+        self.hear();
         self.bury();
         if !self.live.is_empty() && self.measured.elapsed() > TICK {
             self.measured = Instant::now();
@@ -136,7 +153,7 @@ impl Launcher {
                 match self.start(&words, &folder, env, fds, terminal, cage.as_ref(), most) {
                     Ok((pid, exit, report)) => {
                         let mark = format!("{MARK}={mark}");
-                        let live = Live { id, exit, report, whole, mark, bounds, before, over: None };
+                        let live = Live { id, exit, report, whole, mark, bounds, before, over: None, fate: None };
                         drop(self.live.insert(pid, live));
                     }
                     Err(error) => self.tell(&Tell::Refused { id, why: error.to_string() })?,
@@ -186,7 +203,7 @@ impl Launcher {
                 if all.len() >= enough {
                     break;
                 }
-                if self.live.contains_key(&stray) || self.stubborn.contains(&stray) {
+                if self.live.contains_key(&stray) || self.stubborn.contains(&stray) || self.leaving.contains(&stray) {
                     continue;
                 }
                 if self.live.len() == 1 {
@@ -228,6 +245,7 @@ impl Launcher {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
                     self.stubborn.remove(&pid);
+                    self.leaving.remove(&pid);
                     if let Some(live) = self.live.remove(&pid) {
                         self.ended(&live, pid, status.exit_status(), status.terminating_signal());
                     }
@@ -257,14 +275,33 @@ impl Launcher {
         };
         let (id, over) = (live.id, live.over);
         let ended = |code, signal| Tell::Ended { id, code, signal, left, over };
-        let _ = self.tell(&match Fate::read(&live.report) {
+        let fate = live.fate.clone().or_else(|| Fate::read(&live.report)).unwrap_or(Fate::Began(None));
+        let _ = self.tell(&match fate {
             Fate::Failed(why) => Tell::Refused { id, why },
             Fate::Began(None) => ended(code, signal),
-            Fate::Began(Some(raw)) => {
+            Fate::Began(Some(raw)) | Fate::Over(raw) => {
                 let status = WaitStatus::from_raw(raw);
                 ended(status.code(), status.signal())
             }
         });
+    }
+
+    /// Hears what boxes report. One in which nobody is left has ended, although its first process has yet to go.
+    fn hear(&mut self) {
+        let mut over = Vec::new();
+        for (pid, live) in self.live.iter_mut().filter(|(_, live)| live.whole && live.fate.is_none()) {
+            // An end of the report without one is the end of the box: that is seen by its exit.
+            live.fate = Fate::read(&live.report).filter(|fate| *fate != Fate::Began(None));
+            if matches!(live.fate, Some(Fate::Over(_) | Fate::Failed(_))) {
+                over.push(*pid);
+            }
+        }
+        for pid in over {
+            if let Some(live) = self.live.remove(&pid) {
+                self.leaving.insert(pid);
+                self.ended(&live, pid, None, None);
+            }
+        }
     }
 
     /// The best box that can be made here: each rung is tried for real.
@@ -286,10 +323,12 @@ impl Launcher {
                     let seen = rustix::process::waitpid(Some(pid), WaitOptions::empty());
                     let ended = seen.ok().flatten().and_then(|(_, status)| status.exit_status());
                     match Fate::read(&report) {
-                        Fate::Failed(error) => why.push((rung, error)),
-                        Fate::Began(Some(0)) => return (Some(rung), why),
-                        Fate::Began(None) if ended == Some(0) && rung == Rung::C => return (Some(rung), why),
-                        Fate::Began(status) => why.push((rung, format!("it ended with {status:?}"))),
+                        Some(Fate::Failed(error)) => why.push((rung, error)),
+                        Some(Fate::Began(Some(0)) | Fate::Over(0)) => return (Some(rung), why),
+                        Some(Fate::Began(None)) | None if ended == Some(0) && rung == Rung::C => {
+                            return (Some(rung), why);
+                        }
+                        other => why.push((rung, format!("it ended with {other:?}"))),
                     }
                 }
                 Err(error) => why.push((rung, error.to_string())),
@@ -329,7 +368,8 @@ impl Launcher {
         }
     }
 
-    fn plan(&self, cage: &Cage) -> std::io::Result<Plan> {
+    /// What has to be done for a box; the last ones are kept, since most commands want the same.
+    fn plan(&self, cage: &Cage) -> std::io::Result<Rc<Plan>> {
         let least = match cage.rung {
             Rung::A => 1,
             // Below that, files outside could be cut short.
@@ -341,7 +381,14 @@ impl Launcher {
                 "the box needs Landlock (version {least}); this kernel has {have}"
             )));
         }
-        Plan::new(cage, self.landlock)
+        let mut plans = self.plans.borrow_mut();
+        if let Some((_, plan)) = plans.iter().find(|(known, _)| known == cage) {
+            return Ok(plan.clone());
+        }
+        let plan = Rc::new(Plan::new(cage, self.landlock)?);
+        plans.truncate(PLANS - 1);
+        plans.insert(0, (cage.clone(), plan.clone()));
+        Ok(plan)
     }
 
     /// Kills what is left of a command; how many could not be killed (another user's, or stuck in the kernel). Those are
@@ -351,7 +398,9 @@ impl Launcher {
         let mut left = 0;
         loop {
             let mine = tree::children_of_one_thread(self.me).unwrap_or_default();
-            let strays = mine.into_iter().filter(|pid| !self.live.contains_key(pid) && !self.stubborn.contains(pid));
+            let known =
+                |pid: &Pid| self.live.contains_key(pid) || self.stubborn.contains(pid) || self.leaving.contains(pid);
+            let strays = mine.into_iter().filter(|pid| !known(pid));
             // While other commands run, only what bears this one's mark is surely its own.
             let alone = self.live.is_empty();
             let (mut own, mut other, mut unsure) = (Vec::new(), false, false);

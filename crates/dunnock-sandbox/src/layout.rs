@@ -99,7 +99,12 @@ pub struct Layout {
     pub writes: bool,
     /// What was found in each folder of a workspace.
     pub found: Mutex<HashMap<PathBuf, Found>>,
+    /// Boxes as far as they do not change from command to command.
+    pub bases: Mutex<Vec<Base>>,
 }
+
+/// A box and its variables.
+type Base = (Cage, Vec<(String, String)>);
 
 /// What was found in a folder, as of its last change.
 #[derive(Debug, Clone)]
@@ -136,6 +141,39 @@ impl Layout {
     /// # Errors
     /// When the folders for caches cannot be made.
     pub fn cage(&self, rung: Rung, workspace: &Path, opened: Opened) -> io::Result<(Cage, Vec<(String, String)>)> {
+        let known = {
+            let bases = self.bases.lock().unwrap_or_else(PoisonError::into_inner);
+            bases.iter().find(|(base, _)| base.workspace == workspace && base.rung == rung).cloned()
+        };
+        let (mut cage, env) = match known {
+            Some(base) => base,
+            None => {
+                let base = self.base(rung, workspace)?;
+                self.bases.lock().unwrap_or_else(PoisonError::into_inner).push(base.clone());
+                base
+            }
+        };
+        cage.network = opened.network;
+        cage.build.retain(|place| place.is_dir());
+        let all = self.find(workspace);
+        if !opened.protected {
+            for folder in &all.guarded {
+                self.protected.iter().for_each(|names| protect(&mut cage, folder, names));
+            }
+        }
+        cage.pinned.sort();
+        cage.pinned.dedup();
+        cage.pinned.retain(|place| place != workspace);
+        cage.hidden.push(workspace.join(".dunnock"));
+        cage.hidden.extend(all.sockets);
+        if !opened.secrets {
+            cage.hidden.extend(all.secret);
+        }
+        Ok((cage, env))
+    }
+
+    /// What does not change from command to command.
+    fn base(&self, rung: Rung, workspace: &Path) -> io::Result<(Cage, Vec<(String, String)>)> {
         let own = self.boxes.join(name_of(workspace));
         let (cache, tmp) = (own.join("cache"), own.join("tmp"));
         own_folder(&tmp)?;
@@ -158,7 +196,7 @@ impl Layout {
             writable: self.writable.clone(),
             layered: Vec::new(),
             tmp: tmp.clone(),
-            network: opened.network,
+            network: false,
         };
         cage.writable.push(cache.clone());
         if !self.writes {
@@ -200,19 +238,12 @@ impl Layout {
         if rung != Rung::A {
             env.push(("TMPDIR".into(), tmp.to_string_lossy().into_owned()));
         }
-        let all = self.find(workspace);
-        if !opened.protected {
-            for folder in &all.guarded {
-                self.protected.iter().for_each(|names| protect(&mut cage, folder, names));
+        // Below another that is shown there is nothing left to show.
+        let all = std::mem::take(&mut cage.readable);
+        for place in all {
+            if !cage.readable.iter().any(|over| place.starts_with(over)) {
+                cage.readable.push(place);
             }
-        }
-        cage.pinned.sort();
-        cage.pinned.dedup();
-        cage.pinned.retain(|place| place != workspace);
-        cage.hidden.push(workspace.join(".dunnock"));
-        cage.hidden.extend(all.sockets);
-        if !opened.secrets {
-            cage.hidden.extend(all.secret);
         }
         Ok((cage, env))
     }

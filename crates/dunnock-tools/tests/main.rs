@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where it goes wrong")]
 
+#[cfg(target_os = "linux")]
+mod box_speed;
 mod examples;
 mod keep;
 mod keep_kills;

@@ -117,6 +117,7 @@ pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_san
         },
         writes: settings.text("edits") != Some("tools-only"),
         found: Default::default(),
+        bases: Default::default(),
     }
 }
 

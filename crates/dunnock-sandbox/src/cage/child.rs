@@ -13,6 +13,7 @@ use libc::{c_char, c_int, c_void};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::rc::Rc;
 
 /// Everything that is needed to start a program.
 pub(crate) struct Ready {
@@ -24,7 +25,7 @@ pub(crate) struct Ready {
     terminal: bool,
     /// The most processes of this user, and what else a process is held by.
     pub(crate) processes: Option<u64>,
-    plan: Option<Plan>,
+    plan: Option<Rc<Plan>>,
 }
 
 /// Texts, and the list of them that the kernel wants.
@@ -47,7 +48,7 @@ impl Ready {
         folder: &str,
         fds: [OwnedFd; 3],
         terminal: bool,
-        plan: Option<Plan>,
+        plan: Option<Rc<Plan>>,
     ) -> io::Result<Self> {
         let program = CString::new(words.first().map_or("", String::as_str))?;
         let words = words.iter().map(|w| CString::new(w.as_str())).collect::<Result<_, _>>()?;
@@ -58,26 +59,30 @@ impl Ready {
 }
 
 /// How a child that reports came to its end.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The program began; how it ended, where the child is not the program itself.
     Began(Option<i32>),
-    /// It did not: what failed.
+    /// The same, and nobody is left in its box but the first process, which is about to go.
+    Over(i32),
+    /// It did not begin: what failed.
     Failed(String),
 }
 
 impl Fate {
-    /// Reads what a child has reported. It is over by then.
-    pub(crate) fn read(report: &OwnedFd) -> Self {
-        let mut bytes = [0; 16];
-        let mut have = 0;
-        while let Ok(n @ 1..) = rustix::io::read(report, bytes.get_mut(have..).unwrap_or_default()) {
-            have += n;
-        }
+    /// What a child has reported so far; nothing, if nothing has come yet. At the end of the report, that it began.
+    pub(crate) fn read(report: &OwnedFd) -> Option<Self> {
+        let mut bytes = [0; 8];
+        let have = match rustix::io::read(report, &mut bytes) {
+            Ok(have) => have,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return None,
+            Err(_) => 0,
+        };
         let number = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, i32::from_ne_bytes);
-        match (have, number(0)) {
+        Some(match (have, number(0)) {
             (0, _) => Self::Began(None),
             (8, 0) => Self::Began(Some(number(4))),
+            (8, ALONE) => Self::Over(number(4)),
             (8, what) => {
                 let error = io::Error::from_raw_os_error(number(4));
                 let what = usize::try_from(what).ok().and_then(|at| WHAT.get(at)).copied().unwrap_or("a call");
@@ -88,9 +93,12 @@ impl Fate {
                 })
             }
             _ => Self::Failed("the box could not be made: it ended half way".into()),
-        }
+        })
     }
 }
+
+/// The report of a box in which nobody is left.
+const ALONE: i32 = -1;
 
 /// What can fail, by its number.
 const WHAT: &[&str] = &[
@@ -171,6 +179,7 @@ const OOM: (&CStr, &[u8]) = (c"/proc/self/oom_score_adj", b"900");
 #[expect(unsafe_code, reason = "clone has no safe wrapper")]
 pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&read, true)?;
     let [input, out, err] = &ready.fds;
     let mut slots: Vec<RawFd> = vec![-1; ready.plan.as_ref().map_or(0, |plan| plan.slots)];
     let mut stacks = vec![0u128; 2 * STACK / 16];
@@ -185,7 +194,7 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
         launcher: rustix::process::getpid().as_raw_nonzero().get(),
     };
     let argument = std::ptr::from_ref(&within).cast_mut().cast::<c_void>();
-    let rung = ready.plan.as_ref().map(|plan| plan.rung);
+    let rung = ready.plan.as_deref().map(|plan| plan.rung);
     let (first, flags): (extern "C" fn(*mut c_void) -> c_int, c_int) = match rung {
         Some(rung @ (Rung::A | Rung::B)) => {
             let mounts = if rung == Rung::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
@@ -276,7 +285,10 @@ extern "C" fn init(argument: *mut c_void) -> c_int {
                 break;
             }
         }
-        let numbers = [0, status];
+        // If nobody is left the end can be told now: taking the namespaces down takes longer than most commands.
+        let mut other = 0;
+        let alone = libc::waitpid(-1, &raw mut other, libc::WNOHANG) < 0 && *libc::__errno_location() == libc::ECHILD;
+        let numbers = [if alone { ALONE } else { 0 }, status];
         libc::write(within.report, numbers.as_ptr().cast(), 8);
         libc::_exit(0)
     }
@@ -478,33 +490,16 @@ fn hold(processes: Option<u64>) {
 
 #[expect(unsafe_code, reason = "plain system calls")]
 fn restrict(within: &Within<'_>, plan: &Plan) {
-    #[repr(C, packed)]
-    struct Beneath {
-        access: u64,
-        parent: i32,
-    }
-    let attr = &plan.attr;
-    // An older kernel knows a shorter form.
-    let size = if attr.scoped != 0 { size_of::<landlock::Attr>() } else { 8 };
-    // SAFETY: the attributes are given with their size; paths end with a zero; each descriptor is closed once.
-    unsafe {
-        let rules = libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(attr), size, 0u32);
-        must!(within, LANDLOCK, rules);
-        for rule in &plan.rules {
-            let parent = libc::open(rule.path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC);
-            if parent < 0 {
-                continue; // what is not there needs no right
-            }
-            let mut about: libc::stat = std::mem::zeroed();
-            must!(within, LANDLOCK_RULE, libc::fstat(parent, &raw mut about));
-            let is_file = about.st_mode & libc::S_IFMT != libc::S_IFDIR;
-            let beneath = Beneath { access: attr.fits(rule.access, is_file), parent };
-            let done = libc::syscall(libc::SYS_landlock_add_rule, rules, 1 /* path */, &raw const beneath, 0u32);
-            must!(within, LANDLOCK_RULE, done);
-            libc::close(parent);
-        }
-        must!(within, RESTRICT, libc::syscall(libc::SYS_landlock_restrict_self, rules, 0u32));
-    }
+    // Where there are mounts of its own, rules are made after them.
+    let rules = match &plan.ruleset {
+        Some(rules) => rules.as_raw_fd(),
+        None => match landlock::ruleset(&plan.attr, &plan.rules) {
+            Ok(rules) => rules,
+            Err(what) => fail(within.report, if what == landlock::Failed::Ruleset { LANDLOCK } else { LANDLOCK_RULE }),
+        },
+    };
+    // SAFETY: a descriptor and a number go in.
+    must!(within, RESTRICT, unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules, 0u32) });
 }
 
 /// Gives up every capability, also those that a program could be given.

@@ -210,41 +210,65 @@ pub(crate) fn filter(rung: Rung, network: bool) -> Vec<sock_filter> {
     assemble(listed)
 }
 
-/// A tree of comparisons over sorted numbers, whose leaves are the answers.
+/// A tree of comparisons over the places where the answer changes; its leaves jump to the answers, of which each stands once.
 fn assemble(mut listed: Vec<(i64, Answer)>) -> Vec<sock_filter> {
     listed.sort_by_key(|(number, _)| *number);
+    // Where an answer begins to hold, by its place in the list of answers; 0 is "allowed".
+    let mut answers = vec![vec![op(RETURN, ALLOW, 0, 0)]];
+    let mut changes: Vec<(u32, usize)> = vec![(0, 0)];
+    for (number, answer) in &listed {
+        let (number, code) = (*number as u32, answer.code());
+        let known = answers.iter().position(|a| same(a, &code)).unwrap_or_else(|| {
+            answers.push(code);
+            answers.len() - 1
+        });
+        for (at, which) in [(number, known), (number + 1, 0)] {
+            changes.retain(|(start, _)| *start != at);
+            if changes.last().is_none_or(|(_, last)| *last != which) {
+                changes.push((at, which));
+            }
+        }
+    }
     // Another machine's numbers mean other calls: whoever uses them is ended.
     let mut code = vec![op(LOAD, ARCH, 0, 0), op(EQUAL, OURS, 1, 0), op(RETURN, KILL, 0, 0), op(LOAD, NUMBER, 0, 0)];
     // The x32 numbers of the same processor.
     #[cfg(target_arch = "x86_64")]
     code.extend([op(AT_LEAST, 0x4000_0000, 0, 1), op(RETURN, refuse(libc::EPERM), 0, 0)]);
-    code.extend(branch(&listed));
+    // The answers stand behind the tree, which has one comparison less than there are changes.
+    let tree = changes.len() - 1;
+    let mut starts = Vec::new();
+    let mut at = tree;
+    for answer in &answers {
+        starts.push(at);
+        at += answer.len();
+    }
+    let mut comparisons = Vec::new();
+    branch(&changes, &starts, &mut comparisons);
+    code.extend(comparisons);
+    code.extend(answers.into_iter().flatten());
     code
 }
 
-fn branch(listed: &[(i64, Answer)]) -> Vec<sock_filter> {
-    match listed {
-        [] => vec![op(RETURN, ALLOW, 0, 0)],
-        [(number, answer)] => {
-            let answer = answer.code();
-            let mut code = vec![op(EQUAL, *number as u32, 0, jump(answer.len()))];
-            code.extend(answer);
-            code.push(op(RETURN, ALLOW, 0, 0));
-            code
-        }
-        more => {
-            let (low, high) = more.split_at(more.len() / 2);
-            let (first, low, high) = (high.first().map_or(0, |(n, _)| *n), branch(low), branch(high));
-            // A short jump reaches 255 instructions; beyond, one that has no bound.
-            let mut code = match u8::try_from(low.len()) {
-                Ok(by) => vec![op(AT_LEAST, first as u32, by, 0)],
-                Err(_) => vec![op(AT_LEAST, first as u32, 0, 1), op(0x05, low.len() as u32, 0, 0)],
-            };
-            code.extend(low);
-            code.extend(high);
-            code
-        }
+fn same(a: &[sock_filter], b: &[sock_filter]) -> bool {
+    let key = |op: &sock_filter| (op.code, op.jt, op.jf, op.k);
+    a.iter().map(key).eq(b.iter().map(key))
+}
+
+/// Puts the comparisons for these changes; where they begin, or where the only answer is.
+fn branch(changes: &[(u32, usize)], starts: &[usize], code: &mut Vec<sock_filter>) -> usize {
+    let (low, high) = changes.split_at(changes.len() / 2);
+    let Some((first, which)) = high.first() else { return 0 };
+    if low.is_empty() {
+        return starts.get(*which).copied().unwrap_or(0);
     }
+    let here = code.len();
+    code.push(op(AT_LEAST, *first, 0, 0));
+    let below = branch(low, starts, code);
+    let above = branch(high, starts, code);
+    if let Some(op) = code.get_mut(here) {
+        (op.jt, op.jf) = (jump(above - here - 1), jump(below - here - 1));
+    }
+    here
 }
 
 #[cfg(test)]

@@ -61,6 +61,50 @@ impl Attr {
     }
 }
 
+/// What of a set of rules could not be made; the error is the thread's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failed {
+    Ruleset,
+    Rule,
+}
+
+/// Makes a set of rules; its descriptor. Allocates nothing: a child may call this.
+#[expect(unsafe_code, reason = "plain system calls")]
+pub(crate) fn ruleset(attr: &Attr, rules: &[Rule]) -> Result<std::os::fd::RawFd, Failed> {
+    #[repr(C, packed)]
+    struct Beneath {
+        access: u64,
+        parent: i32,
+    }
+    // An older kernel knows a shorter form.
+    let size = if attr.scoped != 0 { size_of::<Attr>() } else { 8 };
+    // SAFETY: the attributes are given with their size; paths end with a zero; each descriptor is closed once.
+    unsafe {
+        let set = libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(attr), size, 0u32);
+        if set < 0 {
+            return Err(Failed::Ruleset);
+        }
+        for rule in rules {
+            let parent = libc::open(rule.path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC);
+            if parent < 0 {
+                continue; // what is not there needs no right
+            }
+            let mut about: libc::stat = std::mem::zeroed();
+            let mut done = libc::fstat(parent, &raw mut about) as libc::c_long;
+            if done == 0 {
+                let is_file = about.st_mode & libc::S_IFMT != libc::S_IFDIR;
+                let beneath = Beneath { access: attr.fits(rule.access, is_file), parent };
+                done = libc::syscall(libc::SYS_landlock_add_rule, set, 1 /* path */, &raw const beneath, 0u32);
+            }
+            libc::close(parent);
+            if done < 0 {
+                return Err(Failed::Rule);
+            }
+        }
+        Ok(set as std::os::fd::RawFd)
+    }
+}
+
 impl Rule {
     pub(crate) fn new(path: &Path, access: u64) -> Option<Self> {
         use std::os::unix::ffi::OsStrExt as _;

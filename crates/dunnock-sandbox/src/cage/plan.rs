@@ -1,10 +1,11 @@
 //! From what is wanted to what is done: everything a child needs, made before it is there.
 
-use super::landlock::{ALL, Attr, DEVICE, READ, Rule};
+use super::landlock::{ALL, Attr, DEVICE, READ, Rule, ruleset};
 use super::{Cage, Rung, filter};
 use libc::sock_filter;
 use std::ffi::CString;
 use std::io;
+use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -81,6 +82,8 @@ pub(crate) struct Plan {
     pub(crate) slots: usize,
     pub(crate) attr: Attr,
     pub(crate) rules: Vec<Rule>,
+    /// The rules made once for all, where there are no mounts that they depend on.
+    pub(crate) ruleset: Option<OwnedFd>,
     pub(crate) filter: Vec<sock_filter>,
     pub(crate) uid_map: Vec<u8>,
     pub(crate) gid_map: Vec<u8>,
@@ -165,6 +168,7 @@ impl Steps {
 }
 
 impl Plan {
+    #[expect(unsafe_code, reason = "owns the descriptor that was just made")]
     pub(crate) fn new(cage: &Cage, abi: i64) -> io::Result<Self> {
         let steps = match cage.rung {
             Rung::A => mounts(cage)?,
@@ -173,13 +177,25 @@ impl Plan {
             }
         };
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let (attr, rules) = (Attr::of(abi), rules(cage));
+        let ruleset = match cage.rung {
+            Rung::A => None,
+            Rung::B | Rung::C => {
+                let made = ruleset(&attr, &rules).map_err(|_| io::Error::last_os_error())?;
+                // SAFETY: the descriptor is new, and nobody else has it.
+                let made = unsafe { OwnedFd::from_raw_fd(made) };
+                rustix::io::fcntl_setfd(&made, rustix::io::FdFlags::CLOEXEC)?;
+                Some(made)
+            }
+        };
         Ok(Self {
             rung: cage.rung,
             network: cage.network,
             steps: steps.list,
             slots: steps.slots,
-            attr: Attr::of(abi),
-            rules: rules(cage),
+            attr,
+            rules,
+            ruleset,
             filter: filter::filter(cage.rung, cage.network),
             uid_map: format!("{user} {user} 1").into_bytes(),
             gid_map: format!("{group} {group} 1").into_bytes(),
@@ -226,9 +242,13 @@ fn rules(cage: &Cage) -> Vec<Rule> {
 /// Folders that are empty in the box, none below another; and whether anybody may write there.
 fn emptied(cage: &Cage) -> Vec<PathBuf> {
     let wanted = cage.private.iter().map(PathBuf::as_path);
+    let private =
+        |path: &Path| cage.private.iter().any(|p| p == path) || FRESH.iter().any(|fresh| Path::new(fresh) == path);
     let mut all: Vec<PathBuf> = wanted
         .chain(ELSEWHERE.iter().chain(FRESH).map(Path::new))
         .filter(|path| is_folder(path) == Some(true))
+        // Where there is nothing, there is nothing to cover; and nothing could be read there anyway.
+        .filter(|path| private(path) || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()))
         .map(Path::to_path_buf)
         .collect();
     all.sort();
@@ -295,8 +315,10 @@ fn mounts(cage: &Cage) -> io::Result<Steps> {
     }
     let nothing = PathBuf::from("/tmp/.nothing");
     s.lead(&nothing, false)?;
+    // Others cannot read those, box or not.
+    let secrets: &[&str] = if rustix::process::geteuid().is_root() { SECRETS } else { &[] };
     let mut hidden: Vec<&Path> =
-        cage.hidden.iter().map(PathBuf::as_path).chain(SECRETS.iter().map(Path::new)).collect();
+        cage.hidden.iter().map(PathBuf::as_path).chain(secrets.iter().map(Path::new)).collect();
     hidden.sort();
     for path in hidden {
         // Below another one there is nothing left to hide.

@@ -1,0 +1,108 @@
+//! What the box costs over a bare command, beside bubblewrap, in one run.
+
+use crate::{job, launcher};
+use dunnock_core::ports::{Halt, Job, Live, Tools as _};
+use dunnock_proto::Level;
+use dunnock_sandbox::Layout;
+use dunnock_tools::Hands;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 150;
+
+/// A quarter of them was quicker: what it costs when nothing else is going on.
+fn quiet_quarter(all: &mut [Duration]) -> f64 {
+    all.sort();
+    all[all.len() / 4].as_secs_f64() * 1e3
+}
+
+pub fn layout(data: &Path) -> Layout {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    Layout {
+        home: std::env::var_os("HOME").map(Into::into),
+        path: std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect(),
+        variables: Default::default(),
+        own: vec![data.to_path_buf()],
+        boxes: data.join("boxes"),
+        readable: Vec::new(),
+        writable: Vec::new(),
+        protected: dunnock_core::policy::PROTECTED.iter().map(|n| names(n)).collect(),
+        denied: Box::new(|_| false),
+        writes: true,
+        found: Default::default(),
+        bases: Default::default(),
+    }
+}
+
+/// The same with the tool that others use: its usual options.
+fn bubblewrap(work: &Path) -> Duration {
+    let began = Instant::now();
+    let mut command = Command::new("bwrap");
+    command.args(["--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc", "--symlink", "usr/bin", "/bin"]);
+    command.args([
+        "--symlink",
+        "usr/lib",
+        "/lib",
+        "--symlink",
+        "usr/lib64",
+        "/lib64",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+    ]);
+    command.args(["--tmpfs", "/tmp", "--bind"]).arg(work).arg(work).args([
+        "--unshare-all",
+        "--die-with-parent",
+        "--new-session",
+    ]);
+    let output = command.arg("--chdir").arg(work).args(["--", "/bin/sh", "-c", ":"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    began.elapsed()
+}
+
+fn posix_spawn() -> Duration {
+    let began = Instant::now();
+    assert!(Command::new("/bin/sh").args(["-c", ":"]).output().unwrap().status.success());
+    began.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_box_costs_little_and_less_than_bubblewrap() {
+    let (work, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    // As in any project.
+    assert!(Command::new("git").args(["init", "-q"]).current_dir(work.path()).status().unwrap().success());
+    let hands = Hands::new(Default::default(), &launcher(), &[]).boxed(layout(data.path()));
+    let quiet: Live = Arc::new(|_| {});
+    let ours = async |level: Level| {
+        let job = Job { level, ..job(work.path(), "shell", r#"{"command":["/bin/sh","-c",":"]}"#) };
+        let began = Instant::now();
+        let (finished, _) = hands.run(job, quiet.clone(), Halt::default()).await;
+        assert_eq!(finished.exit, Some(0), "{}", finished.shown);
+        began.elapsed()
+    };
+    let mut ballast: Vec<u8> = Vec::new();
+    for megabytes in [16, 512] {
+        ballast.resize(megabytes << 20, 1);
+        std::hint::black_box(&mut ballast);
+        let mut times: [Vec<Duration>; 6] = Default::default();
+        for _ in 0..ROUNDS {
+            times[0].push(tokio::task::block_in_place(posix_spawn));
+            for (n, level) in [Level::D, Level::C, Level::B, Level::A].into_iter().enumerate() {
+                times[n + 1].push(ours(level).await);
+            }
+            times[5].push(tokio::task::block_in_place(|| bubblewrap(work.path())));
+        }
+        let [spawn, bare, c, b, a, bwrap] = times.each_mut().map(|all| quiet_quarter(all));
+        let (low, full, other) = (c - bare, a - bare, bwrap - spawn);
+        println!(
+            "{megabytes} MB: bare {bare:.2} ms; over that: C +{low:.2}, B +{:.2}, A +{full:.2} ms; bubblewrap +{other:.2} over its bare; A is {:.2} of it",
+            b - bare,
+            full / other
+        );
+        // The bars are 1 ms, 2.5 ms and 0.6; a machine that does other things as well is given some room.
+        assert!(low < 1.5 && full < 4.0 && full / other < 0.75, "{low:.2} {full:.2} {:.2}", full / other);
+    }
+}
