@@ -3,6 +3,7 @@
 //! Invariant: total. Any sequence of facts folds, in whatever order a damaged log brings them; what does not fit is
 //! ignored. Invariant: from the fact alone. Deciding belongs to [`step`](crate::step()).
 
+use crate::policy;
 use crate::state::{Call, Phase, Progress, Question, Seat, Stage, State, Undo, Unknown};
 use dunnock_proto::{
     About, Answer, Answered, CallId, CallPart, Class, Compacted, Config, Event, Failure, Finished, Hash, Outcome, Part,
@@ -71,6 +72,10 @@ pub fn apply(s: &mut State, event: &Event) {
                 call.stage = Stage::Allowed;
                 call.edited.clone_from(&e.args);
                 call.allowed = Some(e.hash);
+                call.level = e.level;
+            }
+            if let Some(call) = s.call(e.call).filter(|call| call.part.tool == "process_start") {
+                s.outside |= !policy::opened(s, call).is_nothing();
             }
         }
         Event::Called(e) => {
@@ -89,6 +94,7 @@ pub fn apply(s: &mut State, event: &Event) {
                 stage: Stage::Asked,
                 edited: None,
                 allowed: None,
+                level: None,
                 result: None,
                 harness: true,
             });
@@ -398,6 +404,7 @@ fn asked(head: Option<&dunnock_proto::Head>, turn: Turn, index: u16, part: &Arc<
         role: tool.map(|t| t.role),
         stage: Stage::Asked,
         edited: None,
+        level: None,
         allowed: None,
         result: None,
         harness: false,

@@ -2,12 +2,11 @@
 //!
 //! Adapters implement these and never see each other. Futures are boxed so that a port can be chosen at run time.
 
-use crate::policy::Open;
 use crate::transcript::Request;
 use crate::{Call, Status};
 use dunnock_proto::{
-    Answered, At, CallId, Checkpointed, Config, Decoded, Delta, Event, Finished, Hash, Head, InputId, Level, Record,
-    Seq, SessionId, Tool, Tree, TurnFailed,
+    Answered, At, CallId, Checkpointed, Config, Decoded, Delta, Event, Finished, Hash, Head, InputId, Level, Open,
+    Record, Seq, SessionId, Tool, Tree, TurnFailed,
 };
 use std::fmt;
 use std::future::Future;

@@ -106,6 +106,8 @@ pub struct Call {
     pub edited: Option<Arc<str>>,
     /// What the word that allowed it was about.
     pub allowed: Option<Hash>,
+    /// How commands were confined when that was said.
+    pub level: Option<Level>,
     /// Of how it ended and what the model was told of it.
     pub result: Option<Hash>,
     /// A check made by the harness.
@@ -236,6 +238,8 @@ pub struct State {
     pub head: Option<Arc<Head>>,
     /// Rules that the person granted.
     pub grants: Arc<Vec<Rule>>,
+    /// A process was started that was let have more than the box.
+    pub outside: bool,
     /// What the person said of what the folder brings.
     pub trust: Option<(Hash, bool)>,
     /// Who drives.
@@ -297,6 +301,11 @@ pub struct State {
 }
 
 impl State {
+    /// Whether a call was allowed when commands were confined better than they are now.
+    #[must_use]
+    pub fn weaker(&self, call: &Call) -> bool {
+        call.class == dunnock_proto::Class::Command && call.level.is_some_and(|level| self.level() > level)
+    }
     /// How well commands are confined: as the driver can, unless the person wants no box.
     #[must_use]
     pub fn level(&self) -> Level {

@@ -545,7 +545,8 @@ impl Draft<'_> {
 
     pub(crate) fn allow(&mut self, call: &Call, by: By, args: Option<Arc<str>>) {
         let hash = crate::state::hash_call(&call.part.tool, args.as_ref().unwrap_or(call.args()));
-        self.record(Allowed { call: call.id, by, args, hash });
+        let level = (call.class == Class::Command).then(|| self.s.level());
+        self.record(Allowed { call: call.id, by, args, hash, level });
     }
 
     pub(crate) fn finish(&mut self, call: CallId, outcome: Outcome, shown: &str) {

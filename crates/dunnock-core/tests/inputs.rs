@@ -98,7 +98,7 @@ fn rule(r: &mut Rng) -> Rule {
     let words = ["rm", "ls", "make"].map(str::to_owned);
     let tool = *r.pick(&["shell", "edit", "child"]).unwrap();
     let words = if r.chance(80) { vec![r.pick(&words).unwrap().clone()] } else { Vec::new() };
-    Rule { tool: tool.into(), words }
+    Rule { tool: tool.into(), words, open: Open::NOTHING }
 }
 
 /// What policy must make of a line or a path.
@@ -257,7 +257,11 @@ pub fn reply(r: &mut Rng, s: &State) -> Command {
         (10, About::Approval { call }) if r.chance(80) => {
             let part = &s.call(*call).expect("an approval is about a call in work").part;
             let call = s.call(*call).expect("an approval is about a call in work");
-            let rule = policy::offer(s, call).unwrap_or_else(|| Rule { tool: part.tool.clone(), words: Vec::new() });
+            let rule = policy::offer(s, call).unwrap_or_else(|| Rule {
+                tool: part.tool.clone(),
+                words: Vec::new(),
+                open: Open::NOTHING,
+            });
             Answer::Always { rule }
         }
         _ => Answer::Always { rule: rule(r) },

@@ -86,7 +86,7 @@ fn always_is_for_calls_of_its_shape_only() {
            turn_started 2 holding 170 tokens 0 micros
          < shell: make clean | shell: make $X | shell: touch y
            answered
-           allowed 2.0 Grant(Rule { tool: \"shell\", words: [\"make\"] })
+           allowed 2.0 Grant(Rule { tool: \"shell\", words: [\"make\"], open: Open { network: false, secrets: false, protected: false, bare: false } })
            asked q2 shell make $X / why: the mode is edits: commands ask
            asked q3 shell touch y / why: the mode is edits: commands ask
            started 2.0",
@@ -95,8 +95,10 @@ fn always_is_for_calls_of_its_shape_only() {
 
 #[test]
 fn a_denial_wins_and_what_is_obscure_is_not_let_through() {
-    let deny =
-        vec![Rule { tool: "shell".into(), words: vec!["rm".into()] }, Rule { tool: "child".into(), words: vec![] }];
+    let deny = vec![
+        Rule { tool: "shell".into(), words: vec!["rm".into()], open: Open::NOTHING },
+        Rule { tool: "child".into(), words: vec![], open: Open::NOTHING },
+    ];
     let told = |mode| {
         play(
             Config { mode, deny: deny.clone(), ..auto() },
@@ -435,7 +437,7 @@ fn a_rewind_does_not_overwrite_files_that_could_not_be_kept() {
 
 #[test]
 fn arguments_that_were_not_parsed_do_not_pass_a_denial() {
-    let deny = vec![Rule { tool: "shell".into(), words: vec!["rm".into()] }];
+    let deny = vec![Rule { tool: "shell".into(), words: vec!["rm".into()], open: Open::NOTHING }];
     let config = Config { mode: Mode::Ask, deny, ..auto() };
     let scene = play(config.clone(), "> go\n< shell: touch y\n! edit rm x");
     assert!(scene.out.ends_with("refused: Misfit\n"), "{}", scene.out);

@@ -153,7 +153,7 @@ impl Scene {
                     "always" => {
                         let (tool, words) = more.split_once(' ').unwrap_or((more, ""));
                         let words = words.split(' ').filter(|w| !w.is_empty()).map(str::to_owned).collect();
-                        Answer::Always { rule: Rule { tool: tool.into(), words } }
+                        Answer::Always { rule: Rule { tool: tool.into(), words, open: Open::NOTHING } }
                     }
                     _ => Answer::Text { text: rest.into() },
                 };

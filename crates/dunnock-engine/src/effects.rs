@@ -78,6 +78,13 @@ impl Driver {
             }
             Effect::Run { call } | Effect::Join { call } => {
                 let call = s.call(*call)?.clone();
+                if s.weaker(&call) {
+                    let level = s.level();
+                    let why = format!(
+                        "not run: it was allowed in a better box than there is now (level {level:?}); call it again"
+                    );
+                    return Some(Box::pin(async move { (ended(&call, Outcome::NotRun, &why), Vec::new()) }));
+                }
                 let (level, open) = (s.level(), policy::opened(s, &call));
                 let job = Job { session: self.session.clone(), workspace, call, level, open };
                 let keeps = s.config.checkpoints && world.checkpoints.is_some();

@@ -408,6 +408,9 @@ pub struct Allowed {
     pub args: Option<Arc<str>>,
     /// Of tool and arguments: what runs is what was allowed.
     pub hash: Hash,
+    /// How commands were confined when that was said: with less it does not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Level>,
 }
 
 /// The harness made a call of its own: a check of the finished work.

@@ -22,4 +22,6 @@ pub use ids::{At, CallId, Hash, InputId, Owner, QuestionId, Seq, SessionId, Tree
 pub use link::{Delta, Frame, Greeting, Hello, LINK_VERSION, Partial, Up};
 pub use message::{AskPersonArgs, CommandArgs, CommandText, FinalArgs, Message, PathArgs, PlanArgs, VerifyArgs};
 pub use record::{Body, Cause, Decoded, Envelope, Need, Record, seal, verify_chain};
-pub use settings::{Budget, Class, Config, ConfigPatch, Head, Level, Mode, Price, Recovery, Role, Rule, Sandbox, Tool};
+pub use settings::{
+    Budget, Class, Config, ConfigPatch, Head, Level, Mode, Open, Price, Recovery, Role, Rule, Sandbox, Tool,
+};

@@ -132,6 +132,63 @@ pub struct Rule {
     pub tool: String,
     /// The first words of every simple command; empty matches any call of the tool.
     pub words: Vec<String>,
+    /// What calls of this shape are let have beyond the box.
+    #[serde(default, skip_serializing_if = "Open::is_nothing")]
+    pub open: Open,
+}
+
+/// What a call needs beyond the box; whoever lets it run lets it have that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Open {
+    /// The network of the machine.
+    pub network: bool,
+    /// Secret files of the workspace.
+    pub secrets: bool,
+    /// Files of the workspace that other programs act on.
+    pub protected: bool,
+    /// All of the machine: no box at all.
+    pub bare: bool,
+}
+
+impl Open {
+    /// Nothing but the box.
+    pub const NOTHING: Self = Self { network: false, secrets: false, protected: false, bare: false };
+
+    /// Whether it is nothing.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::NOTHING
+    }
+
+    /// This and that.
+    #[must_use]
+    pub fn and(self, more: Self) -> Self {
+        Self {
+            network: self.network || more.network,
+            secrets: self.secrets || more.secrets,
+            protected: self.protected || more.protected,
+            bare: self.bare || more.bare,
+        }
+    }
+
+    /// Whether this is all that the other is.
+    #[must_use]
+    pub fn covers(self, other: Self) -> bool {
+        self.and(other) == self
+    }
+
+    /// In words; empty for nothing.
+    #[must_use]
+    pub fn words(self) -> String {
+        let all = [
+            (self.bare, "runs outside the box, with everything you can do"),
+            (self.network, "reaches the network, this machine's own services among it"),
+            (self.secrets, "sees secret files of this folder (.env)"),
+            (self.protected, "may change files here that other programs act on (.git/config, hooks, .vscode, ...)"),
+        ];
+        all.iter().filter(|(on, _)| *on).map(|(_, words)| *words).collect::<Vec<_>>().join("; ")
+    }
 }
 
 /// Bounds on what a session may use; each absent one is no bound.

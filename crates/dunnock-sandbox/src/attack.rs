@@ -386,6 +386,17 @@ pub(crate) const ATTACKS: &[Attack] = {
         a("unix_path_connect", Reach, |p| reach_unix(libc::SOCK_STREAM, &path_bytes(p.outside.join("s.sock")))),
         a("unix_path_in_work", Reach, |p| reach_unix(libc::SOCK_STREAM, &path_bytes(p.work.join("s.sock")))),
         a("unix_datagram", Reach, |p| reach_unix(libc::SOCK_DGRAM, &path_bytes(p.outside.join("d.sock")))),
+        a("unix_pair_datagram", Reach, |p| {
+            let pair = rustix::net::socketpair(
+                rustix::net::AddressFamily::UNIX,
+                rustix::net::SocketType::DGRAM,
+                rustix::net::SocketFlags::empty(),
+                None,
+            )?;
+            let to = rustix::net::SocketAddrUnix::new(p.outside.join("d.sock"))?;
+            rustix::net::sendto(&pair.0, b"x", rustix::net::SendFlags::empty(), &to)?;
+            Ok(())
+        }),
         a("unix_abstract", Reach, |p| reach_unix(libc::SOCK_STREAM, format!("\0{}", p.name).as_bytes())),
         a("x32_socket", Gain, |_| {
             call!(libc::syscall(0x4000_0000 + 41, libc::AF_INET, libc::SOCK_STREAM, 0)).map(drop)

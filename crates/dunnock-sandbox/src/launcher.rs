@@ -291,7 +291,7 @@ impl Launcher {
         let mut over = Vec::new();
         for (pid, live) in self.live.iter_mut().filter(|(_, live)| live.whole && live.fate.is_none()) {
             // An end of the report without one is the end of the box: that is seen by its exit.
-            live.fate = Fate::read(&live.report).filter(|fate| *fate != Fate::Began(None));
+            live.fate = Fate::read(&live.report);
             if matches!(live.fate, Some(Fate::Over(_) | Fate::Failed(_))) {
                 over.push(*pid);
             }

@@ -3,11 +3,12 @@
 use crate::cage::{Cage, Layer, Rung};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-/// What of a home folder is shown: toolchains, and who the person is to git. Nothing here holds a key.
+/// What of a home folder is shown: toolchains, and what git ignores. Who the person is to git comes in a file made for the box.
 const SHOWN: &[&str] = &[
     ".rustup",
     ".nvm",
@@ -39,8 +40,6 @@ const SHOWN: &[&str] = &[
     "miniforge3",
     "anaconda3",
     ".npm-global",
-    ".gitconfig",
-    ".config/git/config",
     ".config/git/ignore",
     ".config/git/attributes",
 ];
@@ -62,7 +61,7 @@ const CACHES: &[(&str, &str)] = &[
 const PASSED_OVER: &[&str] =
     &["node_modules", "target", ".git", ".venv", "venv", "__pycache__", ".tox", "vendor", ".gradle"];
 /// Folders that are looked at for secrets and sockets, at most.
-const MOST_FOLDERS: usize = 5_000;
+const MOST_FOLDERS: usize = 20_000;
 
 /// What the person let a command have beyond the box.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -109,7 +108,7 @@ type Base = (Cage, Vec<(String, String)>);
 /// What was found in a folder, as of its last change.
 #[derive(Debug, Clone)]
 pub struct Found {
-    changed: SystemTime,
+    changed: (i64, i64),
     folders: Vec<PathBuf>,
     secret: Vec<PathBuf>,
     /// Sockets of programs outside.
@@ -154,16 +153,27 @@ impl Layout {
             }
         };
         cage.network = opened.network;
-        cage.build.retain(|place| place.is_dir());
+        cage.build.retain(|place| place.symlink_metadata().is_ok_and(|about| about.is_dir()));
         let all = self.find(workspace);
         if !opened.protected {
             for folder in &all.guarded {
                 self.protected.iter().for_each(|names| protect(&mut cage, folder, names));
+                // A repository elsewhere, by a file that names it.
+                let git = folder.join(".git");
+                cage.closed.extend(git.symlink_metadata().is_ok_and(|about| about.is_file()).then_some(git));
             }
         }
+        // What leads to something that is held must stay where it is, or it could be led around.
+        let held = cage.closed.iter().chain(&all.secret).chain(&all.guarded);
+        let leads = held
+            .flat_map(|place| place.ancestors().skip(1).take_while(|up| up.starts_with(workspace) && *up != workspace));
+        let leads: Vec<PathBuf> = leads.map(Path::to_path_buf).chain(all.guarded.iter().cloned()).collect();
+        cage.pinned.extend(leads);
+        cage.pinned.retain(|place| place != workspace && place.symlink_metadata().is_ok_and(|about| about.is_dir()));
         cage.pinned.sort();
         cage.pinned.dedup();
-        cage.pinned.retain(|place| place != workspace);
+        cage.closed.sort();
+        cage.closed.dedup();
         cage.hidden.push(workspace.join(".dunnock"));
         cage.hidden.extend(all.sockets);
         if !opened.secrets {
@@ -238,6 +248,16 @@ impl Layout {
         if rung != Rung::A {
             env.push(("TMPDIR".into(), tmp.to_string_lossy().into_owned()));
         }
+        // The folder may be part of a repository above it: that can be read, and git is told to look there.
+        if let Some(git) = repository_above(workspace) {
+            cage.readable.push(git);
+            env.push(("GIT_DISCOVERY_ACROSS_FILESYSTEM".into(), "1".into()));
+        }
+        if let Some(text) = self.home.as_ref().and_then(|home| tame_gitconfig(&home.join(".gitconfig"))) {
+            let file = cache.join("gitconfig");
+            std::fs::write(&file, text)?;
+            env.push(("GIT_CONFIG_GLOBAL".into(), file.to_string_lossy().into_owned()));
+        }
         // Below another that is shown there is nothing left to show.
         let all = std::mem::take(&mut cage.readable);
         for place in all {
@@ -260,15 +280,22 @@ impl Layout {
         self.variables.get(variable).cloned().or_else(|| Some(self.home.as_ref()?.join(below)))
     }
 
+    /// Folders of a workspace in which something is protected: repositories among them.
+    pub fn guarded(&self, workspace: &Path) -> Vec<PathBuf> {
+        self.find(workspace).guarded
+    }
+
     /// Secret files, sockets and protected names in a workspace. Folders that did not change since are not read again.
     fn find(&self, workspace: &Path) -> All {
         let mut known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = All::default();
-        let mut waiting = vec![workspace.to_path_buf()];
+        // Those nearest to the top first.
+        let mut waiting = std::collections::VecDeque::from([workspace.to_path_buf()]);
         let mut looked = 0;
-        while let Some(folder) = waiting.pop() {
+        while let Some(folder) = waiting.pop_front() {
             looked += 1;
-            let Ok(changed) = folder.symlink_metadata().and_then(|m| m.modified()) else { continue };
+            // Nobody can set this one back.
+            let Ok(changed) = folder.symlink_metadata().map(|m| (m.ctime(), m.ctime_nsec())) else { continue };
             if looked > MOST_FOLDERS {
                 break;
             }
@@ -286,7 +313,7 @@ impl Layout {
         all
     }
 
-    fn read(&self, workspace: &Path, folder: &Path, changed: SystemTime) -> Found {
+    fn read(&self, workspace: &Path, folder: &Path, changed: (i64, i64)) -> Found {
         use std::os::unix::fs::FileTypeExt as _;
         let mut found = Found { changed, folders: Vec::new(), secret: Vec::new(), sockets: Vec::new(), guarded: false };
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -302,11 +329,18 @@ impl Layout {
                 found.sockets.push(entry.path());
             } else if kind.is_file() && is_secret(&name) {
                 found.secret.push(entry.path());
+            } else if kind.is_symlink() && is_secret(&name) {
+                // What it leads to is the secret.
+                found
+                    .secret
+                    .extend(path.canonicalize().ok().filter(|real| real.starts_with(workspace) && real.is_file()));
             }
         }
         // Within the same tick of the clock it may change again unseen.
-        if changed.elapsed().is_ok_and(|age| age.as_millis() < 50) {
-            found.changed = SystemTime::UNIX_EPOCH;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let then = Duration::new(u64::try_from(changed.0).unwrap_or(0), u32::try_from(changed.1).unwrap_or(0));
+        if now.saturating_sub(then) < Duration::from_millis(50) {
+            found.changed = (0, 0);
         }
         found
     }
@@ -319,23 +353,82 @@ fn toolchain(place: &Path) -> Option<PathBuf> {
     place.ancestors().find(top).filter(|top| top.is_dir()).map(Path::to_path_buf)
 }
 
-/// Closes a name below a folder, and pins the names that lead there. `*` stands for any name.
+/// Closes a name below a folder, and pins the names that lead there. `*` stands for any name, `**` for any names.
 fn protect(cage: &mut Cage, folder: &Path, names: &[String]) {
     let mut places = vec![folder.to_path_buf()];
     for (depth, name) in names.iter().enumerate() {
         if depth > 0 {
             cage.pinned.extend(places.iter().cloned());
         }
-        places = places
-            .iter()
-            .flat_map(|place| match name.as_str() {
-                "*" => std::fs::read_dir(place).into_iter().flatten().flatten().map(|e| e.path()).collect(),
-                name => vec![place.join(name)],
-            })
-            .filter(|place| place.symlink_metadata().is_ok())
-            .collect();
+        let next = |place: &PathBuf| match name.as_str() {
+            "*" => below(place, 1),
+            "**" => below(place, 6),
+            name => vec![place.join(name)],
+        };
+        places = places.iter().flat_map(next).filter(|place| place.symlink_metadata().is_ok()).collect();
     }
-    cage.closed.extend(places);
+    for place in places {
+        // A link is held by what watches; what it leads to is closed here.
+        if place.symlink_metadata().is_ok_and(|about| about.is_symlink()) {
+            cage.closed.extend(place.canonicalize().ok().filter(|real| real.starts_with(&cage.workspace)));
+        } else {
+            cage.closed.push(place);
+        }
+    }
+}
+
+/// Folders below a folder, so many levels deep.
+fn below(folder: &Path, levels: usize) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path());
+    let mut all: Vec<PathBuf> = folders.take(1_000).collect();
+    if levels > 1 {
+        let deeper: Vec<PathBuf> = all.iter().flat_map(|place| below(place, levels - 1)).collect();
+        all.extend(deeper);
+    }
+    all
+}
+
+/// The repository's own folder, of a workspace that is a part of one or a further work tree of one.
+fn repository_above(workspace: &Path) -> Option<PathBuf> {
+    let own = workspace.join(".git");
+    if own.symlink_metadata().is_ok_and(|about| about.is_file()) {
+        let text = std::fs::read_to_string(&own).ok()?;
+        let dir = workspace.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+        // Only one that names this folder in turn: the file itself may come from anywhere.
+        let back = std::fs::read_to_string(dir.join("gitdir")).ok()?;
+        let back = Path::new(back.trim()).canonicalize().ok()?;
+        return (back == own).then(|| dir.ancestors().nth(2).map(Path::to_path_buf)).flatten();
+    }
+    if own.exists() {
+        return None;
+    }
+    workspace.ancestors().skip(1).map(|up| up.join(".git")).find(|git| git.is_dir())
+}
+
+/// What of a person's git settings a boxed command may see: who they are and how they like things, no address and no program.
+fn tame_gitconfig(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let known =
+        ["user", "init", "pull", "merge", "rebase", "diff", "color", "branch", "safe", "advice", "column", "log"];
+    let mut kept = String::new();
+    let mut inside = false;
+    for line in text.lines() {
+        let trimmed = line.trim();
+        if let Some(section) = trimmed.strip_prefix('[') {
+            let name = section.split([' ', ']', '.', '"']).next().unwrap_or_default().to_lowercase();
+            inside = known.contains(&name.as_str()) && trimmed.ends_with(']') && !section.contains('"');
+        }
+        let plain = !trimmed.contains("://") && !trimmed.contains('!') && !trimmed.ends_with('\\');
+        let runs = ["signingkey", "external", "driver", "textconv", "tool"]
+            .iter()
+            .any(|word| trimmed.to_lowercase().starts_with(word));
+        if inside && plain && !runs {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    Some(kept)
 }
 
 /// Makes a folder that only its owner can look into.

@@ -220,7 +220,8 @@ fn an_owner_lets_in_only_who_speaks_its_version() {
     let socket = std::fs::read_dir(dir.path().join("run")).unwrap().next().unwrap().unwrap().path();
     let greet = |hello: &str| {
         let mut stream = UnixStream::connect(&socket).unwrap();
-        stream.write_all(format!("{hello}\n").as_bytes()).unwrap();
+        // One that is too long is cut off before all of it is written.
+        let _ = stream.write_all(format!("{hello}\n").as_bytes());
         let mut line = String::new();
         let _ = BufReader::new(stream).read_line(&mut line);
         line

@@ -238,7 +238,7 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
     let f = scripted("always", ask(), always, async |s| {
         s.prompt("go").await;
         s.question().await;
-        let rule = Rule { tool: "append".into(), words: Vec::new() };
+        let rule = Rule { tool: "append".into(), words: Vec::new(), open: Open::NOTHING };
         s.reply(Answer::Always { rule }, None).await;
     })
     .await;

@@ -15,6 +15,8 @@ mod boxed;
 mod child;
 mod differs;
 mod final_output;
+#[cfg(target_os = "linux")]
+mod guard;
 mod hands;
 mod insert_text;
 pub mod instructions;

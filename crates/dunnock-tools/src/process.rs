@@ -15,6 +15,8 @@ use tokio::sync::mpsc;
 
 /// What is left of the output when the program is gone is waited for this long: somebody else may hold the pipe.
 pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How often it is looked whether a program made what it must not.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 /// Until a killed program must be gone.
 const GONE: Duration = Duration::from_secs(6);
 /// Between asking a program to end and ending it.
@@ -110,7 +112,7 @@ impl Program {
                     !TEMPORARY.contains(&name.as_str()) && !boxed.env.iter().any(|(n, _)| n == name)
                 });
                 env.extend(boxed.env);
-                (cage, watch) = (Some(boxed.cage), Watch { guard: Some(boxed.guard), level: Some(hand.level) });
+                (cage, watch) = (Some(boxed.cage), Watch { guard: boxed.guard, level: Some(hand.level) });
             }
             Ok((name.clone(), Start { words, folder, env, input, cage }, watch))
         }
@@ -127,19 +129,27 @@ const TEMPORARY: &[&str] = &["TMPDIR", "TEMP", "TMP"];
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     #[cfg(target_os = "linux")]
-    guard: Option<crate::boxed::Guard>,
+    guard: Option<crate::guard::Guard>,
     /// How it was confined, if it was.
     #[cfg(target_os = "linux")]
     level: Option<dunnock_proto::Level>,
 }
 
 impl Watch {
+    /// Looks while a program runs: what it must not make is gone before anybody acts on it.
+    pub(crate) fn look(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(guard) = &self.guard {
+            guard.look();
+        }
+    }
+
     /// What the box did to a program that is over, in words for the model; nothing, if it did nothing.
     pub(crate) fn over(&self, failed: bool, output: &str) -> String {
         #[cfg(target_os = "linux")]
         {
             let mut said = Vec::new();
-            let back = self.guard.as_ref().map(crate::boxed::Guard::restore).unwrap_or_default();
+            let back = self.guard.as_ref().map(crate::guard::Guard::over).unwrap_or_default();
             if !back.is_empty() {
                 let names = back.join(", ");
                 said.push(format!("[box: {names} may not be made or changed by commands, and was put back as it was]"));
@@ -227,6 +237,8 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
         Err(error) => return Err::<String, _>(format!("{name} cannot be started: {error}")).into(),
     };
     let mut output = Output { kept: Kept::new(&hand.limits.spool), offset: 0, pending: Default::default(), hand };
+    let mut ticks = tokio::time::interval(LOOK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let deadline = tokio::time::sleep(most);
     tokio::pin!(deadline);
     let over = loop {
@@ -234,6 +246,7 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
             biased;
             () = hand.halt.wait() => break Over::Halted,
             () = &mut deadline => break Over::TimedOut,
+            _ = ticks.tick() => watch.look(),
             Some(chunk) = chunks.recv() => output.take(chunk),
             exit = child.ended() => break Over::Exited(exit),
         }

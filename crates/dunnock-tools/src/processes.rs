@@ -183,10 +183,13 @@ async fn follow(process: Arc<Process>, mut child: Child, mut chunks: mpsc::Recei
         drop(state);
         process.changed.notify_waiters();
     };
+    let mut ticks = tokio::time::interval(process::LOOK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let exit = loop {
         tokio::select! {
             biased;
             () = process.stop.notified() => break process::stop(&mut child).await,
+            _ = ticks.tick() => watch.look(),
             Some(chunk) = chunks.recv() => take(chunk),
             exit = child.ended() => break Some(exit),
         }

@@ -282,12 +282,28 @@ impl Root {
         self.put(path, bytes, mode, Over::File)
     }
 
+    /// Puts a file back as it was, wherever it lies in the workspace: what tools must not change, a command may have.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn put_back(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), PathError> {
+        self.place(&RepoPath(path.to_path_buf()), bytes, Some(mode), Over::File)
+    }
+
+    /// The folder itself.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn dir(&self) -> &File {
+        &self.dir
+    }
+
     fn put(&self, path: &RepoPath, bytes: &[u8], mode: Option<u32>, over: Over) -> Result<(), PathError> {
         path.editable()?;
-        let shown = path.shown();
         if self.is_denied(&path.0) {
-            return Err(PathError::Denied(shown));
+            return Err(PathError::Denied(path.shown()));
         }
+        self.place(path, bytes, mode, over)
+    }
+
+    fn place(&self, path: &RepoPath, bytes: &[u8], mode: Option<u32>, over: Over) -> Result<(), PathError> {
+        let shown = path.shown();
         let fail = |e: io::Error| match e.kind() {
             io::ErrorKind::AlreadyExists => PathError::Exists(shown.clone()),
             io::ErrorKind::InvalidInput => PathError::Link(shown.clone()),

@@ -33,6 +33,7 @@ pub fn job(root: &Path, tool: &str, args: &str) -> Job {
         stage: Stage::Allowed,
         edited: None,
         allowed: None,
+        level: None,
         result: None,
         harness: tool == "verify",
     };

@@ -301,6 +301,9 @@ impl Flags {
 pub(crate) enum Rules {
     /// Let calls run unasked that begin with these words, and go on without options
     Allow {
+        /// And let them reach the network
+        #[arg(long)]
+        network: bool,
         /// The tool and the first words of its command: shell npm install
         #[arg(required = true)]
         words: Vec<String>,

@@ -23,8 +23,9 @@ pub(crate) fn of(s: &State, call: &Call) -> Option<String> {
                     if ignored { &["ls-files", "-o"] } else { &["ls-files", "-o", "--exclude-standard"] };
                 git(root, args).map(|names| format!("deletes up to {} that git does not track", number(names.len())))
             }
-            Loses::Changes => git(root, &["diff", "--name-only", "--no-ext-diff", "--no-textconv", "HEAD"])
-                .map(|names| format!("throws away changes in {}", number(names.len()))),
+            // To compare files git would run filters of the repository's choice: what is staged can be told without.
+            Loses::Changes => git(root, &["diff-index", "--cached", "--name-only", "--ignore-submodules=all", "HEAD"])
+                .map(|names| format!("throws away changes that are not committed ({} staged)", number(names.len()))),
         })
         .collect();
     (!told.is_empty()).then(|| told.join("; "))

@@ -7,7 +7,7 @@ use crate::end::usage;
 use crate::{place, say};
 use anyhow::Context as _;
 use dunnock_core::policy;
-use dunnock_proto::Rule;
+use dunnock_proto::{Open, Rule};
 use serde::Deserialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,12 @@ fn save(rules: &Rules) -> anyhow::Result<()> {
         for rule in list {
             let (tool, words) = (serde_json::to_string(&rule.tool)?, serde_json::to_string(&rule.words)?);
             text.push_str(&format!("\n[[{kind}]]\ntool = {tool}\nwords = {words}\n"));
+            let Open { network, secrets, protected, bare } = rule.open;
+            if !rule.open.is_nothing() {
+                text.push_str(&format!(
+                    "open = {{ network = {network}, secrets = {secrets}, protected = {protected}, bare = {bare} }}\n"
+                ));
+            }
         }
     }
     write(&path, &text).with_context(|| format!("{} cannot be written", path.display()))
@@ -76,9 +82,9 @@ pub(crate) fn always(rule: &Rule) -> anyhow::Result<()> {
 }
 
 /// A rule from words: the tool, and the first words of its command.
-fn rule(words: &[String]) -> anyhow::Result<Rule> {
+fn rule(words: &[String], open: Open) -> anyhow::Result<Rule> {
     match words {
-        [tool, words @ ..] => Ok(Rule { tool: tool.clone(), words: words.to_vec() }),
+        [tool, words @ ..] => Ok(Rule { tool: tool.clone(), words: words.to_vec(), open }),
         [] => Err(usage("name a tool and the first words of its command: dunnock rules deny shell docker")),
     }
 }
@@ -92,7 +98,11 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
             for (n, (kind, rule)) in all.clone().enumerate() {
                 say::line(&match json {
                     true => json!({"n": n + 1, "kind": kind, "tool": rule.tool, "words": rule.words}).to_string(),
-                    false => format!("{:>3}  {kind:<5}  {}", n + 1, say::visible(&policy::show(rule))),
+                    false => {
+                        let open = rule.open.words();
+                        let open = if open.is_empty() { open } else { format!("  ({open})") };
+                        format!("{:>3}  {kind:<5}  {}{open}", n + 1, say::visible(&policy::show(rule)))
+                    }
                 });
             }
             if all.count() == 0 && !json {
@@ -115,8 +125,8 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
                 policy::show(&gone)
             ));
         }
-        Some(Asked::Allow { words }) => {
-            let rule = rule(&words)?;
+        Some(Asked::Allow { words, network }) => {
+            let rule = rule(&words, Open { network, ..Open::NOTHING })?;
             if !policy::grantable(&rule) {
                 return Err(usage(format!(
                     "{} would allow everything: it runs whatever it is given. Name a command that does one thing",
@@ -127,7 +137,7 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
             save(&rules)?;
         }
         Some(Asked::Deny { words }) => {
-            rules.deny.push(rule(&words)?);
+            rules.deny.push(rule(&words, Open::NOTHING)?);
             save(&rules)?;
         }
     }

@@ -167,6 +167,7 @@ async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
         stage: dunnock_core::Stage::Allowed,
         edited: None,
         allowed: None,
+        level: None,
         result: None,
         harness: false,
     };
@@ -327,4 +328,175 @@ fn every_level_holds_as_an_ordinary_user() {
         &[("DUNNOCK_BIN", env!("CARGO_BIN_EXE_dunnock"))],
     );
     told.lines().filter(|l| l.starts_with("level")).for_each(|l| println!("ordinary user, {l}"));
+}
+
+/// Ways around the box that a review found, each as it was found. Afterwards the person uses git outside, and nothing runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_git_acts_on_cannot_be_led_elsewhere() {
+    let plants = [
+        (
+            "commondir",
+            "mkdir evil; cp -r .git/config .git/objects .git/refs .git/HEAD evil/; printf '[core]\\n\\tfsmonitor = touch HARM\\n' >> evil/config; c=common; echo ../evil > .git/${c}dir",
+        ),
+        (
+            "a nested repository",
+            "git init -q sub2; g=.git; printf '[core]\\n\\tfsmonitor = touch HARM\\n' >> sub2/$g/config; git -C sub2 commit -q --allow-empty -m x; git add sub2",
+        ),
+        (
+            "a nested repository that was there",
+            "mv nested old; cp -r old nested; g=.git; printf '[core]\\n\\tfsmonitor = touch HARM\\n' >> nested/$g/config; git add nested",
+        ),
+        (
+            "a submodule's own folder",
+            "m=.git/modules/libs/foo; printf '[core]\\n\\tfsmonitor = touch HARM\\n' >> $m/config; mkdir -p $m/hooks; cp p.sh $m/hooks/post-checkout",
+        ),
+    ];
+    for (name, line) in plants {
+        let world = World::new("plant");
+        world.bash("git init -q nested && git -C nested -c user.name=p -c user.email=p@x commit -q --allow-empty -m n; mkdir -p .git/modules/libs; git init -q --bare .git/modules/libs/foo; rm -rf .git/modules/libs/foo/hooks");
+        let harm = world.canary.display().to_string();
+        let line = line.replace("HARM", &harm);
+        let came = run_at(&world, "A", &[&line]).await;
+        assert_eq!(came.code, 0, "{name}: {}", came.err);
+        world.bash("git status >/dev/null 2>&1 || true; git -C nested status >/dev/null 2>&1 || true; git diff >/dev/null 2>&1 || true");
+        assert!(!world.canary.exists(), "{name}: {}", came.told);
+        let hooks =
+            std::fs::read_dir(world.home.project().join(".git/modules/libs/foo/hooks")).map_or(0, Iterator::count);
+        let config = world.home.read(".git/modules/libs/foo/config");
+        assert!(hooks == 0 && !config.contains("fsmonitor"), "{name}: {config}");
+    }
+    // A file in place of a repository, where there was none; and one that a repository has already.
+    for setup in ["rm -rf .git", "mv .git ../real.git; echo 'gitdir: ../real.git' > .git"] {
+        let world = World::new("gitfile");
+        world.bash(setup);
+        let before = std::fs::read_to_string(world.home.project().join(".git")).ok();
+        let came = run_at(&world, "A", &["mkdir evil; g=.gi; echo 'gitdir: ./evil' > ${g}t"]).await;
+        assert_eq!(came.code, 0, "{setup}: {}", came.err);
+        assert_eq!(std::fs::read_to_string(world.home.project().join(".git")).ok(), before, "{setup}: {}", came.told);
+    }
+}
+
+/// What is put back after a command is put back through no link that the command made.
+#[tokio::test(flavor = "multi_thread")]
+async fn putting_back_follows_no_link() {
+    for level in ["A", "B", "C"] {
+        for there in [false, true] {
+            let world = World::new("links");
+            let home = world.home.dir.path();
+            std::fs::create_dir_all(home.join("other")).unwrap();
+            std::fs::write(home.join("other/config.toml"), "mine\n").unwrap();
+            std::fs::create_dir_all(home.join("other/workflows")).unwrap();
+            if there {
+                world.put(".cargo/config.toml", "[build]\nrustc-wrapper = \"evil\"\n");
+            }
+            let line = "c=.car; g=.git; rm -rf ${c}go 2>/dev/null; ln -s ../other ${c}go; ln -s ../other ${g}hub";
+            let came = run_at(&world, level, &[line]).await;
+            assert_eq!(came.code, 0, "{level}: {}", came.err);
+            let text = std::fs::read_to_string(home.join("other/config.toml")).unwrap_or_default();
+            assert_eq!(text, "mine\n", "{level}, there {there}: {}", came.told);
+            assert!(home.join("other/workflows").is_dir(), "{level}: {}", came.told);
+            assert!(world.home.project().join(".cargo").symlink_metadata().is_err() != there, "{level}: {}", came.told);
+        }
+    }
+    // Links of the person's own stay what they were, at every level.
+    for level in ["A", "C"] {
+        let world = World::new("own-links");
+        world.bash("mkdir real; echo '{}' > real/settings.json; ln -s real .vscode");
+        let came = run_at(&world, level, &["d=.vs; rm ${d}code; mkdir ${d}code; echo bad > ${d}code/tasks.json"]).await;
+        assert_eq!(came.code, 0, "{level}: {}", came.err);
+        let link = std::fs::read_link(world.home.project().join(".vscode"));
+        assert!(link.is_ok_and(|to| to == std::path::Path::new("real")), "{level}: {}", came.told);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_a_link_opens_nothing_and_secrets_stay_covered() {
+    for level in ["A", "B", "C"] {
+        let world = World::new("target-link");
+        world.put(".dunnock/config.toml", "edits = \"tools-only\"\n");
+        world.bash("rm -rf target; ln -s ../.ssh target");
+        let came = run_at(&world, level, &["echo pwned > target/pwned; cat target/id_rsa"]).await;
+        assert!(
+            world.harm(&came).is_none() && !world.home.dir.path().join(".ssh/pwned").exists(),
+            "{level}: {}",
+            came.told
+        );
+    }
+    let world = World::new("moved-secret");
+    world.bash("mkdir -p api pkg; mv .env api/real; cp api/real pkg/.env; ln -s api/real .env");
+    let lines = [
+        "mv pkg vendor; mv api target2; true",
+        "cat vendor/.e* pkg/.e* api/real target2/real .e* 2>/dev/null; true",
+        "touch -d 2001-01-01 . pkg; cat pkg/.e*; true",
+    ];
+    let came = run_at(&world, "A", &lines).await;
+    assert_eq!(came.code, 0, "{}", came.err);
+    assert!(world.harm(&came).is_none(), "{}", came.told);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_word_for_one_call_is_none_for_more() {
+    let world = World::new("grants");
+    // A rule made for a command in the box is not one for the same with the network.
+    assert_eq!(world.ran(&["rules", "allow", "shell", "./run.sh"]).await.code, 2);
+    assert_eq!(world.ran(&["rules", "allow", "shell", "npm", "test"]).await.code, 0);
+    let call = |args: serde_json::Value| ("shell".to_owned(), args.to_string());
+    assert_eq!(world.model(&[call(json!({"command": "npm test"}))], &["--approve", "ask"]).await.code, 0);
+    assert_eq!(
+        world.model(&[call(json!({"command": "npm test", "network": true}))], &["--approve", "ask"]).await.code,
+        3
+    );
+    assert_eq!(
+        world.model(&[call(json!({"command": "npm test"}))], &["--approve", "ask", "--sandbox", "off"]).await.code,
+        3,
+        "nor without a box"
+    );
+    // In the mode "all" a word takes nothing out of the box.
+    let came = world
+        .model(&[shell("true; at now 2>/dev/null; cat ../.ssh/id_rsa; touch ../escaped")], &["--approve", "all"])
+        .await;
+    assert!(world.harm(&came).is_none() && !world.home.dir.path().join("escaped").exists(), "{}", came.told);
+    // A denial holds for whatever runs the command, and however it is spelt.
+    assert_eq!(world.ran(&["rules", "deny", "shell", "git", "push"]).await.code, 0);
+    for args in [json!({"command": "git -C . push"}), json!({"command": ["git", "-c", "a=b", "push"]})] {
+        for tool in ["shell", "process_start"] {
+            let came = world.model(&[(tool.to_owned(), args.to_string())], &["--approve", "all"]).await;
+            assert!(came.told.contains("a rule forbids shell git push"), "{tool} {args}: {}", came.told);
+        }
+    }
+}
+
+/// Allowed in a box, and the box is gone when it would run: it does not run.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_allowed_in_a_box_does_not_run_without_one() {
+    let world = World::new("weaker");
+    let calls = [("shell", r#"{"command":"git push"}"#), ("shell", r#"{"command":"echo x >> ../escaped"}"#)];
+    let server = ScriptedServer::start(vec![Say::calls(&calls).into(), Say::text("done").into()]).await;
+    world.serve(&server);
+    let parked = world.ran(&["run", "go"]).await;
+    assert_eq!(parked.code, 3, "{}", parked.err);
+    let id = world.home.newest().await;
+    assert_eq!(world.ran(&["decline", &id]).await.code, 0);
+    let gone_on = world.ran(&["resume", &id, "--sandbox", "off"]).await;
+    assert!(!world.home.dir.path().join("escaped").exists(), "{}", gone_on.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_a_repository_and_a_further_work_tree_can_use_git() {
+    let world = World::new("part");
+    world.bash("git worktree add -q ../tree topic");
+    for (folder, level) in [("sub", "A"), ("../tree", "A"), ("sub", "C")] {
+        let server = ScriptedServer::start(vec![
+            Say::calls(&[("shell", r#"{"command":"git log -1 --format=%s && git status --short"}"#)]).into(),
+            Say::text("done").into(),
+        ])
+        .await;
+        world.serve(&server);
+        let folder = world.home.project().join(folder);
+        let mut command = world.command(&["run", "--cd", folder.to_str().unwrap(), "go"]);
+        command.env("DUNNOCK_BOX_LEVEL", level);
+        let came = World::came(&server, crate::ran(command).await);
+        let good = came.told.contains("four") || came.told.contains("three");
+        assert!(level == "C" || (came.code == 0 && good), "{}: {}", folder.display(), came.told);
+    }
 }

@@ -55,7 +55,7 @@ async fn a_person_approves_declines_and_answers_where_they_sit() {
     ];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
-    let answers = [("because] ", "y\n"), ("because] ", "t rather three\n"), ("your answer] ", "2\n")];
+    let answers = [("because", "y\n"), ("because", "t rather three\n"), ("your answer] ", "2\n")];
     let ran = talk(&home, &["run", "--sandbox", "off", "go"], &answers, "").await;
     assert_eq!(ran.code, 0, "{}", ran.out);
     assert_eq!(home.read("log"), "one\n");
@@ -71,7 +71,7 @@ async fn what_was_typed_before_a_question_is_no_answer_to_it() {
         ScriptedServer::start(vec![Say::calls(&[("shell", r#"{"command":"echo bad >> log"}"#)]).after(150).into()])
             .await;
     let home = Home::with(&server);
-    let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("because] ", "n\n")], "y\ny\ny\n").await;
+    let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("because", "n\n")], "y\ny\ny\n").await;
     assert_eq!(ran.code, 0, "{}", ran.out);
     assert_eq!(home.read("log"), "", "an early yes let the command run: {}", ran.out);
 }
@@ -80,7 +80,7 @@ async fn what_was_typed_before_a_question_is_no_answer_to_it() {
 async fn ctrl_c_at_a_question_leaves_it_standing() {
     let server = ScriptedServer::start(vec![Say::calls(&[("shell", r#"{"command":"echo one >> log"}"#)]).into()]).await;
     let home = Home::with(&server);
-    let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("because] ", "\u{3}")], "").await;
+    let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("because", "\u{3}")], "").await;
     assert_eq!(ran.code, 130, "{}", ran.out);
     let ran = home.run(&["approve", &home.newest().await, "--go"]).await;
     assert_eq!((ran.code, home.read("log").as_str()), (0, "one\n"), "{}", ran.err);
@@ -102,7 +102,7 @@ async fn a_model_cannot_write_control_sequences_to_the_terminal() {
     let script = vec![Say { text: evil.into(), ..Say::calls(&[("shell", &args)]) }.into(), Say::text(evil).into()];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
-    let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("because] ", "y\n")], "").await;
+    let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("because", "y\n")], "").await;
     assert!(
         !ran.out.contains("\u{1b}]") && !ran.out.contains("\u{1b}[2J") && !ran.out.contains('\u{202e}'),
         "{:?}",

@@ -5,49 +5,12 @@
 
 use super::words::{Line, Simple, Word};
 use super::wrap::{base, unwrapped};
-use dunnock_proto::Level;
+use dunnock_proto::{Level, Open};
 
-/// What a call needs beyond the box; whoever lets it run lets it have that.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Open {
-    /// The network of the machine.
-    pub network: bool,
-    /// Secret files of the workspace.
-    pub secrets: bool,
-    /// Files of the workspace that other programs act on.
-    pub protected: bool,
-    /// All of the machine: no box at all.
-    pub bare: bool,
-}
-
-impl Open {
-    const NOTHING: Self = Self { network: false, secrets: false, protected: false, bare: false };
-    const NETWORK: Self = Self { network: true, ..Self::NOTHING };
-    const SECRETS: Self = Self { secrets: true, ..Self::NOTHING };
-    const PROTECTED: Self = Self { protected: true, ..Self::NOTHING };
-    const BARE: Self = Self { bare: true, ..Self::NOTHING };
-
-    fn and(self, more: Self) -> Self {
-        Self {
-            network: self.network || more.network,
-            secrets: self.secrets || more.secrets,
-            protected: self.protected || more.protected,
-            bare: self.bare || more.bare,
-        }
-    }
-
-    /// In words; empty for nothing.
-    #[must_use]
-    pub fn words(self) -> String {
-        let all = [
-            (self.bare, "runs outside the box, with everything you can do"),
-            (self.network, "reaches the network, this machine's own services among it"),
-            (self.secrets, "sees secret files of this folder (.env)"),
-            (self.protected, "may change files here that other programs act on (.git/config, hooks, .vscode, ...)"),
-        ];
-        all.iter().filter(|(on, _)| *on).map(|(_, words)| *words).collect::<Vec<_>>().join("; ")
-    }
-}
+const NETWORK: Open = Open { network: true, ..Open::NOTHING };
+const SECRETS: Open = Open { secrets: true, ..Open::NOTHING };
+const CLOSED: Open = Open { protected: true, ..Open::NOTHING };
+const BARE: Open = Open { bare: true, ..Open::NOTHING };
 
 /// What the text of a line comes to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,8 +30,14 @@ pub const PROTECTED: &[&[&str]] = &[
     &[".git", "config"],
     &[".git", "config.worktree"],
     &[".git", "info", "attributes"],
-    &[".git", "modules", "*", "config"],
-    &[".git", "modules", "*", "hooks"],
+    &[".git", "commondir"],
+    &[".git", "gitdir"],
+    &[".git", "worktrees", "*", "commondir"],
+    &[".git", "worktrees", "*", "gitdir"],
+    &[".git", "worktrees", "*", "config.worktree"],
+    &[".git", "modules", "**", "config"],
+    &[".git", "modules", "**", "hooks"],
+    &[".git", "modules", "**", "commondir"],
     &[".dunnock"],
     &[".vscode"],
     &[".idea"],
@@ -136,7 +105,9 @@ pub fn of_line(line: &Line, level: Level) -> Told {
         if let Some(why) = never(command, &all) {
             told.never.get_or_insert(why);
         }
-        for (why, open) in asks(command, level, beside) {
+        for (why, mut open) in asks(command, level, beside) {
+            // Out of the box goes one command that can be seen whole, never what stands beside it.
+            open.bare &= line.commands.len() == 1 && !line.obscure;
             told.open = told.open.and(open);
             if !told.asks.contains(&why) {
                 told.asks.push(why);
@@ -243,7 +214,7 @@ fn never(command: &Simple, line: &Line) -> Option<String> {
 }
 
 /// The subcommand of git, and what follows it.
-fn git(command: &Simple) -> Option<(&str, Vec<&str>)> {
+pub(crate) fn git(command: &Simple) -> Option<(&str, Vec<&str>)> {
     let mut words = command.texts();
     if base(words.next()?) != "git" {
         return None;
@@ -302,6 +273,7 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
     let args: Vec<&str> = command.texts().skip(1).collect();
     let first = args.iter().copied().find(|w| !w.starts_with('-')).unwrap_or_default();
     let has = |words: &[&str]| args.iter().any(|w| words.contains(w));
+    let one = |words: &[&str]| words.contains(&first);
     // What destroys work.
     if let Some((sub, rest)) = git(command) {
         let said = |words: &[&str]| rest.iter().any(|w| words.contains(w));
@@ -341,7 +313,7 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
         if remote {
             ask(
                 "it talks to another repository",
-                Open::NETWORK.and(if sub == "push" || sub == "pull" { Open::PROTECTED } else { Open::NOTHING }),
+                NETWORK.and(if sub == "push" || sub == "pull" { CLOSED } else { Open::NOTHING }),
             );
         }
         let writes_config = match sub {
@@ -356,7 +328,7 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
             _ => false,
         };
         if writes_config {
-            ask("it changes what git does here from now on", Open::PROTECTED);
+            ask("it changes what git does here from now on", CLOSED);
         }
         if matches!(level, Level::B | Level::C)
             && !GIT_READS.contains(&sub)
@@ -368,18 +340,20 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
     if name == "rm" && flag(command, &['r', 'R'], "recursive") {
         let whole = |w: &&&str| matches!(w.trim_end_matches('/'), "." | ".." | "*" | "./*" | ".git" | "./.git");
         if args.iter().any(|w| whole(&w)) {
-            ask("it deletes the whole folder, or git's history of it", Open::PROTECTED);
+            ask("it deletes the whole folder, or git's history of it", CLOSED);
         }
     }
     // What names a secret.
-    let talks_only = matches!(name, "echo" | "printf" | "ls" | "test" | "[" | "stat" | "git");
+    let talks_only = matches!(name, "echo" | "printf" | "ls" | "test" | "[" | "stat" | "git" | "find" | "fd");
+    // What is looked for is no file.
+    let pattern = if matches!(name, "grep" | "rg") { first } else { "" };
     let pieces = |text: &str| text.split(['=', '@', ':', ',']).any(is_secret);
     let copies_there = matches!(name, "cp" | "touch")
         && args.iter().filter(|w| pieces(w)).count() == 1
         && args.last().is_some_and(|w| pieces(w));
-    let named = !talks_only && !copies_there && args.iter().any(|w| pieces(w));
+    let named = !talks_only && !copies_there && args.iter().any(|w| *w != pattern && pieces(w));
     if named || command.files.iter().any(|(sign, file)| sign.contains('<') && pieces(&file.text)) {
-        ask("it names a secret file", Open::SECRETS);
+        ask("it names a secret file", SECRETS);
     }
     // What reaches others.
     let url = |w: &&str| w.contains("://") && !w.starts_with("file:");
@@ -400,7 +374,7 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
         | "ansible" | "ansible-playbook" | "twine" | "psql" | "mysql" | "mariadb" | "mongosh" | "mongo"
         | "redis-cli" => true,
         "npm" | "pnpm" | "yarn" | "bun" => {
-            has(&[
+            one(&[
                 "install",
                 "i",
                 "ci",
@@ -432,8 +406,9 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
         "brew" | "apt" | "apt-get" | "dnf" | "yum" | "pacman" | "apk" | "zypper" | "snap" | "flatpak" => true,
         _ => false,
     };
-    if network {
-        ask("it reaches the network", Open::NETWORK);
+    let local = ["--version", "-V", "version", "--help", "help", "fmt", "validate", "lint", "template", "completion"];
+    if network && !args.first().is_some_and(|w| local.contains(w)) {
+        ask("it reaches the network", NETWORK);
     }
     // What works on the machine itself.
     if matches!(
@@ -468,7 +443,7 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
             | "ufw"
             | "osascript"
     ) {
-        ask("it works on the machine, not on this folder", Open::BARE);
+        ask("it works on the machine, not on this folder", BARE);
     }
     if matches!(level, Level::B | Level::C) {
         let texts = args.iter().copied().chain(command.files.iter().map(|(_, file)| file.text.as_str()));
@@ -477,10 +452,7 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
             && !matches!(name, "echo" | "printf" | "ls" | "cat" | "grep" | "rg" | "find")
             && texts.into_iter().any(guarded)
         {
-            ask(
-                "it names a file that other programs act on, which cannot be guarded at this level of the box",
-                Open::PROTECTED,
-            );
+            ask("it names a file that other programs act on, which cannot be guarded at this level of the box", CLOSED);
         }
     }
     why
@@ -534,8 +506,15 @@ fn looks(command: &Simple) -> bool {
     let long =
         |name: &str| any(&|w| w.len() > 2 && w.starts_with("--") && name.starts_with(w.split('=').next().unwrap_or(w)));
     let secret = any(&|w| is_secret(w) || w.contains("/.ssh/") || w.contains("id_rsa") || w.contains("id_ed25519"));
+    // Whatever lies outside of the folder and the system may be anything.
+    let outside = any(&|w| {
+        let known =
+            ["/usr/", "/lib", "/bin", "/opt/", "/proc/cpuinfo", "/proc/meminfo", "/dev/null", "/etc/os-release"];
+        w.contains("..") || w.starts_with('~') || (w.starts_with('/') && !known.iter().any(|k| w.starts_with(k)))
+    });
     plain
         && !secret
+        && !outside
         && match command.texts().next().unwrap_or_default() {
             "ls" | "pwd" | "cat" | "head" | "tail" | "wc" | "stat" | "du" | "df" | "which" | "echo" => true,
             "date" => !short('s') && !short('f') && !long("--set") && !long("--file"),

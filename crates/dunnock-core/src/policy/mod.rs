@@ -7,10 +7,10 @@ mod lists;
 mod words;
 mod wrap;
 
-pub use lists::{Loses, Open, PROTECTED, Told, is_invisible, is_secret};
+pub use lists::{Loses, PROTECTED, Told, is_invisible, is_secret};
 
 use crate::state::{Call, State};
-use dunnock_proto::{By, Class, CommandArgs, CommandText, Level, Mode, PathArgs, Rule, Sandbox};
+use dunnock_proto::{By, Class, CommandArgs, CommandText, Level, Mode, Open, PathArgs, Rule, Sandbox};
 use words::{Line, Simple};
 use wrap::base;
 
@@ -94,7 +94,13 @@ pub fn loses(call: &Call) -> Vec<Loses> {
 /// What a call that may run is let have beyond the box. Whoever said that it may run was told.
 #[must_use]
 pub fn opened(s: &State, call: &Call) -> Open {
-    if call.harness { Open::default() } else { told(s, call).open }
+    let open = told(s, call).open;
+    match s.config.mode {
+        _ if call.harness => Open::NOTHING,
+        // Nobody was asked: a text alone takes nothing out of the box.
+        Mode::All => Open { bare: false, ..open },
+        Mode::Read | Mode::Ask | Mode::Edits | Mode::Auto => open,
+    }
 }
 
 /// Judges a call against denials, mode, box level and the person's rules, in that order.
@@ -104,7 +110,11 @@ pub fn judge(s: &State, call: &Call) -> Verdict {
     let ask = |why: &str| Verdict::Ask(why.into());
     let line = command(call).map(|(line, _)| line);
     let mut obscure = false;
-    for rule in s.config.deny.iter().filter(|rule| rule.tool == call.part.tool) {
+    // A command that is denied is denied by whatever tool runs it.
+    let about = |rule: &&Rule| {
+        rule.tool == call.part.tool || (line.is_some() && !rule.words.is_empty() && rule.tool == "shell")
+    };
+    for rule in s.config.deny.iter().filter(about) {
         match touches(rule, line.as_ref()) {
             Some(true) => return Verdict::Deny(format!("a rule forbids {}", show(rule))),
             Some(false) => {}
@@ -128,12 +138,19 @@ pub fn judge(s: &State, call: &Call) -> Verdict {
         Mode::All => return allow("the mode is all"),
         Mode::Read | Mode::Ask | Mode::Edits | Mode::Auto => {}
     }
-    // A rule for all calls of a tool is not one for those that ask for a reason of their own.
-    let speaks = |rule: &&Rule| covers(rule, call) && (!rule.words.is_empty() || told.asks.is_empty());
+    // A rule for all calls of a tool is not one for those that ask for a reason of their own; none lets a call have more than
+    // was said when it was made, and one made in a box is none without.
+    let enough = |rule: &Rule| {
+        rule.open.covers(told.open) && (s.level() != Level::D || call.class != Class::Command || rule.open.bare)
+    };
+    let speaks = |rule: &&Rule| covers(rule, call) && enough(rule) && (!rule.words.is_empty() || told.asks.is_empty());
     if s.config.mode != Mode::Read
         && let Some(rule) = s.grants.iter().chain(&s.config.allow).find(speaks)
     {
         return Verdict::Allow(By::Grant(rule.clone()));
+    }
+    if s.outside && call.part.tool == "process_write" {
+        return ask("a process runs that was let have more than the box, and what is written to it may be a command");
     }
     if !told.asks.is_empty() {
         return Verdict::Ask(told.asks.join("; "));
@@ -212,21 +229,42 @@ const INTERPRETERS: &[&str] = &[
     "git -c",
 ];
 
+/// Programs whose network is that of a registry.
+const FETCHERS: &[&str] = &[
+    "npm", "pnpm", "yarn", "bun", "pip", "pip3", "uv", "poetry", "pipenv", "pdm", "cargo", "go", "gem", "bundle",
+    "composer",
+];
+
 /// The rule that "always" would grant for a call, if there is one that is not a rule for everything.
 #[must_use]
 pub fn offer(s: &State, call: &Call) -> Option<Rule> {
     let tool = call.part.tool.clone();
     let Some((line, _)) = command(call) else {
         let plain = call.class == Class::Edit && told(s, call).asks.is_empty();
-        return plain.then_some(Rule { tool, words: Vec::new() });
+        return plain.then_some(Rule { tool, words: Vec::new(), open: Open::NOTHING });
     };
+    let mut open = told(s, call).open;
     let [one] = line.commands.as_slice() else { return None };
     let mut words = vec![one.words.first()?.text.clone()];
+    // What goes out of the box, and what talks to whomever it is told to, is asked about each time.
+    let fetches = FETCHERS.contains(&base(words.first()?));
+    if open.bare || (open.network && !fetches && base(words.first()?) != "git") {
+        return None;
+    }
+    if s.level() == Level::D {
+        open.bare = true;
+    }
+    if open.network && !fetches {
+        // Where to is part of it.
+        words = one.texts().map(str::to_owned).collect();
+        let rule = Rule { tool, words, open };
+        return (grantable(&rule) && covers(&rule, call)).then_some(rule);
+    }
     // Of a program with many commands, one of them.
     let named =
         |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == ':') && !text.starts_with('-');
     words.extend(one.words.get(1).map(|word| word.text.clone()).filter(|text| named(text)));
-    let rule = Rule { tool, words };
+    let rule = Rule { tool, words, open };
     (grantable(&rule) && covers(&rule, call)).then_some(rule)
 }
 
@@ -261,7 +299,10 @@ pub fn covers(rule: &Rule, call: &Call) -> bool {
         let texts: Vec<&str> = c.texts().collect();
         let rest = texts.get(rule.words.len()..);
         // The very same options as the rule's own are part of its words; others may mean anything.
-        let harmless = |rest: &[&str]| rest.iter().all(|word| !word.starts_with('-') && !is_secret(word));
+        let exact = rule.open.network && !FETCHERS.contains(&base(texts.first().copied().unwrap_or_default()));
+        let harmless = |rest: &[&str]| {
+            rest.iter().all(|word| !word.starts_with('-') && !is_secret(word)) && (!exact || rest.is_empty())
+        };
         texts.iter().zip(&rule.words).all(|(a, b)| a == b) && rest.is_some_and(harmless)
     };
     command(call).is_some_and(|(line, _)| {
@@ -276,8 +317,13 @@ fn touches(rule: &Rule, line: Option<&Line>) -> Option<bool> {
         return Some(true);
     }
     let all = wrap::unwrapped(line?);
+    let starts = |words: &[&str]| {
+        words.len() >= rule.words.len() && words.iter().zip(&rule.words).all(|(a, b)| a == b || base(a) == b)
+    };
+    // Options before a subcommand do not hide it.
     let begins = |c: &Simple| {
-        c.words.len() >= rule.words.len() && c.texts().zip(&rule.words).all(|(a, b)| a == b || base(a) == b)
+        let plain: Vec<&str> = c.texts().collect();
+        starts(&plain) || lists::git(c).is_some_and(|(sub, rest)| starts(&[&["git", sub], rest.as_slice()].concat()))
     };
     let unsure = |c: &Simple| c.words.first().is_some_and(|word| !word.plain);
     match all.commands.iter().any(begins) {

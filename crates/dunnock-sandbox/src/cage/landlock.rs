@@ -32,6 +32,8 @@ pub(crate) struct Attr {
 pub(crate) struct Rule {
     pub(crate) path: CString,
     pub(crate) access: u64,
+    /// How it is opened: one that somebody else could have made a link is not followed.
+    pub(crate) flags: libc::c_int,
 }
 
 /// Which version the kernel has; 0 for none.
@@ -85,7 +87,7 @@ pub(crate) fn ruleset(attr: &Attr, rules: &[Rule]) -> Result<std::os::fd::RawFd,
             return Err(Failed::Ruleset);
         }
         for rule in rules {
-            let parent = libc::open(rule.path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC);
+            let parent = libc::open(rule.path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC | rule.flags);
             if parent < 0 {
                 continue; // what is not there needs no right
             }
@@ -106,8 +108,13 @@ pub(crate) fn ruleset(attr: &Attr, rules: &[Rule]) -> Result<std::os::fd::RawFd,
 }
 
 impl Rule {
+    /// Not through a link.
+    pub(crate) fn own(self) -> Self {
+        Self { flags: libc::O_NOFOLLOW | libc::O_DIRECTORY, ..self }
+    }
+
     pub(crate) fn new(path: &Path, access: u64) -> Option<Self> {
         use std::os::unix::ffi::OsStrExt as _;
-        Some(Self { path: CString::new(path.as_os_str().as_bytes()).ok()?, access })
+        Some(Self { path: CString::new(path.as_os_str().as_bytes()).ok()?, access, flags: 0 })
     }
 }

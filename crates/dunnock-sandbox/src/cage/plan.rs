@@ -35,8 +35,25 @@ const SYSTEM: &[&str] = &[
 /// Devices that are harmless to all.
 const DEVICES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
-/// Places of other users, other programs and other disks: empty in the box.
-const ELSEWHERE: &[&str] = &["/home", "/root", "/run", "/mnt", "/media", "/srv", "/boot"];
+/// Folders at the top that every box sees. All others are places of other users, other programs and other disks: empty in it.
+const SEEN: &[&str] = &[
+    "usr",
+    "bin",
+    "sbin",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "etc",
+    "opt",
+    "nix",
+    "snap",
+    "gnu",
+    "proc",
+    "sys",
+    "dev",
+    "lost+found",
+];
 /// Files of the system that only root can read, and that a command has no use for even so.
 const SECRETS: &[&str] =
     &["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh"];
@@ -196,7 +213,7 @@ impl Plan {
             attr,
             rules,
             ruleset,
-            filter: filter::filter(cage.rung, cage.network),
+            filter: filter::filter(cage.rung, cage.network, abi),
             uid_map: format!("{user} {user} 1").into_bytes(),
             gid_map: format!("{group} {group} 1").into_bytes(),
         })
@@ -221,7 +238,6 @@ fn rules(cage: &Cage) -> Vec<Rule> {
     DEVICES.iter().for_each(|path| grant(Path::new(path), DEVICE | READ));
     cage.readable.iter().for_each(|path| grant(path, READ));
     grant(&cage.workspace, if cage.writes { ALL } else { READ });
-    cage.build.iter().for_each(|path| grant(path, ALL));
     cage.writable.iter().for_each(|path| grant(path, ALL));
     match cage.rung {
         Rung::A => {
@@ -236,16 +252,21 @@ fn rules(cage: &Cage) -> Vec<Rule> {
             cage.layered.iter().for_each(|layer| grant(&layer.below, READ));
         }
     }
-    rules.into_iter().flatten().collect()
+    let build = cage.build.iter().filter_map(|path| Some(Rule::new(path, ALL)?.own()));
+    rules.into_iter().flatten().chain(build).collect()
 }
 
 /// Folders that are empty in the box, none below another; and whether anybody may write there.
 fn emptied(cage: &Cage) -> Vec<PathBuf> {
+    let top = std::fs::read_dir("/").into_iter().flatten().flatten();
+    let elsewhere: Vec<PathBuf> =
+        top.filter(|e| !SEEN.iter().any(|seen| e.file_name() == *seen)).map(|entry| entry.path()).collect();
     let wanted = cage.private.iter().map(PathBuf::as_path);
     let private =
         |path: &Path| cage.private.iter().any(|p| p == path) || FRESH.iter().any(|fresh| Path::new(fresh) == path);
     let mut all: Vec<PathBuf> = wanted
-        .chain(ELSEWHERE.iter().chain(FRESH).map(Path::new))
+        .chain(elsewhere.iter().map(PathBuf::as_path))
+        .chain(FRESH.iter().map(Path::new))
         .filter(|path| is_folder(path) == Some(true))
         // Where there is nothing, there is nothing to cover; and nothing could be read there anyway.
         .filter(|path| private(path) || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()))
@@ -298,7 +319,7 @@ fn mounts(cage: &Cage) -> io::Result<Steps> {
         let data = if open { c"mode=1777,size=4g" } else { c"mode=0755,size=4g" };
         s.list.push(Step::Empty { path: text(&place)?, data: data.to_owned() });
     }
-    for place in &cage.private {
+    for place in cage.private.iter().map(PathBuf::as_path).chain(FRESH.iter().map(Path::new)) {
         s.lead(place, true)?;
     }
     s.put(workspace, &cage.workspace, true)?;
@@ -331,6 +352,7 @@ fn mounts(cage: &Cage) -> io::Result<Steps> {
                     true => Step::Empty { path: text(path)?, data: c"mode=0755,size=64k".to_owned() },
                     false => Step::Void { path: text(path)? },
                 });
+                s.put.retain(|put| !put.starts_with(path));
                 s.emptied.push(path.to_path_buf());
             }
             Some(false) => {

@@ -46,7 +46,7 @@ async fn startup(id: &str) -> Held {
             // What git would tell of a deletion is asked of git itself, by us.
             let came = world.model(&[shell("git reset --hard")], &[]).await;
             match world.harm(&came) {
-                None if came.code == 3 && came.err.contains("throws away changes in") => {
+                None if came.code == 3 && came.err.contains("throws away changes that are not committed") => {
                     Ok("asked git, ran nothing of the folder's".into())
                 }
                 harm => Err(format!("{harm:?} {}: {}", came.code, came.err)),
