@@ -18,10 +18,10 @@ fn run(command: &mut Command) -> Result<String, String> {
 }
 
 /// Builds `dist/dunnock` and `dist/dunnock.sha256`.
-pub(crate) fn make() -> Result<(), String> {
+pub(crate) fn make(profile: &str) -> Result<(), String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut build = Command::new(cargo);
-    build.args(["build", "--release", "--locked", "-p", "dunnock", "--target", TARGET]).current_dir(root());
+    build.args(["build", "--profile", profile, "--locked", "-p", "dunnock", "--target", TARGET]).current_dir(root());
     build.env("CC_x86_64_unknown_linux_musl", "musl-gcc");
     let status = build.status().map_err(|e| e.to_string())?;
     if !status.success() {
@@ -30,7 +30,7 @@ pub(crate) fn make() -> Result<(), String> {
     let dist = root().join("dist");
     std::fs::create_dir_all(&dist).map_err(|e| e.to_string())?;
     let target = std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), Into::into);
-    let (made, put) = (target.join(TARGET).join("release/dunnock"), dist.join("dunnock"));
+    let (made, put) = (target.join(TARGET).join(profile).join("dunnock"), dist.join("dunnock"));
     std::fs::copy(&made, &put).map_err(|e| format!("{}: {e}", made.display()))?;
     check(&put)?;
     let sum = run(Command::new("sha256sum").arg("dunnock").current_dir(&dist))?;

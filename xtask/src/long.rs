@@ -61,6 +61,20 @@ const RUNS: &[Run] = &[
         env: &[("DUNNOCK_R14", "10240")],
     },
     Run {
+        name: "words",
+        shows: "three million mutated command lines through the splitter, the lists and the rules",
+        minutes: 20,
+        tests: "test(mutated_lines)",
+        env: &[("DUNNOCK_FUZZ", "3000000")],
+    },
+    Run {
+        name: "attacks",
+        shows: "every proven attack of the security cases does harm without a box",
+        minutes: 15,
+        tests: "test(the_attacks_are_real)",
+        env: &[("DUNNOCK_ATTACKS", "all")],
+    },
+    Run {
         name: "mutants",
         shows: "every mutant of the core's deciding code is caught by its properties",
         minutes: 90,

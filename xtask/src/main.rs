@@ -14,11 +14,13 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["generate"] => generate::write(),
-        ["dist"] => dist::make(),
+        ["dist"] => dist::make("release"),
+        // Quicker to build, larger: to check what only a static binary can show.
+        ["dist", "--quick"] => dist::make("bench-bin"),
         ["packages"] => tidy::count_packages().map(|n| say(&format!("packages in the shipped binary: {n}"))),
         ["long"] => long::all(),
         ["long", name] => long::one(name),
-        _ => Err("usage: cargo xtask generate | dist | packages | long [NAME]".into()),
+        _ => Err("usage: cargo xtask generate | dist [--quick] | packages | long [NAME]".into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -10,6 +10,7 @@
 
 mod inputs;
 mod limits;
+mod lines;
 mod past;
 mod props;
 mod random;

@@ -22,6 +22,7 @@ mod launcher;
 mod layout;
 #[cfg(target_os = "linux")]
 mod prove;
+pub mod seatbelt;
 #[cfg(target_os = "linux")]
 mod tree;
 #[cfg(target_os = "linux")]

@@ -8,6 +8,8 @@ mod child;
 mod filter;
 mod landlock;
 mod plan;
+#[cfg(test)]
+mod quiet;
 
 pub(crate) use child::{Fate, Ready, spawn};
 pub(crate) use landlock::abi;

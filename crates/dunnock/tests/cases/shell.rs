@@ -128,7 +128,9 @@ async fn the_attacks_are_real() {
         case.proven && case.expect == "contained" && case.tool == "shell" && classes.contains(&case.class.as_str())
     };
     let (mut harmed, mut harmless) = (0, Vec::new());
-    for case in cases.iter().filter(real) {
+    // A quarter of them in an ordinary run, all of them in the long one.
+    let step = if std::env::var("DUNNOCK_ATTACKS").is_ok_and(|v| v == "all") { 1 } else { 4 };
+    for case in cases.iter().filter(real).step_by(step) {
         let world = World::new(&format!("{}-real", case.id));
         let line = prepare(&world, case);
         let came = world.model(&[args(case, &line)], &["--sandbox", "off", "--approve", "all"]).await;
@@ -139,7 +141,7 @@ async fn the_attacks_are_real() {
     }
     harmless.iter().for_each(|line| println!("no harm: {line}"));
     println!("without a box: {harmed} of {} attacks do harm", harmed + harmless.len());
-    assert!(harmed >= 95, "{harmed}");
+    assert!(harmed * 100 >= (harmed + harmless.len()) * 80, "{harmed}");
 }
 
 fn ended(came: &Came) -> Result<&'static str, String> {

@@ -1,0 +1,82 @@
+//! A test's own allocator: where nothing may be allocated, an allocation ends the process.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// From here to there nothing is allocated. A child inherits it.
+pub(crate) static QUIET: AtomicBool = AtomicBool::new(false);
+
+struct Watched;
+
+#[expect(unsafe_code, reason = "an allocator is made of such")]
+// SAFETY: passes everything on to the system's.
+unsafe impl GlobalAlloc for Watched {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if QUIET.load(Ordering::Relaxed) {
+            // SAFETY: ends the process; nothing is left to go wrong.
+            unsafe { libc::abort() };
+        }
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        if QUIET.load(Ordering::Relaxed) {
+            // SAFETY: as above.
+            unsafe { libc::abort() };
+        }
+        // SAFETY: as the caller promised.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Watched = Watched;
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cage, Fate, Layer, Plan, Ready, Rung, abi, spawn};
+    use super::{Ordering, QUIET};
+    use std::rc::Rc;
+
+    /// Every rung, with everything that a box can have; and no box.
+    #[test]
+    fn nothing_is_allocated_between_clone_and_exec() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| {
+            std::fs::create_dir_all(dir.path().join(name)).unwrap();
+            dir.path().join(name).canonicalize().unwrap()
+        };
+        let cage = |rung| Cage {
+            rung,
+            workspace: at("w"),
+            writes: true,
+            build: vec![],
+            pinned: vec![at("w/.git")],
+            closed: vec![at("w/.git/hooks")],
+            hidden: vec![at("w/.dunnock")],
+            private: vec![at("home")],
+            readable: vec![at("home/tools")],
+            writable: vec![at("cache")],
+            layered: vec![Layer { below: at("home/below"), above: at("above"), work: at("work") }],
+            tmp: at("tmp"),
+            network: false,
+        };
+        for rung in [None, Some(Rung::C), Some(Rung::B), Some(Rung::A)] {
+            let plan = rung.map(|rung| Rc::new(Plan::new(&cage(rung), abi()).unwrap()));
+            let null = || std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into();
+            let folder = at("w").display().to_string();
+            let words = ["/bin/sh".to_owned(), "-c".to_owned(), "exit 7".to_owned()];
+            let ready = Ready::new(&words, vec![], &folder, [null(), null(), null()], false, plan).unwrap();
+            let (pid, report) = spawn(&ready).unwrap();
+            assert!(!QUIET.load(Ordering::Relaxed));
+            let status = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()).unwrap().unwrap().1;
+            let fate = Fate::read(&report);
+            let ended = match &fate {
+                Some(Fate::Over(raw) | Fate::Began(Some(raw))) => raw >> 8,
+                _ => status.exit_status().unwrap_or(-1),
+            };
+            assert_eq!(ended, 7, "{rung:?}: {fate:?} {status:?}");
+            println!("{rung:?}: began and ended, nothing allocated on the way");
+        }
+    }
+}
