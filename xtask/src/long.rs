@@ -61,6 +61,19 @@ const RUNS: &[Run] = &[
         env: &[("DUNNOCK_R14", "10240")],
     },
     Run {
+        name: "asan",
+        shows: "the crate with the unsafe code, and the box around real commands, under AddressSanitizer",
+        minutes: 15,
+        tests: "package(dunnock-sandbox) or (package(dunnock-tools) and (test(r12_) or test(r16_)))",
+        env: &[
+            ("ASAN_OPTIONS", "detect_odr_violation=0:detect_leaks=0"),
+            ("RUSTC_BOOTSTRAP", "1"),
+            ("RUSTFLAGS", "-Zsanitizer=address"),
+            ("CARGO_BUILD_TARGET", "x86_64-unknown-linux-gnu"),
+            ("CARGO_TARGET_DIR", "target/asan"),
+        ],
+    },
+    Run {
         name: "words",
         shows: "three million mutated command lines through the splitter, the lists and the rules",
         minutes: 20,

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         ["generate"] => generate::write(),
         ["dist"] => dist::make("release"),
         // Quicker to build, larger: to check what only a static binary can show.
-        ["dist", "--quick"] => dist::make("bench-bin"),
+        ["dist", "--quick"] => dist::make("quick"),
         ["packages"] => tidy::count_packages().map(|n| say(&format!("packages in the shipped binary: {n}"))),
         ["long"] => long::all(),
         ["long", name] => long::one(name),
