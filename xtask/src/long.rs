@@ -62,7 +62,7 @@ const RUNS: &[Run] = &[
     },
     Run {
         name: "asan",
-        shows: "the crate with the unsafe code, and the box around real commands, under AddressSanitizer",
+        shows: "the crate that makes children, and real commands, under AddressSanitizer",
         minutes: 15,
         tests: "package(dunnock-sandbox) or (package(dunnock-tools) and (test(r12_) or test(r16_)))",
         env: &[
