@@ -171,6 +171,13 @@ impl Launcher {
         told.recv_timeout(Duration::from_secs(10)).map_err(gone)
     }
 
+    /// Nobody needs the network of this name any more.
+    pub fn leave(&self, name: &str) {
+        if let Some(line) = lock(&self.line).as_ref() {
+            let _ = send(&line.socket, &Ask::Leave { name: name.to_owned() }, &[]);
+        }
+    }
+
     /// Ends the launcher, and with it everything that runs. Waits until it is gone, within reason.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);

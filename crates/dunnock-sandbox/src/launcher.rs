@@ -3,7 +3,7 @@
 //! It adopts what escapes from a command (subreaper). When a command's own process has ended, all that is left of it hangs
 //! below the launcher, so one look at the launcher's own children tells whether anything is left.
 
-use crate::cage::{Cage, Fate, Plan, Ready, Rung, abi, spawn};
+use crate::cage::{Cage, Fate, Net, Plan, Ready, Rung, abi, network, spawn};
 use crate::tree;
 use crate::wire::{Ask, Bound, Bounds, Tell, receive, send};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -68,6 +68,8 @@ struct Launcher {
     /// The version of Landlock; 0 for none.
     landlock: i64,
     plans: RefCell<Vec<(Cage, Rc<Plan>)>>,
+    /// Networks that boxes share, by name.
+    nets: RefCell<HashMap<String, Rc<Net>>>,
 }
 
 /// Serves until the other side of standard input is gone; then kills everything.
@@ -98,6 +100,7 @@ pub fn serve() -> ExitCode {
         measured: Instant::now(),
         landlock: abi(),
         plans: RefCell::default(),
+        nets: RefCell::default(),
     };
     let mut buffer = Vec::new();
     while launcher.round(&mut buffer).is_some() {}
@@ -174,6 +177,10 @@ impl Launcher {
                 }
             }
             Ask::Hold { id } => self.held.extend(fds.into_iter().map(|fd| (id, fd))),
+            Ask::Leave { name } => {
+                self.nets.borrow_mut().remove(&name);
+                self.plans.borrow_mut().retain(|(cage, _)| cage.shares.as_ref() != Some(&name));
+            }
             Ask::Release { id } => {
                 drop(self.held.remove(&id));
                 self.tell(&Tell::Released { id })?;
@@ -356,6 +363,7 @@ impl Launcher {
         let plan = cage.map(|cage| self.plan(cage)).transpose()?;
         let mut ready = Ready::new(words, env, folder, fds, terminal, plan)?;
         ready.processes = processes;
+        ready.join = cage.map(|cage| self.net(cage)).transpose()?.flatten();
         let (pid, report) = spawn(&ready)?;
         match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             Ok(exit) => Ok((pid, exit, report)),
@@ -366,6 +374,19 @@ impl Launcher {
                 Err(error.into())
             }
         }
+    }
+
+    /// The network that a box shares with others of its name, made for the first of them.
+    fn net(&self, cage: &Cage) -> std::io::Result<Option<Rc<Net>>> {
+        let Some(name) = cage.shares.as_ref().filter(|_| cage.rung != Rung::C && !cage.network) else {
+            return Ok(None);
+        };
+        if let Some(net) = self.nets.borrow().get(name) {
+            return Ok(Some(net.clone()));
+        }
+        let net = Rc::new(network()?);
+        self.nets.borrow_mut().insert(name.clone(), net.clone());
+        Ok(Some(net))
     }
 
     /// What has to be done for a box; the last ones are kept, since most commands want the same.

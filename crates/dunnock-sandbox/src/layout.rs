@@ -207,6 +207,7 @@ impl Layout {
             layered: Vec::new(),
             tmp: tmp.clone(),
             network: false,
+            shares: None,
         };
         cage.writable.push(cache.clone());
         if !self.writes {

@@ -57,6 +57,8 @@ pub(crate) enum Ask {
     Hold { id: u64 },
     /// Let go of it.
     Release { id: u64 },
+    /// Nobody needs the network of this name any more.
+    Leave { name: String },
 }
 
 /// From the launcher.

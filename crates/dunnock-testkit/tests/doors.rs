@@ -85,8 +85,9 @@ fn takeover_takes_less_than_100_ms_after_a_kill() {
         owner.kill();
         far.until("TOOK OVER");
         times.push(began.elapsed());
-        let taken = far.facts().last().unwrap().clone();
-        assert!(taken.contains(" taken "), "{taken}");
+        // Whatever was under way goes on at once: its facts may follow.
+        let taken = far.facts().iter().filter(|fact| fact.contains(" taken ")).count();
+        assert_eq!(taken, 2, "{:?}", far.facts());
     }
     times.sort();
     println!("takeover: median {:?}, worst {:?}", times[2], times[4]);

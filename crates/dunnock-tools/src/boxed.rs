@@ -29,7 +29,10 @@ fn level(rung: Rung) -> Level {
 /// The best box that can be made here.
 pub(crate) fn probe(launcher: &Launcher, layout: Option<&Layout>, workspace: &Path, best: Level) -> Confined {
     let (Some(layout), Some(best)) = (layout, rung(best)) else { return Confined { level: Level::D, why: Vec::new() } };
-    let made = layout.cage(best, workspace, Opened::default()).and_then(|(cage, _)| launcher.probe(cage));
+    // As calls will want it.
+    let made = layout.cage(best, workspace, Opened::default());
+    let made = made.and_then(|(cage, _)| launcher.probe(Cage { shares: Some("probe".into()), ..cage }));
+    launcher.leave("probe");
     match made {
         Ok(probed) => Confined {
             level: probed.best.map_or(Level::D, level),
@@ -53,7 +56,9 @@ impl Boxed {
         let layout = hand.layout.as_ref().ok_or_else(|| fail(&"nobody said where things are"))?;
         let open = hand.open;
         let opened = Opened { network: open.network, secrets: open.secrets, protected: open.protected };
-        let (cage, env) = layout.cage(rung, hand.root.path(), opened).map_err(|error| fail(&error))?;
+        let (mut cage, env) = layout.cage(rung, hand.root.path(), opened).map_err(|error| fail(&error))?;
+        // A server that one call starts is reached by the next.
+        cage.shares = Some(hand.session.to_string());
         let guard = if open.protected { None } else { Some(Guard::new(hand.root.clone(), &cage, layout)) };
         Ok(Some(Self { cage, env, guard }))
     }

@@ -215,7 +215,11 @@ impl Tools for Hands {
 
     fn close<'a>(&'a self, session: &'a SessionId) -> Wait<'a, ()> {
         self.seen.forget(session);
-        Box::pin(self.processes.close(session))
+        Box::pin(async move {
+            self.processes.close(session).await;
+            #[cfg(target_os = "linux")]
+            self.launcher.leave(&session.to_string());
+        })
     }
 
     fn stop_all(&self) {

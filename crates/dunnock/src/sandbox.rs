@@ -189,9 +189,13 @@ async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: boo
     layout.readable.push(exe.clone());
     let home = layout.home.clone().unwrap_or_else(|| data.clone());
     let base = data.canonicalize().unwrap_or(data).join(format!("prove-{}", std::process::id()));
-    let trials =
-        dunnock_sandbox::prove(&exe, &base, &home, bare, |work| Ok(layout.cage(rung, work, Opened::default())?.0))
-            .await?;
+    // As calls have it: with a network that others of the session share.
+    let shares = Some("prove".to_owned());
+    let cage = |work: &std::path::Path| {
+        let (cage, _) = layout.cage(rung, work, Opened::default())?;
+        Ok(dunnock_sandbox::Cage { shares: shares.clone(), ..cage })
+    };
+    let trials = dunnock_sandbox::prove(&exe, &base, &home, bare, cage).await?;
     let word = |came: Came| match came {
         Came::Held(_) => "held",
         Came::Private => "private",

@@ -500,3 +500,39 @@ async fn a_part_of_a_repository_and_a_further_work_tree_can_use_git() {
         assert!(level == "C" || (came.code == 0 && good), "{}: {}", folder.display(), came.told);
     }
 }
+
+/// A server that runs on between calls is reached by the calls of its session, and by nobody else's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_of_one_call_is_reached_by_the_next() {
+    for level in ["A", "B"] {
+        let world = World::new("server");
+        let calls = [
+            ("process_start", json!({"command": "python3 -m http.server 8765 --bind 127.0.0.1"})),
+            (
+                "shell",
+                json!({"command": "for i in 1 2 3 4 5 6 7 8 9 10; do python3 -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:8765/a.txt').read())\" 2>/dev/null && break; sleep 0.2; done"}),
+            ),
+        ];
+        let mut script: Vec<Served> =
+            calls.iter().map(|(tool, args)| Say::calls(&[(tool, &args.to_string())]).into()).collect();
+        script.push(Say::text("done").into());
+        let server = ScriptedServer::start(script).await;
+        world.serve(&server);
+        let mut command = world.command(&["run", "go"]);
+        command.env("DUNNOCK_BOX_LEVEL", level);
+        let came = World::came(&server, crate::ran(command).await);
+        assert_eq!(came.code, 0, "{level}: {}", came.err);
+        assert!(results(&came)[1].contains("b'one"), "{level}: {:?}", results(&came));
+        assert!(
+            std::net::TcpStream::connect(("127.0.0.1", 8765)).is_err(),
+            "{level}: it is not on this machine's loopback"
+        );
+        let other = run_at(
+            &world,
+            level,
+            &["python3 -c \"import urllib.request as u; u.urlopen('http://127.0.0.1:8765/a.txt')\""],
+        )
+        .await;
+        assert!(results(&other)[0].contains("refused"), "{level}: another session's: {:?}", results(&other));
+    }
+}

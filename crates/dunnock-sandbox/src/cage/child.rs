@@ -26,6 +26,14 @@ pub(crate) struct Ready {
     /// The most processes of this user, and what else a process is held by.
     pub(crate) processes: Option<u64>,
     plan: Option<Rc<Plan>>,
+    /// The network that it shares with others.
+    pub(crate) join: Option<Rc<Net>>,
+}
+
+/// A network of its own, which several boxes share: kept by its descriptors, with the user namespace that owns it.
+pub(crate) struct Net {
+    user: OwnedFd,
+    net: OwnedFd,
 }
 
 /// Texts, and the list of them that the kernel wants.
@@ -54,7 +62,7 @@ impl Ready {
         let words = words.iter().map(|w| CString::new(w.as_str())).collect::<Result<_, _>>()?;
         let env = env.into_iter().map(|(k, v)| CString::new(format!("{k}={v}"))).collect::<Result<_, _>>()?;
         let (words, env, folder) = (Pointers::new(words), Pointers::new(env), CString::new(folder)?);
-        Ok(Self { program, words, env, folder, fds, terminal, processes: None, plan })
+        Ok(Self { program, words, env, folder, fds, terminal, processes: None, plan, join: None })
     }
 }
 
@@ -129,6 +137,7 @@ const WHAT: &[&str] = &[
     "clone",
     "parent",
     "limits",
+    "setns",
 ];
 const EXECVE: i32 = 1;
 const UID_MAP: i32 = 2;
@@ -155,6 +164,7 @@ const SECCOMP: i32 = 22;
 const CAPABILITIES: i32 = 23;
 const CLONE: i32 = 24;
 const PARENT: i32 = 25;
+const SETNS: i32 = 27;
 
 /// What the child works with: borrowed, on the stack of the launcher.
 struct Within<'a> {
@@ -166,8 +176,10 @@ struct Within<'a> {
     fds: [RawFd; 3],
     /// For what is taken hold of.
     slots: *mut RawFd,
-    /// For the command, where the child is not it.
+    /// For the command, where the child is not it; and behind it for the first process, where another one makes that.
     stack: *mut u8,
+    /// The first process, where another one made it.
+    joined: *mut libc::pid_t,
     launcher: libc::pid_t,
 }
 
@@ -182,7 +194,8 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
     rustix::io::ioctl_fionbio(&read, true)?;
     let [input, out, err] = &ready.fds;
     let mut slots: Vec<RawFd> = vec![-1; ready.plan.as_ref().map_or(0, |plan| plan.slots)];
-    let mut stacks = vec![0u128; 2 * STACK / 16];
+    let mut stacks = vec![0u128; 3 * STACK / 16];
+    let mut joined: libc::pid_t = 0;
     let base = stacks.as_mut_ptr().cast::<u8>();
     let within = Within {
         ready,
@@ -191,11 +204,14 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
         fds: [input.as_raw_fd(), out.as_raw_fd(), err.as_raw_fd()],
         slots: slots.as_mut_ptr(),
         stack: base.wrapping_add(STACK),
+        joined: &raw mut joined,
         launcher: rustix::process::getpid().as_raw_nonzero().get(),
     };
     let argument = std::ptr::from_ref(&within).cast_mut().cast::<c_void>();
     let rung = ready.plan.as_deref().map(|plan| plan.rung);
     let (first, flags): (extern "C" fn(*mut c_void) -> c_int, c_int) = match rung {
+        // Makes the first process of the box, as the launcher's child, and ends.
+        Some(Rung::A | Rung::B) if ready.join.is_some() => (join, libc::CLONE_VM | libc::CLONE_VFORK),
         Some(rung @ (Rung::A | Rung::B)) => {
             let mounts = if rung == Rung::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
             let net = if ready.plan.as_ref().is_some_and(|plan| plan.network) { 0 } else { libc::CLONE_NEWNET };
@@ -220,6 +236,18 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
         });
     }
     drop(stacks);
+    let mut pid = pid;
+    if ready.join.is_some() && rung.is_some_and(|rung| rung != Rung::C) {
+        let _ = rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::empty());
+        if joined <= 0 {
+            drop(write);
+            return Err(io::Error::other(match Fate::read(&read) {
+                Some(Fate::Failed(why)) => why,
+                _ => "the box could not be made: it ended half way".into(),
+            }));
+        }
+        pid = joined;
+    }
     let pid = rustix::process::Pid::from_raw(pid).ok_or_else(|| io::Error::other("no such process"))?;
     Ok((pid, read))
 }
@@ -243,6 +271,93 @@ macro_rules! must {
     };
 }
 
+/// Makes a network that boxes can share.
+#[expect(unsafe_code, reason = "clone has no safe wrapper")]
+pub(crate) fn network() -> io::Result<Net> {
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let maps = [format!("{user} {user} 1").into_bytes(), format!("{group} {group} 1").into_bytes()];
+    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let holder = Holder { maps: &maps, ready: write.as_raw_fd() };
+    let mut stack = vec![0u128; STACK / 16];
+    let top = stack.as_mut_ptr().cast::<u8>().wrapping_add(STACK);
+    let argument = std::ptr::from_ref(&holder).cast_mut().cast::<c_void>();
+    // SAFETY: the child has a copy of everything, and a stack of its own in it.
+    let pid = unsafe {
+        libc::clone(hold_network, top.cast(), libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::SIGCHLD, argument)
+    };
+    let failed = |what: &str, error: io::Error| io::Error::other(format!("the box could not be made: {what}: {error}"));
+    let pid = rustix::process::Pid::from_raw(pid.max(0)).ok_or_else(|| failed("clone", io::Error::last_os_error()))?;
+    drop(write);
+    let made = (|| {
+        let mut word = [0; 8];
+        let have = rustix::io::read(&read, &mut word)?;
+        let number = i32::from_ne_bytes([word[4], word[5], word[6], word[7]]);
+        if have != 8 || word[0] != 0 {
+            return Err(failed("a network", io::Error::from_raw_os_error(number)));
+        }
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+        let open = |name: &str| {
+            rustix::fs::open(format!("/proc/{}/ns/{name}", pid.as_raw_nonzero()), flags, rustix::fs::Mode::empty())
+        };
+        Ok(Net { user: open("user")?, net: open("net")? })
+    })();
+    // The descriptors keep it from now on.
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+    made
+}
+
+struct Holder<'a> {
+    maps: &'a [Vec<u8>; 2],
+    ready: RawFd,
+}
+
+/// Lives until its network was taken hold of.
+#[expect(unsafe_code, reason = "runs in a child: only system calls")]
+extern "C" fn hold_network(argument: *mut c_void) -> c_int {
+    // SAFETY: `network` passes a `Holder`, of which this process has a copy; plain system calls on it.
+    unsafe {
+        let holder = &*argument.cast::<Holder<'_>>();
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::prctl(libc::PR_SET_DUMPABLE, 1);
+        write_to(c"/proc/self/setgroups", b"deny");
+        if write_to(c"/proc/self/uid_map", &holder.maps[0]) < 0 {
+            fail(holder.ready, UID_MAP);
+        }
+        if write_to(c"/proc/self/gid_map", &holder.maps[1]) < 0 {
+            fail(holder.ready, UID_MAP);
+        }
+        if loopback() < 0 {
+            fail(holder.ready, LOOPBACK);
+        }
+        let numbers = [0, 0];
+        libc::write(holder.ready, numbers.as_ptr().cast(), 8);
+        loop {
+            libc::pause();
+        }
+    }
+}
+
+/// Enters a network that is there, and makes the first process of the box in it, as the launcher's own child.
+#[expect(unsafe_code, reason = "runs in a child that shares memory: only system calls")]
+extern "C" fn join(argument: *mut c_void) -> c_int {
+    // SAFETY: as in `command`: the launcher waits, and what it passed lives on its stack. What is written is the place that was
+    // made for it.
+    unsafe {
+        let within = &*argument.cast::<Within<'_>>();
+        let (Some(plan), Some(to)) = (&within.ready.plan, &within.ready.join) else { libc::_exit(127) };
+        must!(within, SETNS, libc::setns(to.user.as_raw_fd(), libc::CLONE_NEWUSER));
+        must!(within, SETNS, libc::setns(to.net.as_raw_fd(), libc::CLONE_NEWNET));
+        let mounts = if plan.rung == Rung::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
+        let flags = libc::CLONE_NEWPID | libc::CLONE_NEWIPC | mounts | libc::CLONE_PARENT | libc::SIGCHLD;
+        let stack = within.stack.wrapping_add(2 * STACK);
+        let pid = libc::clone(init, stack.cast(), flags, argument);
+        must!(within, CLONE, pid);
+        *within.joined = pid;
+        libc::_exit(0)
+    }
+}
+
 /// The first process of a box.
 #[expect(unsafe_code, reason = "runs in a child: only system calls")]
 extern "C" fn init(argument: *mut c_void) -> c_int {
@@ -261,13 +376,15 @@ extern "C" fn init(argument: *mut c_void) -> c_int {
         must!(within, SETSID, libc::setsid());
         // Here, since later this cannot be written any more. What it starts inherits it.
         write_to(OOM.0, OOM.1);
-        // Its own maps are root's while nobody may look into it.
-        libc::prctl(libc::PR_SET_DUMPABLE, 1);
-        write_to(c"/proc/self/setgroups", b"deny");
-        must!(within, UID_MAP, write_to(c"/proc/self/uid_map", &plan.uid_map));
-        must!(within, UID_MAP, write_to(c"/proc/self/gid_map", &plan.gid_map));
-        if !plan.network {
-            must!(within, LOOPBACK, loopback());
+        if within.ready.join.is_none() {
+            // Its own maps are root's while nobody may look into it.
+            libc::prctl(libc::PR_SET_DUMPABLE, 1);
+            write_to(c"/proc/self/setgroups", b"deny");
+            must!(within, UID_MAP, write_to(c"/proc/self/uid_map", &plan.uid_map));
+            must!(within, UID_MAP, write_to(c"/proc/self/gid_map", &plan.gid_map));
+            if !plan.network {
+                must!(within, LOOPBACK, loopback());
+            }
         }
         for step in &plan.steps {
             mount(within, step);

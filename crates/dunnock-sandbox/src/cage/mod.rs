@@ -11,7 +11,7 @@ mod plan;
 #[cfg(test)]
 mod quiet;
 
-pub(crate) use child::{Fate, Ready, spawn};
+pub(crate) use child::{Fate, Net, Ready, network, spawn};
 pub(crate) use landlock::abi;
 pub(crate) use plan::Plan;
 
@@ -59,6 +59,8 @@ pub struct Cage {
     pub tmp: PathBuf,
     /// It reaches the network of the machine.
     pub network: bool,
+    /// Boxes with this name share one network of their own: what one serves, the next can reach.
+    pub shares: Option<String>,
 }
 
 /// A folder below, with its changes above.

@@ -70,13 +70,18 @@ mod tests {
             layered: vec![Layer { below: at("home/below"), above: at("above"), work: at("work") }],
             tmp: at("tmp"),
             network: false,
+            shares: None,
         };
-        for rung in [None, Some(Rung::C), Some(Rung::B), Some(Rung::A)] {
+        let all = [(None, false), (Some(Rung::C), false), (Some(Rung::B), false), (Some(Rung::A), false)];
+        for (rung, shared) in all.into_iter().chain([(Some(Rung::B), true), (Some(Rung::A), true)]) {
             let plan = rung.map(|rung| Rc::new(Plan::new(&cage(rung), abi()).unwrap()));
             let null = || std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into();
             let folder = at("w").display().to_string();
             let words = ["/bin/sh".to_owned(), "-c".to_owned(), "exit 7".to_owned()];
-            let ready = Ready::new(&words, vec![], &folder, [null(), null(), null()], false, plan).unwrap();
+            let mut ready = Ready::new(&words, vec![], &folder, [null(), null(), null()], false, plan).unwrap();
+            if shared {
+                ready.join = Some(Rc::new(super::super::network().unwrap()));
+            }
             let (pid, report) = spawn(&ready).unwrap();
             assert!(!QUIET.load(Ordering::Relaxed));
             let status = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()).unwrap().unwrap().1;
