@@ -33,7 +33,7 @@ impl Draft<'_> {
                         self.allow(&call, By::Person(id), Some(args));
                     }
                     Answer::Always { rule } => {
-                        if !policy::covers(&rule, &call) || !policy::grantable(&rule) {
+                        if !policy::covers(&rule, &call) {
                             return Err(Refused::Misfit);
                         }
                         self.record(replied);

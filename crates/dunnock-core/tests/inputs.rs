@@ -42,6 +42,8 @@ pub fn tools() -> Vec<Tool> {
     let tool = |name: &str, class, recovery, role| Tool { name: name.into(), class, recovery, role };
     vec![
         tool("shell", Class::Command, Recovery::Unknown, Role::Work),
+        tool("process_start", Class::Command, Recovery::Unknown, Role::Work),
+        tool("process_write", Class::Command, Recovery::Unknown, Role::Work),
         tool("view", Class::Read, Recovery::Repeat, Role::Work),
         tool("edit", Class::Edit, Recovery::Restore, Role::Work),
         tool("fetch", Class::Read, Recovery::Unknown, Role::Work),

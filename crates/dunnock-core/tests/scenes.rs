@@ -542,3 +542,50 @@ fn a_question_says_what_would_run_what_holds_it_and_what_it_is_let_have() {
     }
     assert!(asked(Mode::Ask, "make test").ends_with("always: shell make test"));
 }
+
+/// One yes to a program that talks is not a yes to everything that is written to it.
+#[test]
+fn writing_to_a_process_that_was_let_out_asks() {
+    let told = |start: &str| {
+        let mut s = scene(auto());
+        for line in ["> go", &format!("< process_start: {start}")] {
+            s.line(line);
+        }
+        if !s.s.questions.is_empty() {
+            s.line("! yes");
+        }
+        for line in ["= 1.0 started", "< process_start: make x", "= 2.0 started", "< process_write: ls"] {
+            s.line(line);
+        }
+        s.s.questions.first().map(|q| q.text.to_string()).unwrap_or_default()
+    };
+    assert_eq!(told("make run"), "", "in the box nothing asks");
+    assert!(told("ssh host").contains("what is written to it may be a command"), "{}", told("ssh host"));
+}
+
+#[test]
+fn an_answer_has_so_many_calls_and_no_more() {
+    let mut s = scene(auto());
+    s.line("> go");
+    let calls: Vec<&str> = (0..502).map(|_| "view: a").collect();
+    s.line(&format!("< {}", calls.join(" | ")));
+    assert_eq!(s.out.matches("NotRun not run: an answer may have 500 calls").count(), 2, "{}", s.out.len());
+    assert!(s.out.contains("allowed 1.499 ") && s.out.contains("finished 1.500 NotRun"));
+}
+
+/// How well a call was confined when it was allowed stands beside it: only commands are confined.
+#[test]
+fn what_was_allowed_remembers_its_box() {
+    let mut s = scene(auto());
+    s.line("> go");
+    s.line("< shell: make | edit: a");
+    let levels: Vec<Option<Level>> = s.s.calls.iter().map(|c| c.level).collect();
+    assert_eq!(levels, [Some(Level::A), None]);
+    assert!(s.s.calls.iter().all(|call| !s.s.weaker(call)));
+    let (platform, app) = ("t".to_owned(), "0".to_owned());
+    s.owner = 9;
+    s.give(Input::Take(Take { owner: Owner(9), level: Level::C, platform, app, untrusted: None }));
+    assert!(
+        s.s.calls.iter().filter(|call| !call.finished()).all(|call| s.s.weaker(call) == (call.class == Class::Command))
+    );
+}
