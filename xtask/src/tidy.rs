@@ -144,6 +144,18 @@ mod tests {
         }
     }
 
+    /// Examples are tests of their own: those in comments are not run by CI.
+    #[test]
+    fn no_comment_holds_a_test() {
+        for path in sources() {
+            let source = std::fs::read_to_string(&path).unwrap();
+            let block = |line: &str| {
+                ["///", "//!"].iter().any(|c| line.trim_start().strip_prefix(c).is_some_and(|t| t.trim() == "```"))
+            };
+            assert!(!source.lines().any(block), "{} has an example in a comment; make it a test", path.display());
+        }
+    }
+
     #[test]
     fn licences_and_sources_are_known() {
         let metadata = metadata(&[]);
