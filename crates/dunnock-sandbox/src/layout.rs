@@ -92,6 +92,8 @@ pub struct Layout {
     pub writable: Vec<PathBuf>,
     /// Files of a workspace that other programs act on, by the names that lead there.
     pub protected: Vec<Vec<String>>,
+    /// Whether a file holds keys by custom, by its name.
+    pub secret: fn(&str) -> bool,
     /// Whether the person keeps a file or folder of the workspace from everybody, by its path there.
     pub denied: Box<dyn Fn(&Path) -> bool + Send + Sync>,
     /// Whether commands may write to the workspace at all.
@@ -123,15 +125,6 @@ struct All {
     secret: Vec<PathBuf>,
     sockets: Vec<PathBuf>,
     guarded: Vec<PathBuf>,
-}
-
-/// Whether a file is one of those that hold keys by custom.
-#[must_use]
-pub fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let example =
-        ["example", "sample", "template", "dist", "defaults"].iter().any(|end| name.ends_with(&format!(".{end}")));
-    (name == ".env" || name.starts_with(".env.")) && !example
 }
 
 impl Layout {
@@ -328,9 +321,9 @@ impl Layout {
                 found.folders.push(entry.path());
             } else if kind.is_socket() {
                 found.sockets.push(entry.path());
-            } else if kind.is_file() && is_secret(&name) {
+            } else if kind.is_file() && (self.secret)(&name) {
                 found.secret.push(entry.path());
-            } else if kind.is_symlink() && is_secret(&name) {
+            } else if kind.is_symlink() && (self.secret)(&name) {
                 // What it leads to is the secret.
                 found
                     .secret

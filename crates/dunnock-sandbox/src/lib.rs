@@ -1,4 +1,4 @@
-//! Starts children, and sees to it that none is left behind.
+//! Starts children, confines them, and sees to it that none is left behind.
 //!
 //! The program does not make children itself. It starts a small *launcher* (itself, executed again: see [`LAUNCH`]) and asks it
 //! over a socket: a small process makes children quickly however large the program has grown, it adopts what escapes from a
@@ -7,8 +7,11 @@
 //! Invariant: when a command's end is reported, everything it started is dead, whether it left its group or not.
 //! Invariant: when the program is gone, the launcher kills everything and only then lets go of the locks it was given.
 //!
-//! This is the only crate with `unsafe` code: what a child does between fork and exec, and closing what whoever started us
-//! left open. (The box comes here, too.)
+//! Invariant: a command that shall be confined begins in its box, or not at all (`cage/`). From a workspace to a box: `layout`.
+//! What is tried against it: `attack` and `prove`.
+//!
+//! This is the only crate with `unsafe` code: what a child does between clone and exec, the attacks, and closing what whoever
+//! started us left open.
 
 #[cfg(target_os = "linux")]
 mod attack;
@@ -35,7 +38,7 @@ pub use client::{Ended, Held, Launcher, Probed, Run, Running};
 #[cfg(target_os = "linux")]
 pub use launcher::serve;
 #[cfg(target_os = "linux")]
-pub use layout::{Found, Layout, Opened, is_secret};
+pub use layout::{Found, Layout, Opened};
 #[cfg(target_os = "linux")]
 pub use prove::{Came, PROBE, Trial, VICTIM, probe, prove, victim};
 #[cfg(target_os = "linux")]

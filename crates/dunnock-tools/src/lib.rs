@@ -45,7 +45,9 @@ pub use hands::{Confined, Hands, Limits, Shell};
 #[cfg(unix)]
 pub use keep::Bounds;
 pub use keep::Keeper;
-pub use process::child_environment;
+#[cfg(target_os = "linux")]
+pub use process::boxed_environment;
+pub use process::{TOOLCHAINS, found};
 pub use secrets::{holds_a_key, redacted};
 pub use table::{offers, page, pages};
 pub use tool::Example;

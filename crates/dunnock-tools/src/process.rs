@@ -35,25 +35,11 @@ const ENVIRONMENT: &[&str] = &[
     "TMPDIR",
     "TEMP",
     "TMP",
-    "CARGO_HOME",
-    "RUSTUP_HOME",
     "RUSTUP_TOOLCHAIN",
     "GOPATH",
-    "GOROOT",
     "GOCACHE",
-    "GOMODCACHE",
-    "JAVA_HOME",
-    "MAVEN_HOME",
     "GRADLE_USER_HOME",
-    "NVM_DIR",
     "NODE_PATH",
-    "PYENV_ROOT",
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "RBENV_ROOT",
-    "GEM_HOME",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
     "XDG_CACHE_HOME",
     "SYSTEMROOT",
     "SYSTEMDRIVE",
@@ -64,6 +50,24 @@ const ENVIRONMENT: &[&str] = &[
     "LOCALAPPDATA",
     "PROGRAMDATA",
     "PROGRAMFILES",
+];
+
+/// Those that say where a toolchain or its downloads are: a child may see them, and in a box what they name.
+pub const TOOLCHAINS: &[&str] = &[
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "GOROOT",
+    "GOMODCACHE",
+    "JAVA_HOME",
+    "MAVEN_HOME",
+    "NVM_DIR",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "RBENV_ROOT",
+    "GEM_HOME",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
 ];
 
 /// What is set for every child: no colours, no pagers, no questions.
@@ -108,10 +112,7 @@ impl Program {
         {
             let (mut env, mut cage, mut watch) = (environment(input), None, Watch::default());
             if let Some(boxed) = Boxed::of(hand)? {
-                env.retain(|(name, _)| {
-                    !TEMPORARY.contains(&name.as_str()) && !boxed.env.iter().any(|(n, _)| n == name)
-                });
-                env.extend(boxed.env);
+                env = with(env, boxed.env);
                 (cage, watch) = (Some(boxed.cage), Watch { guard: boxed.guard, level: Some(hand.level) });
             }
             Ok((name.clone(), Start { words, folder, env, input, cage }, watch))
@@ -206,15 +207,24 @@ enum Over {
     Halted,
 }
 
-/// The environment that a command of the person's own gets in the box: the same as a model's.
+/// The environment that a command of the person's own gets in the box, with what the box adds: the same as a model's.
+#[cfg(target_os = "linux")]
 #[must_use]
-pub fn child_environment() -> Vec<(String, String)> {
-    environment(Input::Nothing)
+pub fn boxed_environment(more: Vec<(String, String)>) -> Vec<(String, String)> {
+    with(environment(Input::Nothing), more)
+}
+
+/// An environment with what a box adds, and without places for temporary files that are not the box's.
+#[cfg(target_os = "linux")]
+fn with(mut env: Vec<(String, String)>, more: Vec<(String, String)>) -> Vec<(String, String)> {
+    env.retain(|(name, _)| !TEMPORARY.contains(&name.as_str()) && !more.iter().any(|(n, _)| n == name));
+    env.extend(more);
+    env
 }
 
 /// The environment of a child.
 fn environment(input: Input) -> Vec<(String, String)> {
-    let allowed = |name: &str| ENVIRONMENT.contains(&name) || name.starts_with("LC_");
+    let allowed = |name: &str| ENVIRONMENT.contains(&name) || TOOLCHAINS.contains(&name) || name.starts_with("LC_");
     let given =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let mut env: Vec<(String, String)> = given.filter(|(name, _)| allowed(name)).collect();
@@ -289,7 +299,8 @@ pub(crate) fn shortened(text: &str, lines: usize, bytes: usize) -> String {
 }
 
 /// Where a program is, by the path that it will see itself; the name, if it is nowhere or is a path already.
-fn found(name: &str) -> PathBuf {
+#[must_use]
+pub fn found(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let plain = !name.contains(std::path::is_separator) && cfg!(unix);
     let found = plain.then(|| std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| is_program(file)));

@@ -29,6 +29,7 @@ pub fn layout(data: &Path) -> Layout {
         readable: Vec::new(),
         writable: Vec::new(),
         protected: dunnock_core::policy::PROTECTED.iter().map(|n| names(n)).collect(),
+        secret: dunnock_core::policy::is_secret,
         denied: Box::new(|_| false),
         writes: true,
         found: Default::default(),

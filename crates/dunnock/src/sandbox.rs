@@ -83,26 +83,13 @@ pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_san
     let data = real(data.to_path_buf());
     let own = [Some(data.clone()), place::config_dir().ok().map(real), Some(real(place::runtime_dir(&data)))];
     let listed = |key: &str| settings.list(key).into_iter().map(|path| real(path.into())).collect::<Vec<_>>();
-    let variables = [
-        "CARGO_HOME",
-        "GOMODCACHE",
-        "RUSTUP_HOME",
-        "GOROOT",
-        "JAVA_HOME",
-        "MAVEN_HOME",
-        "NVM_DIR",
-        "PYENV_ROOT",
-        "VIRTUAL_ENV",
-        "CONDA_PREFIX",
-        "RBENV_ROOT",
-        "GEM_HOME",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-    ];
     dunnock_sandbox::Layout {
         home: var("HOME").map(real).filter(|home| home.parent().is_some()),
         path: std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect(),
-        variables: variables.iter().filter_map(|name| Some(((*name).to_owned(), real(var(name)?)))).collect(),
+        variables: dunnock_tools::TOOLCHAINS
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), real(var(name)?))))
+            .collect(),
         own: own.into_iter().flatten().collect(),
         boxes: data.join("boxes"),
         readable: listed("box_read"),
@@ -111,6 +98,7 @@ pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_san
             .iter()
             .map(|names| names.iter().map(|name| (*name).to_owned()).collect())
             .collect(),
+        secret: dunnock_core::policy::is_secret,
         denied: {
             let denied = work::denied(settings).unwrap_or_else(|_| globset::GlobSet::empty());
             Box::new(move |path| denied.is_match(path))
@@ -133,6 +121,7 @@ pub(crate) fn best(settings: &Settings) -> Level {
 pub(crate) async fn run(data: Option<PathBuf>, what: Option<Boxes>, json: bool) -> anyhow::Result<ExitCode> {
     let here = place::workspace(None).ok();
     let settings = place::settings(here.as_deref(), false, running::given(data, Vec::new()))?;
+    work::denied(&settings)?; // a pattern that cannot be understood keeps nothing hidden
     match what {
         None => show(&settings, json),
         #[cfg(target_os = "linux")]
@@ -167,23 +156,29 @@ fn show(settings: &Settings, json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The level that was asked for, or the best there is.
+#[cfg(target_os = "linux")]
+fn rung(settings: &Settings, data: &std::path::Path, given: Option<&str>) -> anyhow::Result<dunnock_sandbox::Rung> {
+    use dunnock_sandbox::Rung;
+    Ok(match given {
+        Some("A") => Rung::A,
+        Some("B") => Rung::B,
+        Some(_) => Rung::C,
+        None => match work::confined(settings, data).level {
+            Level::A => Rung::A,
+            Level::B => Rung::B,
+            Level::C => Rung::C,
+            Level::D => anyhow::bail!("no box can be made here (level D). \"dunnock sandbox\" says why"),
+        },
+    })
+}
+
 #[cfg(target_os = "linux")]
 async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
     use anyhow::Context as _;
-    use dunnock_sandbox::{Came, Opened, Rung};
+    use dunnock_sandbox::{Came, Opened};
     let data = place::data_dir(settings)?;
-    let rung = match level.as_deref().unwrap_or(match work::confined(settings, &data).level {
-        Level::A => "A",
-        Level::B => "B",
-        Level::C => "C",
-        Level::D => anyhow::bail!(
-            "no box can be made here (level D), so there is nothing to prove. \"dunnock sandbox\" says why"
-        ),
-    }) {
-        "B" => Rung::B,
-        "C" => Rung::C,
-        _ => Rung::A,
-    };
+    let rung = rung(settings, &data, level.as_deref())?;
     let mut layout = layout(settings, &data);
     let exe = std::env::current_exe().context("this program cannot be found")?;
     layout.readable.push(exe.clone());
@@ -242,31 +237,16 @@ async fn try_it(
     words: Vec<String>,
 ) -> anyhow::Result<ExitCode> {
     use anyhow::Context as _;
-    use dunnock_sandbox::{Bounds, Ended, LAUNCH, Launcher, Opened, Run, Rung};
+    use dunnock_sandbox::{Bounds, Ended, LAUNCH, Launcher, Opened, Run};
     use std::os::fd::AsFd as _;
     let workspace = place::workspace(None)?;
     let data = place::data_dir(settings)?;
-    let best = |given: Option<&str>| match given {
-        Some("A") => Level::A,
-        Some("B") => Level::B,
-        Some(_) => Level::C,
-        None => work::confined(settings, &data).level,
-    };
-    let rung = match best(level.as_deref()) {
-        Level::A => Rung::A,
-        Level::B => Rung::B,
-        Level::C => Rung::C,
-        Level::D => anyhow::bail!("no box can be made here (level D). \"dunnock sandbox\" says why"),
-    };
+    let rung = rung(settings, &data, level.as_deref())?;
     let (cage, more) = layout(settings, &data).cage(rung, &workspace, Opened { network, ..Opened::default() })?;
     let name = words.first().context("the command is empty")?;
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&paths).map(|dir| dir.join(name)).find(|file| file.is_file());
-    let program = if name.contains('/') { PathBuf::from(name) } else { found.unwrap_or_else(|| name.into()) };
+    let program = dunnock_tools::found(name);
     let words = std::iter::once(program.display().to_string()).chain(words.iter().skip(1).cloned()).collect();
-    let mut env: Vec<(String, String)> = dunnock_tools::child_environment();
-    env.retain(|(name, _)| !more.iter().any(|(n, _)| n == name) && name != "TMPDIR");
-    env.extend(more);
+    let env = dunnock_tools::boxed_environment(more);
     let folder = workspace.display().to_string();
     let launcher = std::sync::Arc::new(Launcher::new("/proc/self/exe".into(), &[LAUNCH]));
     let fds = vec![

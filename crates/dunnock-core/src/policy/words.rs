@@ -66,8 +66,7 @@ pub fn split(line: &str) -> Line {
     if line.len() > LONG {
         return Line { commands: Vec::new(), obscure: true };
     }
-    let mut reader =
-        Reader { text: line.chars().collect(), at: 0, out: Line::default(), depth: 0, documents: Vec::new() };
+    let mut reader = Reader::new(line, 0);
     reader.list(None);
     reader.out
 }
@@ -89,6 +88,10 @@ struct Reader {
 }
 
 impl Reader {
+    fn new(text: &str, depth: usize) -> Self {
+        Self { text: text.chars().collect(), at: 0, out: Line::default(), depth, documents: Vec::new() }
+    }
+
     fn peek(&self, ahead: usize) -> Option<char> {
         self.text.get(self.at + ahead).copied()
     }
@@ -239,13 +242,7 @@ impl Reader {
             self.at = self.at.min(self.text.len());
             if !as_it_is && (body.contains("$(") || body.contains('`')) {
                 self.out.obscure = true;
-                let mut inner = Self {
-                    text: body.chars().collect(),
-                    at: 0,
-                    out: Line::default(),
-                    depth: self.depth + 1,
-                    documents: Vec::new(),
-                };
+                let mut inner = Self::new(&body, self.depth + 1);
                 inner.quoted_text(None, &mut Word::default());
                 self.out.commands.extend(inner.out.commands);
             }
@@ -366,13 +363,7 @@ impl Reader {
             while let Some(c) = self.next().filter(|c| *c != '`') {
                 body.push(if c == '\\' { self.next().unwrap_or('\\') } else { c });
             }
-            let mut inner = Self {
-                text: body.chars().collect(),
-                at: 0,
-                out: Line::default(),
-                depth: self.depth + 1,
-                documents: Vec::new(),
-            };
+            let mut inner = Self::new(&body, self.depth + 1);
             if inner.depth < DEEP {
                 inner.list(None);
             }
@@ -413,13 +404,7 @@ impl Reader {
                 // More than a name can be a command again.
                 self.out.obscure |= name.contains(['$', '`', '@', '!', ':', '=', '/']);
                 if name.contains("$(") || name.contains('`') {
-                    let mut inner = Self {
-                        text: name.chars().collect(),
-                        at: 0,
-                        out: Line::default(),
-                        depth: self.depth + 1,
-                        documents: Vec::new(),
-                    };
+                    let mut inner = Self::new(&name, self.depth + 1);
                     if inner.depth < DEEP {
                         inner.quoted_text(None, &mut Word::default());
                     }

@@ -224,10 +224,10 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
     // everything; with it, this thread does not run until the child has ended or become another program. The launcher has one
     // thread, so no lock is held by another.
     #[cfg(test)]
-    super::quiet::QUIET.store(true, std::sync::atomic::Ordering::Relaxed);
+    super::quiet::quiet(true);
     let pid = unsafe { libc::clone(first, base.wrapping_add(STACK).cast(), flags | libc::SIGCHLD, argument) };
     #[cfg(test)]
-    super::quiet::QUIET.store(false, std::sync::atomic::Ordering::Relaxed);
+    super::quiet::quiet(false);
     if pid < 0 {
         let error = io::Error::last_os_error();
         return Err(match rung {

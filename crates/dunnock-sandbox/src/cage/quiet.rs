@@ -1,10 +1,29 @@
 //! A test's own allocator: where nothing may be allocated, an allocation ends the process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
-/// From here to there nothing is allocated. A child inherits it.
-pub(crate) static QUIET: AtomicBool = AtomicBool::new(false);
+/// The thread that is making a child, and its process. A child inherits both.
+static QUIET: AtomicI32 = AtomicI32::new(0);
+static MAKER: AtomicI32 = AtomicI32::new(0);
+
+/// Whether whoever asks must not: this process's other threads may, whoever was made by clone may not.
+#[expect(unsafe_code, reason = "plain system calls")]
+fn forbidden() -> bool {
+    // SAFETY: two numbers of this process and thread; nothing is allocated.
+    let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
+    let quiet = QUIET.load(Ordering::Relaxed);
+    quiet != 0 && (thread == quiet || process != MAKER.load(Ordering::Relaxed))
+}
+
+/// The thread that makes a child; 0 for none. From here to there nothing is allocated.
+pub(crate) fn quiet(on: bool) {
+    // SAFETY: as above.
+    #[expect(unsafe_code, reason = "plain system calls")]
+    let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
+    MAKER.store(process, Ordering::Relaxed);
+    QUIET.store(if on { thread } else { 0 }, Ordering::Relaxed);
+}
 
 struct Watched;
 
@@ -12,7 +31,7 @@ struct Watched;
 // SAFETY: passes everything on to the system's.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if QUIET.load(Ordering::Relaxed) {
+        if forbidden() {
             // SAFETY: ends the process; nothing is left to go wrong.
             unsafe { libc::abort() };
         }
@@ -20,7 +39,7 @@ unsafe impl GlobalAlloc for Watched {
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        if QUIET.load(Ordering::Relaxed) {
+        if forbidden() {
             // SAFETY: as above.
             unsafe { libc::abort() };
         }
@@ -35,7 +54,6 @@ static ALLOCATOR: Watched = Watched;
 #[cfg(test)]
 mod tests {
     use super::super::{Cage, Fate, Layer, Plan, Ready, Rung, abi, spawn};
-    use super::{Ordering, QUIET};
     use std::rc::Rc;
 
     /// Every rung, with everything that a box can have; and no box.
@@ -83,7 +101,6 @@ mod tests {
                 ready.join = Some(Rc::new(super::super::network().unwrap()));
             }
             let (pid, report) = spawn(&ready).unwrap();
-            assert!(!QUIET.load(Ordering::Relaxed));
             let status = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()).unwrap().unwrap().1;
             let fate = Fate::read(&report);
             let ended = match &fate {

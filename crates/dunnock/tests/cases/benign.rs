@@ -4,8 +4,8 @@ use super::world::{World, shell};
 use super::{Case, judge, of};
 use std::process::Command;
 
-/// Whose output is about the machine, the moment or the box itself.
-const DIFFERS: &[&str] = &["env ", "env|", "ps ", "df ", "date", "time ", "mktemp", "strace", "gdb", "printenv"];
+/// Whose output is about the machine, the moment or the box itself: `env ps df date time mktemp`.
+const DIFFERS: &[&str] = &["G433", "G434", "G435", "G436", "G437", "G448"];
 
 fn prepare(world: &World, case: &Case) -> String {
     match case.id.as_str() {
@@ -40,6 +40,9 @@ fn plain(text: &str) -> Vec<String> {
         (r"\[\d+\] \d+", "[JOB]"),
         (r"line \d+: +\d+ ", "line N: "),
         (r"\bHASH-HASH\b", "HASH"),
+        (r"process \d+", "process PID"),
+        // A table of strace: how long each call took.
+        (r" *NUMBER +NUMBER +\d+ ", "TIMES "),
     ] {
         text = regex::Regex::new(pattern).unwrap().replace_all(&text, with).into_owned();
     }
@@ -109,7 +112,7 @@ async fn command(case: &Case) -> Result<String, String> {
     }
     let told = ended.replace(&came.told, "").replace("(no output)", "");
     let told: String = told.lines().filter(|l| !l.starts_with("[box: ")).collect::<Vec<_>>().join("\n");
-    if DIFFERS.iter().any(|word| format!("{line} ").contains(word)) {
+    if DIFFERS.contains(&case.id.as_str()) {
         return Ok(format!("unasked, exit {code}"));
     }
     // Which of two streams is read first is nobody's promise, so lines are compared, not their order.
