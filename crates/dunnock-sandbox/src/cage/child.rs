@@ -25,6 +25,8 @@ pub(crate) struct Ready {
     terminal: bool,
     /// The most processes of this user, and what else a process is held by.
     pub(crate) processes: Option<u64>,
+    /// How nice this program was started, whatever its launcher is by now.
+    pub(crate) nice: c_int,
     plan: Option<Rc<Plan>>,
     /// The network that it shares with others.
     pub(crate) join: Option<Rc<Net>>,
@@ -62,7 +64,7 @@ impl Ready {
         let words = words.iter().map(|w| CString::new(w.as_str())).collect::<Result<_, _>>()?;
         let env = env.into_iter().map(|(k, v)| CString::new(format!("{k}={v}"))).collect::<Result<_, _>>()?;
         let (words, env, folder) = (Pointers::new(words), Pointers::new(env), CString::new(folder)?);
-        Ok(Self { program, words, env, folder, fds, terminal, processes: None, plan, join: None })
+        Ok(Self { program, words, env, folder, fds, terminal, processes: None, nice: 0, plan, join: None })
     }
 }
 
@@ -555,7 +557,7 @@ extern "C" fn command(argument: *mut c_void) -> c_int {
             }
             must!(within, SETSID, libc::setsid());
         }
-        hold(ready.processes);
+        hold(ready.processes, ready.nice);
         if ready.terminal {
             // A terminal belongs to the leader of a session; in a box of its own that is not the first process.
             if own_tree {
@@ -588,7 +590,7 @@ extern "C" fn command(argument: *mut c_void) -> c_int {
 
 /// What keeps a command from taking everything. One that fails leaves a bound out, not the command.
 #[expect(unsafe_code, reason = "plain system calls")]
-fn hold(processes: Option<u64>) {
+fn hold(processes: Option<u64>, nice: c_int) {
     // SAFETY: limits are read into and written from a value of this function.
     unsafe {
         let lower = |resource, to: u64| {
@@ -604,7 +606,7 @@ fn hold(processes: Option<u64>) {
         }
         lower(libc::RLIMIT_CORE, 0);
         // Where all want the machine at once, whoever watches comes first, and so do the person's own programs.
-        libc::nice(10);
+        libc::setpriority(libc::PRIO_PROCESS, 0, nice + 10);
     }
     write_to(OOM.0, OOM.1);
 }
