@@ -270,6 +270,10 @@ impl State {
         let seq = self.seq;
         let keep = self.config.checkpoints;
         let ok = e.outcome == Outcome::Done;
+        if !e.saw.is_empty() {
+            let seen = Arc::make_mut(&mut self.seen);
+            seen.extend(e.saw.iter().map(|saw| (saw.path.clone(), saw.hash)));
+        }
         let Some(call) = self.call_mut(e.call) else { return };
         let began = matches!(call.stage, Stage::Started(_));
         let (wrote, harness) = (began && call.writes(), call.harness);

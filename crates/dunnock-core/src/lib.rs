@@ -12,6 +12,7 @@ mod apply;
 mod effect;
 pub mod failpoint;
 mod past;
+pub mod patch;
 pub mod policy;
 pub mod ports;
 mod reply;

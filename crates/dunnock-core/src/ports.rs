@@ -8,6 +8,7 @@ use dunnock_proto::{
     Answered, At, CallId, Checkpointed, Config, Decoded, Delta, Event, Finished, Hash, Head, InputId, Level, Open,
     Record, Seq, SessionId, Tool, Tree, TurnFailed,
 };
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -325,6 +326,8 @@ pub struct Job {
     pub level: Level,
     /// What it was let have beyond that.
     pub open: Open,
+    /// Files as the model last saw them.
+    pub seen: Arc<BTreeMap<String, Hash>>,
 }
 
 /// Runs calls.

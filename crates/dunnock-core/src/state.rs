@@ -8,6 +8,7 @@ use dunnock_proto::{
     Strength, Tree, Turn, Why,
 };
 use dunnock_proto::{Reserved, Rule, Sandbox, Scope};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Where the loop stands.
@@ -240,6 +241,8 @@ pub struct State {
     pub grants: Arc<Vec<Rule>>,
     /// A process was started that was let have more than the box.
     pub outside: bool,
+    /// Files as the model last saw them: an edit of one that is other by now is refused.
+    pub seen: Arc<BTreeMap<String, Hash>>,
     /// What the person said of what the folder brings.
     pub trust: Option<(Hash, bool)>,
     /// Who drives.

@@ -86,7 +86,7 @@ impl Driver {
                     return Some(Box::pin(async move { (ended(&call, Outcome::NotRun, &why), Vec::new()) }));
                 }
                 let (level, open) = (s.level(), policy::opened(s, &call));
-                let job = Job { session: self.session.clone(), workspace, call, level, open };
+                let job = Job { session: self.session.clone(), workspace, call, level, open, seen: s.seen.clone() };
                 let keeps = s.config.checkpoints && world.checkpoints.is_some();
                 let folder = Folder { keeps, tree: s.tree.clone(), writing: self.writing.clone() };
                 Some(Box::pin(run_call(world, job, folder, live, halt)))

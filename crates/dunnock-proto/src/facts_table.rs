@@ -493,6 +493,21 @@ pub struct Finished {
     /// How it was confined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
+    /// Files as the model knows them now: read, written, or shown because an edit did not fit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub saw: Vec<Saw>,
+    /// What an edit changed, as a unified diff, for doors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<Hash>,
+}
+
+/// A file that the model has seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saw {
+    /// Below the root.
+    pub path: String,
+    /// What it held.
+    pub hash: Hash,
 }
 
 impl Finished {
@@ -510,6 +525,8 @@ impl Finished {
             exit: None,
             ms: 0,
             level: None,
+            saw: Vec::new(),
+            diff: None,
         }
     }
 }

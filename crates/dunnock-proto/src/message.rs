@@ -84,11 +84,15 @@ pub struct FinalArgs {
     pub answer: Arc<str>,
 }
 
-/// The argument that every edit has: which file.
+/// The arguments that say which files a call is about.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct PathArgs {
     /// As the model wrote it.
-    pub path: String,
+    pub path: Option<String>,
+    /// Where it goes, if it is moved.
+    pub to: Option<String>,
+    /// A patch, which names its files.
+    pub patch: Option<String>,
 }
 
 /// What every tool that runs a command is told.

@@ -249,7 +249,11 @@ impl Launcher {
     fn end(&self, pid: Pid) {
         match self.live.get(&pid) {
             Some(live) if live.whole => drop(rustix::process::kill_process(pid, Signal::KILL)),
-            _ => tree::kill(&tree::whole(pid)),
+            _ => {
+                // Its group stands still at once, whatever it makes just now: the rest is looked for at leisure.
+                let _ = rustix::process::kill_process_group(pid, Signal::STOP);
+                tree::kill(&tree::whole(pid));
+            }
         }
     }
 
@@ -430,20 +434,7 @@ impl Launcher {
         let began = Instant::now();
         let mut left = 0;
         loop {
-            let mine = tree::children_of_one_thread(self.me).unwrap_or_default();
-            let known =
-                |pid: &Pid| self.live.contains_key(pid) || self.stubborn.contains(pid) || self.leaving.contains(pid);
-            let strays = mine.into_iter().filter(|pid| !known(pid));
-            // While other commands run, only what bears this one's mark is surely its own.
-            let alone = self.live.is_empty();
-            let (mut own, mut other, mut unsure) = (Vec::new(), false, false);
-            for pid in strays {
-                match if alone { Some(true) } else { tree::has_mark(pid, mark) } {
-                    Some(true) => own.push(pid),
-                    Some(false) => other = true,
-                    None => unsure = true,
-                }
-            }
+            let (own, other, unsure) = self.strays(mark, &HashSet::new());
             // One that is just becoming another program shows no mark: a moment later it does.
             if own.is_empty() && unsure && began.elapsed() < MOMENT {
                 std::thread::sleep(Duration::from_micros(200));
@@ -453,16 +444,43 @@ impl Launcher {
             if own.is_empty() {
                 return left;
             }
-            for pid in &own {
-                tree::kill(&tree::whole(*pid));
+            // All of it stands still before any of it dies: what runs on makes more.
+            let mut still: HashSet<Pid> = HashSet::new();
+            let mut next = own;
+            while !next.is_empty() && began.elapsed() < PATIENCE {
+                still.extend(next.into_iter().flat_map(tree::whole));
+                next = self.strays(mark, &still).0;
             }
-            for pid in own {
+            tree::kill(&still.iter().copied().collect::<Vec<_>>());
+            for pid in self.strays(mark, &HashSet::new()).0 {
                 if !wait_for(pid, PATIENCE.saturating_sub(began.elapsed())) {
                     self.stubborn.insert(pid);
                     left += 1;
                 }
             }
         }
+    }
+
+    /// Children of ours that no live command is: those that are surely of the one with this mark, whether there are others, and
+    /// whether there are some of which that cannot be told. Those that are known already are left out.
+    fn strays(&self, mark: &str, known: &HashSet<Pid>) -> (Vec<Pid>, bool, bool) {
+        let old = |pid: &Pid| {
+            self.live.contains_key(pid)
+                || self.stubborn.contains(pid)
+                || self.leaving.contains(pid)
+                || known.contains(pid)
+        };
+        // While other commands run, only what bears this one's mark is surely its own.
+        let alone = self.live.is_empty();
+        let (mut own, mut other, mut unsure) = (Vec::new(), false, false);
+        for pid in tree::children_of_one_thread(self.me).unwrap_or_default().into_iter().filter(|pid| !old(pid)) {
+            match if alone { Some(true) } else { tree::has_mark(pid, mark) } {
+                Some(true) => own.push(pid),
+                Some(false) => other = true,
+                None => unsure = true,
+            }
+        }
+        (own, other, unsure)
     }
 
     /// The program is gone: nothing of it stays.

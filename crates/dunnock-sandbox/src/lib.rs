@@ -10,8 +10,8 @@
 //! Invariant: a command that shall be confined begins in its box, or not at all (`cage/`). From a workspace to a box: `layout`.
 //! What is tried against it: `attack` and `prove`.
 //!
-//! This is the only crate with `unsafe` code: what a child does between clone and exec, the attacks, and closing what whoever
-//! started us left open.
+//! This is the only crate with `unsafe` code: what a child does between clone and exec, the attacks, closing what whoever
+//! started us left open, and asking for a lease on a file.
 
 #[cfg(target_os = "linux")]
 mod attack;
@@ -23,6 +23,8 @@ mod client;
 mod launcher;
 #[cfg(target_os = "linux")]
 mod layout;
+#[cfg(target_os = "linux")]
+mod lease;
 #[cfg(target_os = "linux")]
 mod prove;
 pub mod seatbelt;
@@ -39,6 +41,8 @@ pub use client::{Ended, Held, Launcher, Probed, Run, Running};
 pub use launcher::serve;
 #[cfg(target_os = "linux")]
 pub use layout::{Found, Layout, Opened};
+#[cfg(target_os = "linux")]
+pub use lease::is_open_for_writing;
 #[cfg(target_os = "linux")]
 pub use prove::{Came, PROBE, Trial, VICTIM, probe, prove, victim};
 #[cfg(target_os = "linux")]

@@ -16,7 +16,8 @@ fn script() -> Vec<Served> {
         Say::calls(&[("shell", big)]).into(),
         Say::calls(&[("write_file", r#"{"path":"new.txt","content":"new\n"}"#), ("view_file", r#"{"path":"log"}"#)])
             .into(),
-        Say::calls(&[("shell", r#"{"command":"echo b >> log"}"#)]).into(),
+        // An edit that was killed is taken back: whoever is told that its outcome is unknown makes it again.
+        Say::calls(&[("shell", r#"{"command":"echo b >> log; test -f new.txt || echo new > new.txt"}"#)]).into(),
         Say::calls(&[("final_output", r#"{"answer":"that was it"}"#)]).into(),
     ]
 }

@@ -4,12 +4,12 @@ use crate::process::{self, Program};
 use crate::processes::Processes;
 use crate::root::Root;
 use crate::secrets;
-use crate::seen::Seen;
 use crate::table;
 use crate::tool::{End, Hand, Said};
 use dunnock_core::failpoint;
 use dunnock_core::ports::{Blob, Halt, Job, Live, Log, Tools, Wait};
 use dunnock_proto::{Finished, Level, Outcome, SessionId, VerifyArgs};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,6 +61,12 @@ pub struct Limits {
     pub output_lines: usize,
     /// Bytes of it.
     pub output_bytes: usize,
+    /// Files and folders that are listed at once.
+    pub listed: usize,
+    /// Matches of a search that are told.
+    pub matches: usize,
+    /// Bytes of them, lines around them included.
+    pub found_bytes: usize,
     /// How long a command may take unless it asks for more.
     pub command: Duration,
     /// How long it may take at most.
@@ -73,6 +79,10 @@ pub struct Limits {
     pub denied: globset::GlobSet,
     /// Where output lies that is too much for memory.
     pub spool: PathBuf,
+    /// Where it is written down which edits are under way.
+    pub journals: PathBuf,
+    /// What is run after an edit, by the ending of the file's name; `{path}` is the file.
+    pub checks: BTreeMap<String, String>,
 }
 
 impl Default for Limits {
@@ -81,12 +91,17 @@ impl Default for Limits {
             shell: Shell::Auto,
             output_lines: 200,
             output_bytes: 10 << 10,
+            listed: 1_000,
+            matches: 200,
+            found_bytes: 128 << 10,
             command: Duration::from_secs(120),
             command_most: Duration::from_secs(600),
             processes: 1_000,
             memory: most_memory(),
             denied: globset::GlobSet::empty(),
             spool: std::env::temp_dir().join("dunnock-output"),
+            journals: std::env::temp_dir().join("dunnock-edits"),
+            checks: BTreeMap::new(),
         }
     }
 }
@@ -114,7 +129,6 @@ pub struct Hands {
     limits: Arc<Limits>,
     log: Option<Arc<dyn Log>>,
     processes: Arc<Processes>,
-    seen: Arc<Seen>,
     #[cfg(target_os = "linux")]
     launcher: Arc<dunnock_sandbox::Launcher>,
     #[cfg(target_os = "linux")]
@@ -131,7 +145,6 @@ impl Hands {
             limits: Arc::new(limits),
             log: None,
             processes: Arc::default(),
-            seen: Arc::default(),
             #[cfg(target_os = "linux")]
             launcher: Arc::new(dunnock_sandbox::Launcher::new(launcher.to_path_buf(), args)),
             #[cfg(target_os = "linux")]
@@ -179,7 +192,7 @@ impl Hands {
             session: job.session.clone(),
             log: self.log.clone(),
             processes: self.processes.clone(),
-            seen: self.seen.clone(),
+            seen: job.seen.clone(),
             level: job.level,
             open: job.open,
             #[cfg(target_os = "linux")]
@@ -204,6 +217,8 @@ impl Hands {
 
 impl Tools for Hands {
     fn hold(&self, lock: &std::fs::File) -> Option<Box<dyn Send + Sync>> {
+        // Before anybody looks at the files: what a program that is gone left half done.
+        crate::root::mend(&self.limits.journals);
         #[cfg(target_os = "linux")]
         return self.launcher.hold(lock).ok().map(|held| Box::new(held) as Box<dyn Send + Sync>);
         #[cfg(not(target_os = "linux"))]
@@ -214,7 +229,6 @@ impl Tools for Hands {
     }
 
     fn close<'a>(&'a self, session: &'a SessionId) -> Wait<'a, ()> {
-        self.seen.forget(session);
         Box::pin(async move {
             self.processes.close(session).await;
             #[cfg(target_os = "linux")]
@@ -233,8 +247,9 @@ impl Tools for Hands {
             let began = Instant::now();
             let said = self.work(&job, live, halt).await;
             failpoint::hit("tool.after", "");
-            let (full, streams) = (said.full.as_ref().map(|b| b.hash), said.streams.as_ref().map(|b| b.hash));
-            let blobs: Vec<Blob> = said.full.into_iter().chain(said.streams).collect();
+            let hash = |blob: &Option<Blob>| blob.as_ref().map(|blob| blob.hash);
+            let (full, streams, diff) = (hash(&said.full), hash(&said.streams), hash(&said.diff));
+            let blobs: Vec<Blob> = said.full.into_iter().chain(said.streams).chain(said.diff).collect();
             let outcome = match said.end {
                 End::Done => Outcome::Done,
                 End::Failed => Outcome::Failed,
@@ -244,6 +259,8 @@ impl Tools for Hands {
                 full,
                 streams,
                 exit: said.exit,
+                saw: said.saw,
+                diff,
                 ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
                 level: Some(job.level),
                 ..Finished::plain(job.call.id, outcome, &secrets::without(said.text))

@@ -1,7 +1,9 @@
 //! `insert_text`.
 
-use crate::root::RepoPath;
-use crate::tool::{Example, Hand, Said, Tool, blocking};
+use crate::changing::{Refusal, Thought, change, open};
+use crate::edit::{self, Breaks, Text};
+use crate::root::{Change, Contents};
+use crate::tool::{Example, Hand, Said, Tool};
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,7 +31,7 @@ impl Tool for InsertText {
             about: "After a line",
             files: &[("a.txt", "one\nthree\n")],
             args: r#"{"path":"a.txt","line":1,"text":"two"}"#,
-            gives: "inserted 1 lines into a.txt after line 1",
+            gives: "inserted 1 line into a.txt\n1  one\n2  two\n3  three",
             leaves: &[("a.txt", "one\ntwo\nthree\n")],
             ..Example::PLAIN
         },
@@ -37,7 +39,7 @@ impl Tool for InsertText {
             about: "At the end of a file without a last line break",
             files: &[("a.txt", "one")],
             args: r#"{"path":"a.txt","line":1,"text":"two"}"#,
-            gives: "inserted 1 lines into a.txt after line 1",
+            gives: "inserted 1 line into a.txt\n1  one\n2  two",
             leaves: &[("a.txt", "one\ntwo")],
             ..Example::PLAIN
         },
@@ -45,7 +47,7 @@ impl Tool for InsertText {
             about: "Line breaks stay as the file has them",
             files: &[("a.txt", "one\r\nthree\r\n")],
             args: r#"{"path":"a.txt","line":1,"text":"two\n"}"#,
-            gives: "inserted 1 lines into a.txt after line 1",
+            gives: "inserted 1 line into a.txt\n1  one\n2  two\n3  three",
             leaves: &[("a.txt", "one\r\ntwo\r\nthree\r\n")],
             ..Example::PLAIN
         },
@@ -60,37 +62,34 @@ impl Tool for InsertText {
     ];
 
     async fn run(self, hand: Hand) -> Said {
-        blocking(move || insert(&self, &hand)).await
+        change(hand, move |hand| insert(&self, hand)).await
     }
 }
 
-fn insert(args: &InsertText, hand: &Hand) -> Result<String, String> {
-    let path = RepoPath::parse(&hand.root, &args.path).map_err(|e| e.to_string())?;
-    let old = hand.root.read(&path).map_err(|e| e.to_string())?;
-    hand.seen.current(&hand.session, &path, &old.bytes)?;
-    let ends: Vec<usize> = old.bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(n, _)| n + 1).collect();
-    let open_end = !old.bytes.is_empty() && !old.bytes.ends_with(b"\n");
-    let total = ends.len() + usize::from(open_end);
-    let after = args.line as usize;
+fn insert(args: &InsertText, hand: &Hand) -> Result<Thought, Refusal> {
+    let (path, before) = open(hand, &args.path)?;
+    let name = path.shown();
+    let text = Text::decode(&before.bytes).map_err(|error| format!("{name} {error}"))?;
+    let (after, total) = (args.line as usize, text.len());
     if after > total {
-        return Err(format!("{} has {total} lines; there is no line {after} to insert after", path.shown()));
+        return Err(format!("{name} has {total} lines; there is no line {after} to insert after").into());
     }
-    let at = match after.checked_sub(1) {
-        None => 0,
-        Some(n) => ends.get(n).copied().unwrap_or(old.bytes.len()),
-    };
-    let crlf = old.bytes.windows(2).any(|w| w == b"\r\n");
-    let line_break: &str = if crlf { "\r\n" } else { "\n" };
     let lines: Vec<&str> = args.text.lines().collect();
-    let mut new = lines.join(line_break);
-    let (before, rest) = old.bytes.split_at(at);
-    if open_end && rest.is_empty() {
-        new.insert_str(0, line_break); // the last line had no break, and the new last one has none either
-    } else {
-        new.push_str(line_break);
+    if lines.is_empty() {
+        return Err("there are no lines to insert".into());
     }
-    let bytes = [before, new.as_bytes(), rest].concat();
-    hand.root.replace(&path, &bytes, old.mode).map_err(|e| e.to_string())?;
-    hand.seen.saw(&hand.session, &path, &bytes);
-    Ok(format!("inserted {} lines into {} after line {after}", lines.len(), path.shown()))
+    let mut new = lines.join("\n");
+    // If the last line had no break, the new last one has none either.
+    match after == total && text.is_open() {
+        true => new.insert(0, '\n'),
+        false => new.push('\n'),
+    }
+    let at = text.span(after..after).start;
+    let changed = text.splice(at..at, &new, Breaks::AsThere);
+    let bytes = changed.encode().map_err(|error| format!("{name} {error}"))?;
+    let count = if lines.len() == 1 { "1 line".to_owned() } else { format!("{} lines", lines.len()) };
+    let shown = edit::shown(&changed, std::slice::from_ref(&(after..after + lines.len())));
+    let told = format!("inserted {count} into {name}{shown}");
+    let after = Contents { bytes, mode: before.mode };
+    Ok(Thought { told, changes: vec![Change { path, before: Some(before), after: Some(after) }] })
 }

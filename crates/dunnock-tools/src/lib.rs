@@ -9,12 +9,18 @@
 //! when its session does if it was started to run on (Linux; elsewhere with its group).
 //! Invariant: files of the workspace are kept by `keep/` alone; tools do not know of it.
 
+mod apply_patch;
 mod ask_person;
 #[cfg(target_os = "linux")]
 mod boxed;
+mod changing;
 mod child;
+mod delete_file;
 mod differs;
+pub mod edit;
 mod final_output;
+pub mod git;
+mod git_tools;
 #[cfg(target_os = "linux")]
 mod guard;
 mod hands;
@@ -24,6 +30,7 @@ pub mod instructions;
 mod keep;
 mod kept;
 mod list_files;
+mod move_file;
 mod process;
 mod process_tools;
 mod processes;
@@ -31,7 +38,6 @@ mod replace_text;
 pub mod root;
 mod search_text;
 mod secrets;
-mod seen;
 mod shell;
 mod table;
 mod tool;

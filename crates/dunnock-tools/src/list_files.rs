@@ -2,14 +2,12 @@
 
 use crate::root::RepoPath;
 use crate::tool::{Example, Hand, Said, Tool, blocking};
-use crate::walk;
+use crate::walk::{Key, Walk};
 use dunnock_proto::{Class, Recovery};
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-/// Entries of one answer.
-const ITEMS: usize = 1_000;
+use std::sync::{Mutex, PoisonError};
 
 /// Lists files and folders of the workspace, sorted, one a line, folders with a slash at the end. What ignore files name
 /// is left out.
@@ -78,28 +76,48 @@ fn list(args: &ListFiles, hand: &Hand) -> Result<String, String> {
     let path = RepoPath::parse(&hand.root, args.path.as_deref().unwrap_or(".")).map_err(|e| e.to_string())?;
     let folder = hand.root.folder(&path).map_err(|e| e.to_string())?;
     let matcher = args.glob.as_deref().map(glob).transpose()?;
-    let mut items = Vec::new();
-    let mut more = false;
-    for entry in walk::entries(&folder, args.depth.map(|d| usize::from(d.max(1)))) {
-        if hand.halt.told() {
-            return Err("interrupted".into());
+    let shares: Mutex<Vec<Vec<(Key, bool)>>> = Mutex::default();
+    Walk::new(hand.root.path(), &folder, args.depth.map(|d| usize::from(d.max(1)))).each(|| {
+        let mut share = Share { found: Vec::new(), all: &shares };
+        let (matcher, folder) = (&matcher, &folder);
+        move |key, entry| {
+            let is_dir = entry.file_type().is_some_and(|t| t.is_dir());
+            let within = || entry.path().strip_prefix(folder).unwrap_or(entry.path());
+            if matcher.as_ref().is_none_or(|m| !is_dir && m.is_match(within())) {
+                share.found.push((key, is_dir));
+            }
+            !hand.halt.told()
         }
-        let is_dir = entry.file_type().is_some_and(|t| t.is_dir());
-        let within = entry.path().strip_prefix(&folder).unwrap_or(entry.path());
-        let fits = matcher.as_ref().is_none_or(|m| !is_dir && m.is_match(within));
-        if !fits {
-            continue;
-        }
-        if items.len() == ITEMS {
-            more = true;
-            break;
-        }
-        let slash = if is_dir { "/" } else { "" };
-        items.push(format!("{}{slash}", walk::shown(hand.root.path(), entry.path())));
+    });
+    if hand.halt.told() {
+        return Err("interrupted".into());
     }
+    let mut items = shares.into_inner().unwrap_or_else(PoisonError::into_inner).concat();
     if items.is_empty() {
         return Ok("nothing".into());
     }
-    let first = if more { format!("[TRUNCATED: first {ITEMS} items]\n") } else { String::new() };
-    Ok(format!("{first}{}", items.join("\n")))
+    items.sort_unstable();
+    let most = hand.limits.listed;
+    let mut out = match items.len() > most {
+        true => format!("[TRUNCATED: first {most} items]\n"),
+        false => String::new(),
+    };
+    for (key, is_dir) in items.iter().take(most) {
+        out.push_str(&key.shown());
+        out.push_str(if *is_dir { "/\n" } else { "\n" });
+    }
+    out.pop();
+    Ok(out)
+}
+
+/// What one thread found; handed in when it is done.
+struct Share<'a> {
+    found: Vec<(Key, bool)>,
+    all: &'a Mutex<Vec<Vec<(Key, bool)>>>,
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(std::mem::take(&mut self.found));
+    }
 }

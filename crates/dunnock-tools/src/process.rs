@@ -346,7 +346,7 @@ fn said(kept: Kept, over: Over, most: Duration, name: &str, hand: &Hand) -> Said
     };
     text.push_str(&last);
     let text = if last.is_empty() { text.trim_end_matches('\n').to_owned() } else { text };
-    Said { end, text, full: shown.full, streams: shown.streams, exit }
+    Said { end, text, full: shown.full, streams: shown.streams, exit, saw: Vec::new(), diff: None }
 }
 
 /// What came so far, on its way to the log and to those who watch.

@@ -1,9 +1,11 @@
 //! `replace_text`.
 
-use crate::root::RepoPath;
-use crate::tool::{Example, Hand, Said, Tool, blocking};
+use crate::changing::{Refusal, Thought, change, open_at};
+use crate::edit::{self, Edited, Text};
+use crate::root::{Change, Contents};
+use crate::tool::{Example, Hand, Said, Tool};
 use dunnock_proto::{Class, Recovery};
-use regex::bytes::{NoExpand, Regex, RegexBuilder};
+use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -15,7 +17,7 @@ pub(crate) struct ReplaceText {
     /// Path relative to the workspace root.
     #[schemars(length(max = 4096))]
     path: String,
-    /// The text to replace, exactly as it stands in the file.
+    /// The text to replace, exactly as it stands in the file, without line numbers.
     #[schemars(length(max = 1_000_000))]
     old: String,
     /// What to put there.
@@ -38,7 +40,7 @@ impl Tool for ReplaceText {
             about: "Once",
             files: &[("a.txt", "one\ntwo\n")],
             args: r#"{"path":"a.txt","old":"two","new":"2 ($1)"}"#,
-            gives: "replaced 1 place in a.txt (line 2)",
+            gives: "replaced 1 place in a.txt\n1  one\n2  2 ($1)",
             leaves: &[("a.txt", "one\n2 ($1)\n")],
             ..Example::PLAIN
         },
@@ -46,7 +48,7 @@ impl Tool for ReplaceText {
             about: "More than once",
             files: &[("a.txt", "x\ny\nx\n")],
             args: r#"{"path":"a.txt","old":"x","new":"z"}"#,
-            gives: "the text occurs 2 times in a.txt (lines 1, 3); take in more around it so that it occurs once, or set all",
+            gives: "the text occurs 2 times in a.txt\n1  x\n3  x\ntake in more around it so that it occurs once, or set all",
             fails: true,
             leaves: &[("a.txt", "x\ny\nx\n")],
         },
@@ -54,87 +56,110 @@ impl Tool for ReplaceText {
             about: "Every place, by an expression",
             files: &[("a.txt", "a1 a2\n")],
             args: r#"{"path":"a.txt","old":"a([0-9])","new":"b$1","regex":true,"all":true}"#,
-            gives: "replaced 2 places in a.txt (lines 1, 1)",
+            gives: "replaced 2 places in a.txt\n1  b1 b2",
             leaves: &[("a.txt", "b1 b2\n")],
             ..Example::PLAIN
         },
         Example {
-            about: "Not there",
-            files: &[("a.txt", "one\n")],
-            args: r#"{"path":"a.txt","old":"two","new":"x"}"#,
-            gives: "the text does not occur in a.txt; view the file and copy the text exactly",
+            about: "Not there: what comes closest, and what differs",
+            files: &[("a.rs", "fn one() {\n    run(1);\n}\n")],
+            args: r#"{"path":"a.rs","old":"fn one() {\n    walk(1);\n}","new":"fn two() {}"}"#,
+            gives: "the text does not occur in a.rs; the closest is lines 1-3:\n1  fn one() {\n2      run(1);\n3  }\nline 2 is \"run(1);\", you wrote \"walk(1);\"",
             fails: true,
+            leaves: &[("a.rs", "fn one() {\n    run(1);\n}\n")],
+        },
+        Example {
+            about: "With another indentation, which the new lines then get",
+            files: &[("a.py", "class A:\n\tdef f(self):\n\t\treturn 1\n")],
+            args: r#"{"path":"a.py","old":"def f(self):\n    return 1\n","new":"def f(self):\n    x = 2\n    return x\n"}"#,
+            gives: "replaced 1 place in a.py (matched but for indentation)\n1  class A:\n2  \tdef f(self):\n3  \t\tx = 2\n4  \t\treturn x",
+            leaves: &[("a.py", "class A:\n\tdef f(self):\n\t\tx = 2\n\t\treturn x\n")],
+            ..Example::PLAIN
+        },
+        Example {
+            about: "With typographic quotes, which the file does not have",
+            files: &[("a.js", "say('it', \"on\");\n")],
+            args: r#"{"path":"a.js","old":"say(‘it’, “on”)","new":"say(‘it’, “off”)"}"#,
+            gives: "replaced 1 place in a.js (matched but for typographic characters)\n1  say('it', \"off\");",
+            leaves: &[("a.js", "say('it', \"off\");\n")],
             ..Example::PLAIN
         },
         Example {
             about: "Line breaks stay as the file has them",
             files: &[("a.txt", "one\r\ntwo\r\n")],
             args: r#"{"path":"a.txt","old":"one\ntwo","new":"1\n2"}"#,
-            gives: "replaced 1 place in a.txt (line 1)",
+            gives: "replaced 1 place in a.txt\n1  1\n2  2",
             leaves: &[("a.txt", "1\r\n2\r\n")],
             ..Example::PLAIN
         },
     ];
 
     async fn run(self, hand: Hand) -> Said {
-        blocking(move || replace(&self, &hand)).await
+        change(hand, move |hand| replace(&self, hand)).await
     }
 }
 
-fn pattern(args: &ReplaceText, old: &str) -> Result<Regex, String> {
-    let text = if args.regex { old.to_owned() } else { regex::escape(old) };
-    let built = RegexBuilder::new(&text).multi_line(true).unicode(args.regex).size_limit(32 << 20).build();
-    built.map_err(|e| format!("the expression cannot be used: {e}"))
-}
-
-fn replace(args: &ReplaceText, hand: &Hand) -> Result<String, String> {
+fn replace(args: &ReplaceText, hand: &Hand) -> Result<Thought, Refusal> {
     if args.old.is_empty() {
         return Err("the old text is empty; use insert_text or write_file".into());
     }
-    let path = RepoPath::parse(&hand.root, &args.path).map_err(|e| e.to_string())?;
-    let file = hand.root.read(&path).map_err(|e| e.to_string())?;
-    hand.seen.current(&hand.session, &path, &file.bytes)?;
-    let (mut regex, mut new) = (pattern(args, &args.old)?, args.new.clone());
-    let crlf = file.bytes.windows(2).any(|w| w == b"\r\n");
-    if !args.regex && crlf && !args.old.contains('\r') && !regex.is_match(&file.bytes) {
-        // Models write line breaks without a carriage return; the file keeps its own.
-        regex = pattern(args, &args.old.replace('\n', "\r\n"))?;
-        new = new.replace('\n', "\r\n");
-    }
-    let places = regex.find_iter(&file.bytes).count();
-    let (mut line, mut at, mut shown) = (1, 0, Vec::new());
-    for found in regex.find_iter(&file.bytes).take(20) {
-        line += file.bytes.get(at..found.start()).unwrap_or_default().iter().filter(|b| **b == b'\n').count();
-        at = found.start();
-        shown.push(line.to_string());
-    }
-    let more = if places > shown.len() { ", ..." } else { "" };
-    let lines = format!("line{} {}{more}", if places == 1 { "" } else { "s" }, shown.join(", "));
-    match places {
-        0 => {
-            return Err(format!(
-                "the text does not occur in {}; view the file and copy the text exactly",
-                path.shown()
-            ));
+    let old: Vec<&str> = args.old.lines().collect();
+    let (path, before, text) = open_at(hand, &args.path, &old)?;
+    let name = path.shown();
+    let (edited, count) = match args.regex {
+        true => by_expression(args, &text, &name)?,
+        false => {
+            let more = "take in more around it so that it occurs once, or set all";
+            let edited = edit::replace(&text, &args.old, &args.new, args.all)
+                .map_err(|miss| edit::explain(&name, &text, &old, &miss, more))?;
+            let count = edited.lines.len();
+            (edited, count)
         }
-        1 => {}
-        n if !args.all => {
-            return Err(format!(
-                "the text occurs {n} times in {} ({lines}); take in more around it so that it occurs once, or set all",
-                path.shown()
-            ));
-        }
-        _ => {}
-    }
-    let bytes = match args.regex {
-        true => regex.replace_all(&file.bytes, new.as_bytes()),
-        false => regex.replace_all(&file.bytes, NoExpand(new.as_bytes())),
     };
-    if bytes == file.bytes {
-        return Err("old and new text are the same; nothing was changed".into());
+    let bytes = edited.text.encode().map_err(|error| format!("{name} {error}"))?;
+    let places = if count == 1 { "1 place".to_owned() } else { format!("{count} places") };
+    let how = edited.rung.words().map(|words| format!(" ({words})")).unwrap_or_default();
+    let told = format!("replaced {places} in {name}{how}{}", edit::shown(&edited.text, &edited.lines));
+    let after = Contents { bytes, mode: before.mode };
+    Ok(Thought { told, changes: vec![Change { path, before: Some(before), after: Some(after) }] })
+}
+
+/// An expression sees the file as it is, carriage returns among it.
+fn by_expression(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited, usize), String> {
+    let built = RegexBuilder::new(&args.old).multi_line(true).crlf(true).size_limit(32 << 20).build();
+    let regex: Regex = built.map_err(|e| format!("the expression cannot be used: {e}"))?;
+    let raw = text.raw();
+    let line = |at: usize| raw.get(..at).unwrap_or_default().matches('\n').count();
+    let found: Vec<std::ops::Range<usize>> = regex.find_iter(&raw).map(|found| found.range()).collect();
+    match found.len() {
+        0 => return Err(format!("the expression matches nothing in {name}")),
+        1 => {}
+        _ if args.all => {}
+        _ => {
+            let lines = found.iter().map(|range| line(range.start)).collect();
+            let more = "make it match once, or set all";
+            let miss = edit::Miss::Many(edit::Rung::Exact, lines);
+            return Err(edit::explain(name, text, &[], &miss, more));
+        }
     }
-    hand.root.replace(&path, &bytes, file.mode).map_err(|e| e.to_string())?;
-    hand.seen.saw(&hand.session, &path, &bytes);
-    let word = if places == 1 { "place" } else { "places" };
-    Ok(format!("replaced {places} {word} in {} ({lines})", path.shown()))
+    let (mut new, mut last, mut lines) = (String::with_capacity(raw.len()), 0, Vec::new());
+    let mut feeds = 0;
+    for captures in regex.captures_iter(&raw) {
+        let Some(whole) = captures.get(0) else { continue };
+        let kept = raw.get(last..whole.start()).unwrap_or_default();
+        new.push_str(kept);
+        feeds += kept.matches('\n').count();
+        let mut put = String::new();
+        captures.expand(&args.new, &mut put);
+        let more = put.matches('\n').count();
+        lines.push(feeds..feeds + more + 1);
+        feeds += more;
+        new.push_str(&put);
+        last = whole.end();
+    }
+    new.push_str(raw.get(last..).unwrap_or_default());
+    if new == raw {
+        return Err(format!("the expression changes nothing in {name}"));
+    }
+    Ok((Edited { text: text.with_raw(&new), rung: edit::Rung::Exact, lines }, found.len()))
 }

@@ -3,19 +3,18 @@
 use crate::list_files::glob;
 use crate::root::RepoPath;
 use crate::tool::{Example, Hand, Said, Tool, blocking};
-use crate::walk;
+use crate::walk::{Key, Walk};
 use dunnock_core::policy::is_secret;
 use dunnock_proto::{Class, Recovery};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
+use ignore::types::{Types, TypesBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError, RwLock};
 
-/// Matches of one answer.
-const MATCHES: usize = 200;
-/// Bytes of one answer, lines around matches included.
-const BYTES: usize = 128 << 10;
 /// Bytes of one line.
 const WIDTH: usize = 400;
 
@@ -35,6 +34,10 @@ pub(crate) struct SearchText {
     #[serde(default)]
     #[schemars(length(max = 500))]
     glob: Option<String>,
+    /// Only files of this type: rust, py, ts, go, java, c, cpp, md, ...
+    #[serde(default, rename = "type")]
+    #[schemars(length(max = 40))]
+    kind: Option<String>,
     /// The pattern is a regular expression.
     #[serde(default)]
     regex: bool,
@@ -63,6 +66,13 @@ impl Tool for SearchText {
             files: &[("a.rs", "one\ntwo\nthree\nfour\n"), ("a.md", "two\n")],
             args: r#"{"pattern":"^T[a-z]o$","regex":true,"ignore_case":true,"glob":"*.rs","context":1}"#,
             gives: "a.rs-1- one\na.rs:2: two\na.rs-3- three",
+            ..Example::PLAIN
+        },
+        Example {
+            about: "Files of a type",
+            files: &[("a.rs", "one\n"), ("a.md", "one\n")],
+            args: r#"{"pattern":"one","type":"rust"}"#,
+            gives: "a.rs:1: one",
             ..Example::PLAIN
         },
         Example {
@@ -99,85 +109,102 @@ fn search(args: &SearchText, hand: &Hand) -> Result<String, String> {
         .build(&args.pattern)
         .map_err(|e| format!("the pattern cannot be used: {e}"))?;
     let around = usize::from(args.context.unwrap_or(0).min(10));
-    let mut searcher = SearcherBuilder::new()
-        .binary_detection(BinaryDetection::quit(0))
-        .before_context(around)
-        .after_context(around)
-        .heap_limit(Some(32 << 20))
-        .build();
+    let searcher = || {
+        SearcherBuilder::new()
+            .binary_detection(BinaryDetection::quit(0))
+            .before_context(around)
+            .after_context(around)
+            .heap_limit(Some(32 << 20))
+            .build()
+    };
     let path = RepoPath::parse(&hand.root, args.path.as_deref().unwrap_or(".")).map_err(|e| e.to_string())?;
     if path.is_ours() {
         return Err(format!("{} is not searched", path.shown()));
     }
-    let mut found = Found { lines: Vec::new(), bytes: 0, matches: 0, more: false, file: String::new() };
+    let all = Results::new(hand.limits.matches);
     if hand.root.is_folder(&path) {
         let folder = hand.root.folder(&path).map_err(|e| e.to_string())?;
         let only = args.glob.as_deref().map(glob).transpose()?;
-        let wanted = |relative: &std::path::Path| {
+        let wanted = |relative: &Path| {
             only.as_ref().is_none_or(|g| g.is_match(relative) || relative.file_name().is_some_and(|n| g.is_match(n)))
         };
-        let plain = |e: &ignore::DirEntry| e.file_type().is_some_and(|t| t.is_file());
-        let files = walk::entries(&folder, None).filter(plain).map(ignore::DirEntry::into_path);
-        for file in files {
-            if hand.halt.told() {
-                return Err("interrupted".into());
+        let mut walk = Walk::new(hand.root.path(), &folder, None);
+        if let Some(kind) = &args.kind {
+            walk = walk.only(types(kind)?);
+        }
+        walk.each(|| {
+            let (mut searcher, matcher, wanted) = (searcher(), matcher.clone(), &wanted);
+            let (folder, all) = (&folder, &all);
+            move |key, entry| {
+                let plain = entry.file_type().is_some_and(|t| t.is_file());
+                if plain && wanted(entry.path().strip_prefix(folder).unwrap_or(entry.path())) && !all.is_beyond(&key) {
+                    search_file(hand, &mut searcher, &matcher, key, entry.path(), all);
+                }
+                !hand.halt.told()
             }
-            if !wanted(file.strip_prefix(&folder).unwrap_or(&file)) {
-                continue;
-            }
-            // Nobody asked for what is in there.
-            let inner = file.strip_prefix(hand.root.path()).unwrap_or(&file);
-            if is_secret(&inner.to_string_lossy()) || hand.root.is_denied(inner) {
-                continue;
-            }
-            search_file(&mut searcher, &matcher, &file, walk::shown(hand.root.path(), &file), &mut found);
-            if found.more {
-                break;
-            }
+        });
+        if hand.halt.told() {
+            return Err("interrupted".into());
         }
     } else {
         let contents = hand.root.read(&path).map_err(|e| e.to_string())?;
-        found.file = path.shown();
-        searcher.search_slice(&matcher, &contents.bytes, &mut found).map_err(|e| e.to_string())?;
+        let mut found = Found::new(path.shown(), all.most);
+        searcher().search_slice(&matcher, &contents.bytes, &mut found).map_err(|e| e.to_string())?;
+        all.push(Key::default(), found);
     }
-    if found.matches == 0 {
-        return Ok("no match".into());
-    }
-    let first = match found.more {
-        true => format!("[TRUNCATED: reached limit {} before completing search]\n", found.matches),
-        false => String::new(),
-    };
-    Ok(format!("{first}{}", found.lines.join("\n")))
+    Ok(all.told(hand.limits.found_bytes))
+}
+
+/// Files of a kind, by the names that ripgrep has for them.
+fn types(kind: &str) -> Result<Types, String> {
+    let mut types = TypesBuilder::new();
+    types.add_defaults().select(kind);
+    types.build().map_err(|_| format!("{kind:?} is no type of file that is known here; use glob instead"))
 }
 
 /// A file that cannot be read is passed over: it may be gone by now, or another's.
-fn search_file(searcher: &mut Searcher, matcher: &RegexMatcher, file: &PathBuf, shown: String, found: &mut Found) {
-    found.file = shown;
-    let before = found.lines.len();
-    if searcher.search_path(matcher, file, &mut *found).is_err() {
-        found.lines.truncate(before);
+fn search_file(hand: &Hand, searcher: &mut Searcher, matcher: &RegexMatcher, key: Key, path: &Path, all: &Results) {
+    // Nobody asked for what is in there.
+    let inner = path.strip_prefix(hand.root.path()).unwrap_or(path);
+    if is_secret(&inner.to_string_lossy()) || hand.root.is_denied(inner) {
+        return;
+    }
+    let Ok(file) = hand.root.open_walked(inner) else { return };
+    let mut found = Found::new(key.shown(), all.most);
+    if searcher.search_file(matcher, &file, &mut found).is_ok() && !found.starts.is_empty() {
+        all.push(key, found);
     }
 }
 
+/// What was found in a file.
 struct Found {
-    lines: Vec<String>,
-    bytes: usize,
-    matches: usize,
+    file: String,
+    text: String,
+    /// Where in it each match begins, with the lines before it.
+    starts: Vec<usize>,
+    most: usize,
     /// There is a match beyond the limit.
     more: bool,
-    file: String,
+    /// Where lines begin that stand before the next match.
+    before: Option<usize>,
 }
 
 impl Found {
+    fn new(file: String, most: usize) -> Self {
+        Self { file, text: String::new(), starts: Vec::new(), most, more: false, before: None }
+    }
+
     fn line(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) {
+        let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        let (bytes, more) = match bytes.get(..WIDTH + 4) {
+            Some(start) => (start, bytes.len() > WIDTH),
+            None => (bytes, bytes.len() > WIDTH),
+        };
         let text = String::from_utf8_lossy(bytes);
-        let text = text.trim_end_matches(['\n', '\r']);
-        let cut = text.floor_char_boundary(WIDTH);
-        let more = if cut < text.len() { "..." } else { "" };
-        let text = text.get(..cut).unwrap_or_default();
-        let line = format!("{}{mark}{}{mark} {text}{more}", self.file, number.unwrap_or(0));
-        self.bytes += line.len();
-        self.lines.push(line);
+        let text = text.get(..text.floor_char_boundary(WIDTH)).unwrap_or_default();
+        let dots = if more { "..." } else { "" };
+        let _ = writeln!(self.text, "{}{mark}{}{mark} {text}{dots}", self.file, number.unwrap_or(0));
     }
 }
 
@@ -185,20 +212,94 @@ impl Sink for Found {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
-        if self.matches == MATCHES || self.bytes > BYTES {
+        if self.starts.len() == self.most {
             self.more = true;
             return Ok(false);
         }
-        self.matches += 1;
+        self.starts.push(self.before.take().unwrap_or(self.text.len()));
         self.line(':', found.line_number(), found.bytes());
         Ok(true)
     }
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, Self::Error> {
+        match context.kind() {
+            SinkContextKind::Before => drop(self.before.get_or_insert(self.text.len())),
+            SinkContextKind::After | SinkContextKind::Other => {}
+        }
         self.line('-', context.line_number(), context.bytes());
         Ok(true)
     }
     fn context_break(&mut self, _: &Searcher) -> Result<bool, Self::Error> {
-        self.lines.push("--".into());
+        self.before.get_or_insert(self.text.len());
+        self.text.push_str("--\n");
         Ok(true)
+    }
+}
+
+/// What all threads found. Beyond a multiple of what will be told, only the first files are kept.
+struct Results {
+    most: usize,
+    found: Mutex<(Vec<(Key, Found)>, usize)>,
+    /// Files behind this one are not told of.
+    last: RwLock<Option<Key>>,
+}
+
+impl Results {
+    fn new(most: usize) -> Self {
+        Self { most, found: Mutex::default(), last: RwLock::default() }
+    }
+
+    fn is_beyond(&self, key: &Key) -> bool {
+        self.last.read().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|last| key > last)
+    }
+
+    fn push(&self, key: Key, found: Found) {
+        let mut all = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        all.1 += found.starts.len();
+        all.0.push((key, found));
+        if all.1 <= self.most.saturating_mul(20) {
+            return;
+        }
+        all.0.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        // One match more than will be told, so that it is known that there are more.
+        let mut matches = 0;
+        let keep = all.0.iter().take_while(|(_, found)| {
+            let wanted = matches <= self.most;
+            matches += found.starts.len();
+            wanted
+        });
+        let keep = keep.count();
+        all.0.truncate(keep);
+        all.1 = all.0.iter().map(|(_, found)| found.starts.len()).sum();
+        *self.last.write().unwrap_or_else(PoisonError::into_inner) = all.0.last().map(|(key, _)| key.clone());
+    }
+
+    /// In order, as far as it is told.
+    fn told(self, bytes: usize) -> String {
+        let (mut all, _) = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let (mut out, mut matches, mut more) = (String::new(), 0, false);
+        for (_, found) in &all {
+            if found.starts.is_empty() {
+                continue;
+            }
+            // Whole matches only, as many as there is room for.
+            let room = self.most - matches;
+            let fits = found.starts.iter().take(room).take_while(|start| out.len() + **start <= bytes).count();
+            let end = found.starts.get(fits).copied().unwrap_or(found.text.len());
+            out.push_str(found.text.get(..end).unwrap_or_default());
+            matches += fits;
+            more = found.more || fits < found.starts.len();
+            if more {
+                break;
+            }
+        }
+        if matches == 0 && !more {
+            return "no match".into();
+        }
+        out.truncate(out.trim_end_matches('\n').len());
+        match more {
+            true => format!("[TRUNCATED: reached limit {matches} before completing search]\n{out}"),
+            false => out,
+        }
     }
 }

@@ -1,9 +1,13 @@
 //! Every tool there is, in the order in which models see them.
 
+use crate::apply_patch::ApplyPatch;
 use crate::ask_person::AskPerson;
+use crate::delete_file::DeleteFile;
 use crate::final_output::FinalOutput;
+use crate::git_tools::{GitDiff, GitStatus};
 use crate::insert_text::InsertText;
 use crate::list_files::ListFiles;
+use crate::move_file::MoveFile;
 use crate::process_tools::{ProcessRead, ProcessStart, ProcessStop, ProcessWrite};
 use crate::replace_text::ReplaceText;
 use crate::search_text::SearchText;
@@ -44,7 +48,8 @@ macro_rules! tools {
 }
 
 tools! {
-    ShellCommand ViewFile ListFiles SearchText WriteFile InsertText ReplaceText
+    ShellCommand ViewFile ListFiles SearchText GitStatus GitDiff
+    WriteFile InsertText ReplaceText DeleteFile MoveFile ApplyPatch
     ProcessStart ProcessRead ProcessWrite ProcessStop AskPerson UpdatePlan FinalOutput
 }
 

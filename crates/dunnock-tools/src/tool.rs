@@ -3,12 +3,12 @@
 use crate::hands::Limits;
 use crate::processes::Processes;
 use crate::root::Root;
-use crate::seen::Seen;
 use dunnock_core::ports::{Blob, Halt, Live, Log, Offer};
-use dunnock_proto::{CallId, Class, Level, Open, Recovery, Role, SessionId, Tool as Known};
+use dunnock_proto::{CallId, Class, Hash, Level, Open, Recovery, Role, Saw, SessionId, Tool as Known};
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ pub(crate) struct Hand {
     /// Where outputs of earlier calls are.
     pub(crate) log: Option<Arc<dyn Log>>,
     pub(crate) processes: Arc<Processes>,
-    pub(crate) seen: Arc<Seen>,
+    /// Files as the model last saw them.
+    pub(crate) seen: Arc<BTreeMap<String, Hash>>,
     /// How its commands are confined, and what they are let have beyond that.
     pub(crate) level: Level,
     pub(crate) open: Open,
@@ -55,11 +56,15 @@ pub(crate) struct Said {
     pub(crate) streams: Option<Blob>,
     /// The exit code of a program.
     pub(crate) exit: Option<i32>,
+    /// Files that the model knows now.
+    pub(crate) saw: Vec<Saw>,
+    /// What an edit changed.
+    pub(crate) diff: Option<Blob>,
 }
 
 impl Said {
     fn plain(end: End, text: String) -> Self {
-        Self { end, text, full: None, streams: None, exit: None }
+        Self { end, text, full: None, streams: None, exit: None, saw: Vec::new(), diff: None }
     }
 }
 

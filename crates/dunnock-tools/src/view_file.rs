@@ -1,8 +1,9 @@
 //! `view_file`.
 
+use crate::edit::Text;
 use crate::root::{PathError, RepoPath};
 use crate::tool::{Example, Hand, Said, Tool, blocking};
-use dunnock_proto::{CallId, Class, Recovery};
+use dunnock_proto::{CallId, Class, Hash, Recovery, Saw};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -79,7 +80,12 @@ impl Tool for ViewFile {
                 Err(error) => Err::<String, _>(error).into(),
             };
         }
-        blocking(move || view_file(&self, &hand)).await
+        let mut saw = None;
+        let (said, saw) = match tokio::task::spawn_blocking(move || (view_file(&self, &hand, &mut saw), saw)).await {
+            Ok((read, saw)) => (read.into(), saw),
+            Err(error) => (Err::<String, _>(format!("an error inside the agent: {error}")).into(), None),
+        };
+        Said { saw: saw.into_iter().collect(), ..said }
     }
 }
 
@@ -97,7 +103,7 @@ async fn output(call: CallId, hand: &Hand) -> Result<Arc<[u8]>, String> {
     }
 }
 
-fn view_file(args: &ViewFile, hand: &Hand) -> Result<String, String> {
+fn view_file(args: &ViewFile, hand: &Hand, saw: &mut Option<Saw>) -> Result<String, String> {
     let path = match RepoPath::parse(&hand.root, &args.path) {
         Ok(path) => path,
         Err(error) => {
@@ -118,8 +124,9 @@ fn view_file(args: &ViewFile, hand: &Hand) -> Result<String, String> {
         }
         read => read.map_err(|e| e.to_string())?,
     };
-    hand.seen.saw(&hand.session, &path, &contents.bytes);
-    view(args, &path.shown(), &contents.bytes)
+    let shown = view(args, &path.shown(), &contents.bytes)?;
+    *saw = Some(Saw { path: path.shown(), hash: Hash::of(&contents.bytes) });
+    Ok(shown)
 }
 
 /// Folders of the system that anybody may read: headers, libraries, documentation.
@@ -142,11 +149,8 @@ fn view(args: &ViewFile, name: &str, bytes: &[u8]) -> Result<String, String> {
     if bytes.is_empty() {
         return Ok("empty file: 0 lines".into());
     }
-    if bytes.iter().take(8 << 10).any(|b| *b == 0) {
-        return Ok(format!("{name} is a binary file of {} bytes", bytes.len()));
-    }
-    let text = String::from_utf8_lossy(bytes);
-    let total = text.lines().count();
+    let Ok(text) = Text::decode(bytes) else { return Ok(format!("{name} is a binary file of {} bytes", bytes.len())) };
+    let total = text.len();
     let first = args.first.unwrap_or(1).max(1) as usize;
     let last = args.last.map_or(total, |l| l as usize).min(total);
     if first > total {
@@ -158,7 +162,8 @@ fn view(args: &ViewFile, name: &str, bytes: &[u8]) -> Result<String, String> {
     let width = last.to_string().len();
     let mut body = String::new();
     let mut shown = 0;
-    for (n, line) in text.lines().enumerate().take(last).skip(first - 1).take(LINES) {
+    for n in (first - 1..last).take(LINES) {
+        let line = text.line(n);
         let cut = line.floor_char_boundary(WIDTH);
         let rest = line.len() - cut;
         let more = if rest > 0 { format!(" [{rest} more bytes in this line]") } else { String::new() };

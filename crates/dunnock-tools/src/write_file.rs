@@ -1,7 +1,9 @@
 //! `write_file`.
 
-use crate::root::RepoPath;
-use crate::tool::{Example, Hand, Said, Tool, blocking};
+use crate::changing::{Refusal, Thought, change, fresh};
+use crate::edit::Text;
+use crate::root::{Change, Contents, PathError, RepoPath};
+use crate::tool::{Example, Hand, Said, Tool};
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -51,6 +53,14 @@ impl Tool for WriteFile {
             ..Example::PLAIN
         },
         Example {
+            about: "What a model is not shown stays: a mark at the beginning, and line breaks",
+            files: &[("a.txt", "\u{feff}one\r\ntwo\r\n")],
+            args: r#"{"path":"a.txt","content":"one\n2\n","overwrite":true}"#,
+            gives: "replaced a.txt (2 lines, 11 bytes, encoding and line breaks kept)",
+            leaves: &[("a.txt", "\u{feff}one\r\n2\r\n")],
+            ..Example::PLAIN
+        },
+        Example {
             about: "A folder that tools leave alone",
             args: r#"{"path":".git/hooks/pre-commit","content":"x"}"#,
             gives: ".git/hooks/pre-commit is not changed by tools",
@@ -60,26 +70,35 @@ impl Tool for WriteFile {
     ];
 
     async fn run(self, hand: Hand) -> Said {
-        blocking(move || write(&self, &hand)).await
+        change(hand, move |hand| write(&self, hand)).await
     }
 }
 
-fn write(args: &WriteFile, hand: &Hand) -> Result<String, String> {
-    let said = |error: crate::root::PathError| error.to_string();
-    let path = RepoPath::parse(&hand.root, &args.path).map_err(said)?;
-    let (lines, bytes) = (args.content.lines().count(), args.content.len());
-    let old = if args.overwrite { hand.root.read(&path).ok() } else { None };
-    let word = match &old {
-        Some(old) => {
-            hand.seen.current(&hand.session, &path, &old.bytes)?;
-            hand.root.replace(&path, args.content.as_bytes(), old.mode).map_err(said)?;
-            "replaced"
-        }
-        None => {
-            hand.root.create(&path, args.content.as_bytes()).map_err(said)?;
-            "wrote"
-        }
+fn write(args: &WriteFile, hand: &Hand) -> Result<Thought, Refusal> {
+    let path = RepoPath::parse(&hand.root, &args.path)?;
+    let name = path.shown();
+    let before = match hand.root.read(&path) {
+        Ok(_) if !args.overwrite => return Err(PathError::Exists(name).into()),
+        Ok(contents) => Some(contents),
+        // Nothing is there, or nothing that may be read: the place itself says which.
+        Err(PathError::Missing(_)) => None,
+        Err(error) => return Err(error.into()),
     };
-    hand.seen.saw(&hand.session, &path, args.content.as_bytes());
-    Ok(format!("{word} {} ({lines} lines, {bytes} bytes)", path.shown()))
+    let mut bytes = args.content.clone().into_bytes();
+    let mut kept = "";
+    if let Some(old) = &before {
+        fresh(hand, &path, old, None)?;
+        // It stays in its encoding, with its line breaks: the model was shown neither.
+        if let Ok(text) = Text::decode(&old.bytes)
+            && let Ok(same) = text.with_all(&args.content).encode()
+            && same != bytes
+        {
+            bytes = same;
+            kept = ", encoding and line breaks kept";
+        }
+    }
+    let word = if before.is_some() { "replaced" } else { "wrote" };
+    let told = format!("{word} {name} ({} lines, {} bytes{kept})", args.content.lines().count(), bytes.len());
+    let mode = before.as_ref().and_then(|old| old.mode);
+    Ok(Thought { told, changes: vec![Change { path, before, after: Some(Contents { bytes, mode }) }] })
 }

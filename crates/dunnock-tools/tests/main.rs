@@ -5,6 +5,7 @@
 #[cfg(target_os = "linux")]
 mod box_speed;
 mod examples;
+mod find_speed;
 mod keep;
 mod keep_kills;
 mod long_running;
@@ -43,6 +44,7 @@ pub fn job(root: &Path, tool: &str, args: &str) -> Job {
         call,
         level: Level::D,
         open: Default::default(),
+        seen: Default::default(),
     }
 }
 

@@ -77,6 +77,13 @@ pub(crate) const KEYS: &[Key] = &[
         "whether commands may change the folder's files, or edit tools only (build folders excepted)",
     ),
     key("deny_paths", Kind::List, None, Untrusted::No, "files of a folder to which no tool goes: secrets/**"),
+    key(
+        "check",
+        Kind::List,
+        None,
+        Untrusted::No,
+        "commands run after an edit, by kind of file, for the model to see: \"rs: cargo check -q\", \"py: ruff check {path}\"",
+    ),
     key("max_steps", Kind::Count(1, 1_000_000), Some("200"), Untrusted::Lower, "model requests for one prompt"),
     key("verify", Kind::List, None, Untrusted::No, "commands that must pass before work counts as done"),
     key("verify_tries", Kind::Count(1, 100), Some("3"), Untrusted::Lower, "how often they may fail"),

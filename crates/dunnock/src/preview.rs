@@ -2,8 +2,8 @@
 
 use dunnock_core::policy::{self, Loses};
 use dunnock_core::{Call, State};
+use dunnock_tools::git;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// Entries that are counted, at most.
 const MOST: usize = 100_000;
@@ -21,11 +21,14 @@ pub(crate) fn of(s: &State, call: &Call) -> Option<String> {
             Loses::Untracked { ignored } => {
                 let args: &[&str] =
                     if ignored { &["ls-files", "-o"] } else { &["ls-files", "-o", "--exclude-standard"] };
-                git(root, args).map(|names| format!("deletes up to {} that git does not track", number(names.len())))
+                git::ask(root, args)
+                    .map(|names| format!("deletes up to {} that git does not track", number(names.len())))
             }
             // To compare files git would run filters of the repository's choice: what is staged can be told without.
-            Loses::Changes => git(root, &["diff-index", "--cached", "--name-only", "--ignore-submodules=all", "HEAD"])
-                .map(|names| format!("throws away changes that are not committed ({} staged)", number(names.len()))),
+            Loses::Changes => {
+                git::ask(root, &["diff-index", "--cached", "--name-only", "--ignore-submodules=all", "HEAD"])
+                    .map(|names| format!("throws away changes that are not committed ({} staged)", number(names.len())))
+            }
         })
         .collect();
     (!told.is_empty()).then(|| told.join("; "))
@@ -67,28 +70,8 @@ fn count(path: &Path) -> usize {
 fn untracked(root: &Path, paths: &[String]) -> String {
     let mut args = vec!["ls-files", "-o", "--"];
     args.extend(paths.iter().map(String::as_str));
-    match git(root, &args) {
+    match git::ask(root, &args) {
         Some(names) if !names.is_empty() => format!(", {} untracked", names.len()),
         _ => String::new(),
     }
-}
-
-/// Git's own answer, with everything switched off that a repository could make it run.
-fn git(root: &Path, args: &[&str]) -> Option<Vec<String>> {
-    const QUIET: &[&str] = &[
-        "core.fsmonitor=false",
-        "core.hooksPath=/dev/null",
-        "core.pager=cat",
-        "core.untrackedCache=false",
-        "safe.bareRepository=explicit",
-        "protocol.allow=never",
-        "diff.external=",
-    ];
-    let programs = ["/usr/bin/git", "/usr/local/bin/git", "/bin/git", "/opt/homebrew/bin/git"];
-    let mut command = Command::new(programs.iter().find(|path| Path::new(path).is_file())?);
-    command.args(QUIET.iter().flat_map(|set| ["-c", set]));
-    command.args(args).current_dir(root).env_clear().env("GIT_OPTIONAL_LOCKS", "0").env("GIT_CONFIG_NOSYSTEM", "1");
-    let ran = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    let text = String::from_utf8_lossy(&ran.stdout).into_owned();
-    ran.status.success().then(|| text.lines().map(str::to_owned).collect())
 }

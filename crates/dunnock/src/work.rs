@@ -10,6 +10,7 @@ use dunnock_proto::{Config, ConfigPatch, Level, Sandbox};
 #[cfg(unix)]
 use dunnock_tools::Bounds;
 use dunnock_tools::{Confined, Hands, Keeper, Limits, Shell, instructions};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,6 +70,8 @@ pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::
         command: Duration::from_secs(settings.count("command_timeout").unwrap_or(120)),
         processes: settings.count("command_processes").unwrap_or(1_000),
         spool: data.join("spool"),
+        journals: data.join("edits"),
+        checks: checks(settings)?,
         denied: denied(settings)?,
         ..Limits::default()
     };
@@ -104,6 +107,20 @@ pub(crate) fn denied(settings: &Settings) -> anyhow::Result<globset::GlobSet> {
         set.add(glob);
     }
     Ok(set.build()?)
+}
+
+/// What is run after an edit, by the ending of the file's name.
+fn checks(settings: &Settings) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut checks = BTreeMap::new();
+    for text in settings.list("check") {
+        let Some((endings, command)) = text.split_once(':').filter(|(_, command)| !command.trim().is_empty()) else {
+            return Err(usage(format!("check: {text:?} is not of the form \"rs: cargo check -q\"")));
+        };
+        for ending in endings.split(',') {
+            checks.insert(ending.trim().trim_start_matches("*.").to_owned(), command.trim().to_owned());
+        }
+    }
+    Ok(checks)
 }
 
 fn hands(settings: &Settings, limits: Limits, data: &Path) -> Hands {

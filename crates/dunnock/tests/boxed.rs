@@ -179,6 +179,7 @@ async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
             call: call.clone(),
             level,
             open: Default::default(),
+            seen: Default::default(),
         };
         let (finished, _) = hands.run(job, std::sync::Arc::new(|_| {}), Halt::default()).await;
         assert_eq!((finished.outcome, world.home.read("ran").as_str()), (Outcome::Failed, ""), "{}", finished.shown);

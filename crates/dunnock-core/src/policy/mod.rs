@@ -9,6 +9,7 @@ mod wrap;
 
 pub use lists::{Loses, PROTECTED, Told, is_invisible, is_secret};
 
+use crate::patch::Patch;
 use crate::state::{Call, State};
 use dunnock_proto::{By, Class, CommandArgs, CommandText, Level, Mode, Open, PathArgs, Rule, Sandbox};
 use words::{Line, Simple};
@@ -49,16 +50,26 @@ pub fn told(s: &State, call: &Call) -> Told {
             told.asks.insert(0, "it asks for the network".into());
         }
     } else if let Ok(args) = PathArgs::parse(call.args()) {
-        match call.class {
-            Class::Edit => told = lists::of_edit(&args.path),
-            Class::Read if is_secret(&args.path) => told.asks.push("it names a secret file".into()),
-            Class::Read | Class::Command => {}
+        for path in paths(&args) {
+            if call.class == Class::Edit {
+                let of_path = lists::of_edit(&path);
+                told.never = told.never.or(of_path.never);
+                told.asks.extend(of_path.asks);
+            }
+            if is_secret(&path) {
+                told.asks.push("it names a secret file".into());
+            }
         }
-        if call.class == Class::Edit && is_secret(&args.path) {
-            told.asks.push("it names a secret file".into());
-        }
+        told.asks.dedup();
     }
     told
+}
+
+/// Every path that a call names. A patch that cannot be read touches nothing: its tool reads it with the same eyes.
+fn paths(args: &PathArgs) -> Vec<String> {
+    let patch = args.patch.as_deref().and_then(|text| Patch::parse(text).ok());
+    let named = args.path.iter().chain(&args.to).cloned();
+    named.chain(patch.iter().flat_map(Patch::paths).map(str::to_owned)).collect()
 }
 
 /// What a person is shown who decides about a call: exactly what would run, why that is asked, what holds it, what it is let

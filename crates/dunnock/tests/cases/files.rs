@@ -107,6 +107,7 @@ async fn race() -> Result<String, String> {
     let place = world.path().join("project");
     std::fs::create_dir_all(place.join("real")).unwrap();
     std::os::unix::fs::symlink("..", place.join("evil")).unwrap();
+    std::fs::create_dir(world.path().join("journals")).unwrap();
     let look = || std::fs::read_dir(world.path()).unwrap().count();
     let project = place.clone();
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -124,7 +125,10 @@ async fn race() -> Result<String, String> {
     let mut wrote = 0;
     for n in 0..20_000 {
         let path = dunnock_tools::root::RepoPath::parse(&root, &format!("d/won{}", n % 50)).unwrap();
-        wrote += usize::from(root.replace(&path, b"x", None).is_ok());
+        let x = || dunnock_tools::root::Contents { bytes: b"x".to_vec(), mode: None };
+        let before = root.read(&path).ok();
+        let change = dunnock_tools::root::Change { path, before, after: Some(x()) };
+        wrote += usize::from(root.commit(&[change], &world.path().join("journals")).is_ok());
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     swap.join().unwrap();

@@ -4,10 +4,18 @@
 //! has one (`openat2`, Linux), and after a check of the resolved path elsewhere.
 //! Invariant: nothing is written through a symbolic link, and a changed file is a new one, renamed into place.
 
+mod commit;
+mod journal;
+mod place;
+
+pub use commit::Change;
+pub use journal::mend;
+
 use dunnock_core::policy::is_secret;
+use place::{Kind, Place};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,6 +47,8 @@ pub enum PathError {
     Secret(String),
     /// The person said that no tool goes there.
     Denied(String),
+    /// Somebody else changed it meanwhile, or has it open to do so.
+    Changed(String),
     /// Longer than is read whole.
     TooLong(String, u64),
     /// Something else.
@@ -60,6 +70,9 @@ impl fmt::Display for PathError {
             Self::Protected(p) => write!(f, "{p} is not changed by tools"),
             Self::Secret(p) => write!(f, "{p} leads to a secret file; name that file itself, and the person is asked"),
             Self::Denied(p) => write!(f, "{p} is one of the files that the person keeps from all tools"),
+            Self::Changed(p) => {
+                write!(f, "{p} was changed by another program just now; nothing was written. View it again, then edit")
+            }
             Self::TooLong(p, size) => write!(f, "{p} has {size} bytes, too many to read whole"),
             Self::Io(p, error) => write!(f, "{p}: {error}"),
         }
@@ -109,6 +122,10 @@ impl RepoPath {
         if self.0.as_os_str().is_empty() { ".".into() } else { self.0.to_string_lossy().into_owned() }
     }
 
+    fn parent(&self) -> &Path {
+        self.0.parent().unwrap_or(Path::new(""))
+    }
+
     #[cfg(target_os = "linux")]
     fn name(&self) -> &Path {
         if self.0.as_os_str().is_empty() { Path::new(".") } else { &self.0 }
@@ -140,7 +157,7 @@ pub struct Root {
 }
 
 /// A file as it was read.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -230,6 +247,24 @@ impl Root {
         self.beneath(path, Want::Folder).is_ok()
     }
 
+    /// A plain file that a walk found, if it is still one and no link leads there by now.
+    pub(crate) fn open_walked(&self, path: &Path) -> io::Result<File> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{Mode, OFlags, ResolveFlags};
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+            match rustix::fs::openat2(&self.dir, path, flags, Mode::empty(), resolve) {
+                Err(rustix::io::Errno::NOSYS) => {}
+                opened => return Ok(opened?.into()),
+            }
+        }
+        match self.path.join(path).symlink_metadata()?.is_file() {
+            true => File::open(self.path.join(path)),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
     /// Reads a plain file.
     ///
     /// # Errors
@@ -266,76 +301,28 @@ impl Root {
         Ok(Contents { bytes, mode })
     }
 
-    /// Makes a new file, and the folders above it.
-    ///
-    /// # Errors
-    /// When there is something already, or the path leads outside or through a link.
-    pub fn create(&self, path: &RepoPath, bytes: &[u8]) -> Result<(), PathError> {
-        self.put(path, bytes, None, Over::Nothing)
-    }
-
-    /// Puts a file in the place of one that may be there.
-    ///
-    /// # Errors
-    /// When the path leads outside or through a link, or names something that is not a plain file.
-    pub fn replace(&self, path: &RepoPath, bytes: &[u8], mode: Option<u32>) -> Result<(), PathError> {
-        self.put(path, bytes, mode, Over::File)
-    }
-
-    /// Puts a file back as it was, wherever it lies in the workspace: what tools must not change, a command may have.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn put_back(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), PathError> {
-        self.place(&RepoPath(path.to_path_buf()), bytes, Some(mode), Over::File)
-    }
-
     /// The folder itself.
     #[cfg(target_os = "linux")]
     pub(crate) fn dir(&self) -> &File {
         &self.dir
     }
 
-    fn put(&self, path: &RepoPath, bytes: &[u8], mode: Option<u32>, over: Over) -> Result<(), PathError> {
-        path.editable()?;
-        if self.is_denied(&path.0) {
-            return Err(PathError::Denied(path.shown()));
-        }
-        self.place(path, bytes, mode, over)
-    }
-
-    fn place(&self, path: &RepoPath, bytes: &[u8], mode: Option<u32>, over: Over) -> Result<(), PathError> {
-        let shown = path.shown();
-        let fail = |e: io::Error| match e.kind() {
-            io::ErrorKind::AlreadyExists => PathError::Exists(shown.clone()),
-            io::ErrorKind::InvalidInput => PathError::Link(shown.clone()),
-            io::ErrorKind::NotADirectory => PathError::NotAFolder(shown.clone()),
-            _ => PathError::Io(shown.clone(), e),
-        };
-        let Some(name) = path.0.file_name() else { return Err(PathError::NotAFile(shown)) };
-        let parent = path.0.parent().unwrap_or(Path::new(""));
-        let place = place::Place::make(self, parent).map_err(fail)?;
+    /// Puts a file back as it was, wherever it lies in the workspace: what tools must not change, a command may have.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn put_back(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), PathError> {
+        let path = RepoPath(path.to_path_buf());
+        let fail = |e: io::Error| place_error(&path, e);
+        let Some(name) = path.0.file_name() else { return Err(PathError::NotAFile(path.shown())) };
+        let place = Place::make(self, path.parent(), &mut Vec::new()).map_err(fail)?;
         match place.kind(name).map_err(fail)? {
-            place::Kind::Nothing => {}
-            place::Kind::File if over == Over::File => {}
-            place::Kind::File => return Err(PathError::Exists(shown)),
-            place::Kind::Link => return Err(PathError::Link(shown)),
-            place::Kind::Other => return Err(PathError::NotAFile(shown)),
+            Kind::Nothing | Kind::File => {}
+            Kind::Link => return Err(PathError::Link(path.shown())),
+            Kind::Other => return Err(PathError::NotAFile(path.shown())),
         }
-        let part = format!(".dunnock-{}-{}.part", std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed));
-        let done = (|| {
-            // What replaces a private file is private from its first byte.
-            let mut file = place.new_file(&part, if mode.is_some() { 0o600 } else { 0o666 })?;
-            file.write_all(bytes)?;
-            #[cfg(unix)]
-            if let Some(mode) = mode {
-                file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
-            }
-            #[cfg(not(unix))]
-            let _ = mode;
-            file.sync_all()?;
-            place.rename(&part, name, over == Over::File)
-        })();
+        let part = part_name();
+        let done = place.new_file(&part, bytes, Some(mode)).and_then(|_| place.rename(part.as_ref(), name, true));
         if done.is_err() {
-            place.remove(&part);
+            place.remove(part.as_ref());
         }
         done.map_err(fail)
     }
@@ -390,141 +377,18 @@ enum Want {
     Folder,
 }
 
-/// What a new file may replace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Over {
-    Nothing,
-    File,
-}
-
-/// A folder in which a file is put, held by its descriptor.
-#[cfg(target_os = "linux")]
-mod place {
-    use super::{File, Path, Root, io};
-    use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
-    use std::ffi::OsStr;
-
-    pub(super) struct Place(File);
-
-    pub(super) enum Kind {
-        Nothing,
-        File,
-        Link,
-        Other,
-    }
-
-    fn enter(dir: &File, name: &Path) -> rustix::io::Result<File> {
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        rustix::fs::openat2(dir, name, flags, Mode::empty(), resolve).map(File::from)
-    }
-
-    impl Place {
-        /// The folder, made if it is missing.
-        pub(super) fn make(root: &Root, path: &Path) -> io::Result<Self> {
-            let mut dir = enter(&root.dir, Path::new("."))?;
-            for component in path.components() {
-                let name = Path::new(component.as_os_str());
-                dir = match enter(&dir, name) {
-                    Ok(inner) => inner,
-                    Err(rustix::io::Errno::NOENT) => {
-                        match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o777)) {
-                            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-                            Err(error) => return Err(error.into()),
-                        }
-                        enter(&dir, name)?
-                    }
-                    Err(rustix::io::Errno::LOOP) => return Err(io::ErrorKind::InvalidInput.into()),
-                    Err(error) => return Err(error.into()),
-                };
-            }
-            Ok(Self(dir))
-        }
-        pub(super) fn kind(&self, name: &OsStr) -> io::Result<Kind> {
-            match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Err(rustix::io::Errno::NOENT) => Ok(Kind::Nothing),
-                Err(error) => Err(error.into()),
-                Ok(stat) => Ok(match FileType::from_raw_mode(stat.st_mode) {
-                    FileType::RegularFile => Kind::File,
-                    FileType::Symlink => Kind::Link,
-                    _ => Kind::Other,
-                }),
-            }
-        }
-        pub(super) fn new_file(&self, name: &str, mode: u32) -> io::Result<File> {
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            Ok(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?.into())
-        }
-        pub(super) fn rename(&self, from: &str, to: &OsStr, over: bool) -> io::Result<()> {
-            if over {
-                return Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?);
-            }
-            match rustix::fs::renameat_with(&self.0, from, &self.0, to, RenameFlags::NOREPLACE) {
-                // Some file systems cannot; a link can be made only where nothing is.
-                Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-                    rustix::fs::linkat(&self.0, from, &self.0, to, AtFlags::empty())?;
-                    self.remove(from);
-                    Ok(())
-                }
-                done => Ok(done?),
-            }
-        }
-        pub(super) fn remove(&self, name: &str) {
-            let _ = rustix::fs::unlinkat(&self.0, name, AtFlags::empty());
-        }
+/// What went wrong at a place, for the model.
+fn place_error(path: &RepoPath, error: io::Error) -> PathError {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => PathError::Exists(path.shown()),
+        io::ErrorKind::InvalidInput => PathError::Link(path.shown()),
+        io::ErrorKind::NotADirectory => PathError::NotAFolder(path.shown()),
+        io::ErrorKind::NotFound => PathError::Missing(path.shown()),
+        _ => PathError::Io(path.shown(), error),
     }
 }
 
-/// The same by name, where there is nothing better.
-#[cfg(not(target_os = "linux"))]
-mod place {
-    use super::{File, Path, PathBuf, Root, io};
-    use std::ffi::OsStr;
-
-    pub(super) struct Place(PathBuf);
-
-    pub(super) enum Kind {
-        Nothing,
-        File,
-        Link,
-        Other,
-    }
-
-    impl Place {
-        pub(super) fn make(root: &Root, path: &Path) -> io::Result<Self> {
-            let mut dir = root.path.clone();
-            for component in path.components() {
-                dir.push(component);
-                match std::fs::symlink_metadata(&dir) {
-                    Ok(found) if found.is_symlink() => return Err(io::ErrorKind::InvalidInput.into()),
-                    Ok(found) if found.is_dir() => {}
-                    Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => std::fs::create_dir(&dir)?,
-                    Err(error) => return Err(error),
-                }
-            }
-            Ok(Self(dir))
-        }
-        pub(super) fn kind(&self, name: &OsStr) -> io::Result<Kind> {
-            match std::fs::symlink_metadata(self.0.join(name)) {
-                Ok(found) if found.is_symlink() => Ok(Kind::Link),
-                Ok(found) if found.is_file() => Ok(Kind::File),
-                Ok(_) => Ok(Kind::Other),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Kind::Nothing),
-                Err(error) => Err(error),
-            }
-        }
-        pub(super) fn new_file(&self, name: &str, _: u32) -> io::Result<File> {
-            File::options().write(true).create_new(true).open(self.0.join(name))
-        }
-        pub(super) fn rename(&self, from: &str, to: &OsStr, over: bool) -> io::Result<()> {
-            if !over && self.0.join(to).exists() {
-                return Err(io::ErrorKind::AlreadyExists.into());
-            }
-            std::fs::rename(self.0.join(from), self.0.join(to))
-        }
-        pub(super) fn remove(&self, name: &str) {
-            let _ = std::fs::remove_file(self.0.join(name));
-        }
-    }
+/// A name that no file has, for one that is on its way.
+fn part_name() -> String {
+    format!(".dunnock-{}-{}.part", std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed))
 }

@@ -1,0 +1,131 @@
+//! `apply_patch`.
+
+use crate::changing::{Refusal, Thought, change, fresh};
+use crate::edit::{self, Looked, Outcome, Text};
+use crate::root::{Change, PathError, RepoPath};
+use crate::tool::{Example, Hand, Said, Tool};
+use dunnock_core::patch::Patch;
+use dunnock_proto::{Class, Recovery};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Changes, adds, moves and deletes files, all or none. Takes a unified diff, or: *** Begin Patch, then for each file *** Update File: PATH
+/// (and *** Move to: PATH), *** Add File: PATH or *** Delete File: PATH, then *** End Patch. Changes stand under @@ or @@ LINE ABOVE
+/// (such as the line of the function), each line marked by a blank (stays), - (goes) or + (comes), with 3 lines that stay on both sides.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApplyPatch {
+    /// The patch.
+    #[schemars(length(max = 1_000_000))]
+    patch: String,
+}
+
+impl Tool for ApplyPatch {
+    const NAME: &'static str = "apply_patch";
+    const CLASS: Class = Class::Edit;
+    const RECOVERY: Recovery = Recovery::Unknown;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            about: "Several files",
+            files: &[("a.py", "def f():\n    return 1\n\ndef g():\n    return 1\n"), ("old.txt", "x\n")],
+            args: r#"{"patch":"*** Begin Patch\n*** Update File: a.py\n@@ def g():\n-    return 1\n+    return 2\n*** Add File: new.txt\n+hello\n*** Delete File: old.txt\n*** End Patch"}"#,
+            gives: "updated a.py\n3  \n4  def g():\n5      return 2\nadded new.txt (1 lines)\ndeleted old.txt",
+            leaves: &[("a.py", "def f():\n    return 1\n\ndef g():\n    return 2\n"), ("new.txt", "hello\n")],
+            ..Example::PLAIN
+        },
+        Example {
+            about: "A unified diff",
+            files: &[("src/a.c", "int a;\nint b;\nint c;\n")],
+            args: r#"{"patch":"--- a/src/a.c\n+++ b/src/a.c\n@@ -1,3 +1,3 @@\n int a;\n-int b;\n+long b;\n int c;\n"}"#,
+            gives: "updated src/a.c\n1  int a;\n2  long b;\n3  int c;",
+            leaves: &[("src/a.c", "int a;\nlong b;\nint c;\n")],
+            ..Example::PLAIN
+        },
+        Example {
+            about: "One part that does not fit, and nothing is changed",
+            files: &[("a.txt", "one\n"), ("b.txt", "two\n")],
+            args: r#"{"patch":"*** Begin Patch\n*** Update File: a.txt\n-one\n+1\n*** Update File: b.txt\n-twice\n+2\n*** End Patch"}"#,
+            gives: "the text does not occur in b.txt; nothing in it is like that. It holds:\n1  two\nNothing was changed in any file",
+            fails: true,
+            leaves: &[("a.txt", "one\n"), ("b.txt", "two\n")],
+        },
+        Example {
+            about: "A path that leads outside",
+            args: r#"{"patch":"--- a/../../x\n+++ b/../../x\n@@ -1 +1 @@\n-a\n+b\n"}"#,
+            gives: "../../x is outside the workspace; give a path inside it, relative to its root\nNothing was changed in any file",
+            fails: true,
+            ..Example::PLAIN
+        },
+    ];
+
+    async fn run(self, hand: Hand) -> Said {
+        change(hand, move |hand| patched(&self, hand)).await
+    }
+}
+
+fn patched(args: &ApplyPatch, hand: &Hand) -> Result<Thought, Refusal> {
+    let patch = Patch::parse(&args.patch)?;
+    let mut paths: BTreeMap<String, RepoPath> = BTreeMap::new();
+    let mut look = |path: &str| -> Result<Looked, Refusal> {
+        let path = RepoPath::parse(&hand.root, path)?;
+        let name = path.shown();
+        let now = match hand.root.read(&path) {
+            Ok(contents) => {
+                fresh(hand, &path, &contents, None)?;
+                Some(contents)
+            }
+            Err(PathError::Missing(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        paths.insert(name.clone(), path);
+        Ok(Looked { name, now })
+    };
+    let mut refused = None;
+    let files = edit::apply(&patch, &mut |path| {
+        look(path).map_err(|refusal| {
+            let told = refusal.told.clone();
+            refused = Some(refusal);
+            told
+        })
+    });
+    let files = files.map_err(|told| {
+        let mut refusal = refused.unwrap_or_else(|| told.into());
+        refusal.told.push_str("\nNothing was changed in any file");
+        refusal
+    })?;
+    let moved: Vec<&String> = files.values().filter_map(|file| file.was.as_ref()).collect();
+    let told = files.iter().filter(|(name, _)| !moved.contains(name)).filter_map(|(name, file)| tell(name, file));
+    let told = told.collect::<Vec<_>>().join("\n");
+    let changes = files
+        .into_iter()
+        .filter(|(_, file)| file.before != file.after)
+        .filter_map(|(name, file)| Some(Change { path: paths.remove(&name)?, before: file.before, after: file.after }));
+    let changes: Vec<Change> = changes.collect();
+    if changes.is_empty() {
+        return Err("the patch changes nothing".into());
+    }
+    Ok(Thought { told, changes })
+}
+
+/// What became of a file; nothing for one that is as it was, or went on under another name.
+fn tell(name: &str, file: &Outcome) -> Option<String> {
+    let text = file.after.as_ref().and_then(|after| Text::decode(&after.bytes).ok());
+    let mut told = match (&file.before, &file.after, &file.was) {
+        (_, Some(_), Some(was)) => format!("moved {was} to {name}"),
+        (None, Some(_), None) => {
+            return Some(format!("added {name} ({} lines)", text.map_or(0, |text| text.len())));
+        }
+        (Some(before), Some(after), None) if before != after => format!("updated {name}"),
+        (Some(_), None, _) => format!("deleted {name}"),
+        (Some(_) | None, ..) => return None,
+    };
+    if let Some(words) = file.rung.and_then(edit::Rung::words) {
+        let _ = write!(told, " ({words})");
+    }
+    if let Some(text) = text.filter(|_| !file.lines.is_empty()) {
+        told.push_str(&edit::shown(&text, &file.lines));
+    }
+    Some(told)
+}

@@ -1,0 +1,58 @@
+//! `delete_file`.
+
+use crate::changing::{Refusal, Thought, change, open};
+use crate::root::Change;
+use crate::tool::{Example, Hand, Said, Tool};
+use dunnock_proto::{Class, Recovery};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Deletes one file of the workspace.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DeleteFile {
+    /// Path relative to the workspace root; a file, not a folder.
+    #[schemars(length(max = 4096))]
+    path: String,
+}
+
+impl Tool for DeleteFile {
+    const NAME: &'static str = "delete_file";
+    const CLASS: Class = Class::Edit;
+    const RECOVERY: Recovery = Recovery::Unknown;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            about: "A file",
+            files: &[("a.txt", "one\n"), ("b.txt", "two\n")],
+            args: r#"{"path":"a.txt"}"#,
+            gives: "deleted a.txt",
+            leaves: &[("b.txt", "two\n")],
+            ..Example::PLAIN
+        },
+        Example {
+            about: "Nothing there",
+            args: r#"{"path":"a.txt"}"#,
+            gives: "there is no a.txt",
+            fails: true,
+            ..Example::PLAIN
+        },
+        Example {
+            about: "A folder",
+            files: &[("src/a.txt", "one\n")],
+            args: r#"{"path":"src"}"#,
+            gives: "src is not a plain file",
+            fails: true,
+            leaves: &[("src/a.txt", "one\n")],
+        },
+    ];
+
+    async fn run(self, hand: Hand) -> Said {
+        change(hand, move |hand| delete(&self, hand)).await
+    }
+}
+
+fn delete(args: &DeleteFile, hand: &Hand) -> Result<Thought, Refusal> {
+    let (path, before) = open(hand, &args.path)?;
+    let told = format!("deleted {}", path.shown());
+    Ok(Thought { told, changes: vec![Change { path, before: Some(before), after: None }] })
+}

@@ -1,0 +1,338 @@
+//! A patch carried out in memory: which files there would be afterwards. Nothing is written here.
+
+use super::find::{Miss, Rung, Step, edit_lines, places_of};
+use super::text::{Breaks, Text};
+use crate::root::Contents;
+use dunnock_core::patch::{FilePatch, Hunk, Line, Op, Patch, What};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A file as it is, under the one name that it has.
+pub struct Looked {
+    /// The name, the same whichever way it was written.
+    pub name: String,
+    /// What it holds; `None` if there is none.
+    pub now: Option<Contents>,
+}
+
+/// What a patch makes of a file.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// What it was before the patch; `None` if there was none.
+    pub before: Option<Contents>,
+    /// What it is afterwards; `None` if there is none.
+    pub after: Option<Contents>,
+    /// The loosest rung that was used.
+    pub rung: Option<Rung>,
+    /// Lines that are new or other than before, from 0.
+    pub lines: Vec<Range<usize>>,
+    /// The name it had, if that changed.
+    pub was: Option<String>,
+}
+
+/// Carries out a patch, all of it.
+///
+/// # Errors
+/// In words for the model, when a part of it does not fit the files.
+pub fn apply(
+    patch: &Patch,
+    look: &mut dyn FnMut(&str) -> Result<Looked, String>,
+) -> Result<BTreeMap<String, Outcome>, String> {
+    let mut files: BTreeMap<String, Outcome> = BTreeMap::new();
+    let mut open = |files: &mut BTreeMap<String, Outcome>, path: &str| -> Result<String, String> {
+        let Looked { name, now } = look(path)?;
+        files.entry(name.clone()).or_insert_with(|| Outcome { before: now.clone(), after: now, ..Outcome::default() });
+        Ok(name)
+    };
+    for part in &patch.files {
+        match &part.what {
+            What::Add(path) => {
+                let name = open(&mut files, path)?;
+                let file = files.entry(name.clone()).or_default();
+                if file.after.is_some() {
+                    return Err(format!("{name} exists already; update it instead"));
+                }
+                let bytes = added(part).map_err(|why| format!("{name}: {why}"))?;
+                let count = Text::decode(&bytes).map_or(0, |text| text.len());
+                let mode = part.executable.and_then(|run| run.then_some(0o755));
+                file.after = Some(Contents { bytes, mode });
+                file.lines = std::iter::once(0..count).collect();
+            }
+            What::Delete(path) => {
+                let name = open(&mut files, path)?;
+                let file = files.entry(name.clone()).or_default();
+                let Some(now) = file.after.take() else { return Err(format!("there is no {name}")) };
+                let stays = !part.hunks.is_empty() && !changed(&name, part, &now)?.0.bytes.is_empty();
+                if stays {
+                    return Err(format!(
+                        "{name} has lines that the patch does not delete; delete_file deletes all of it"
+                    ));
+                }
+                file.lines.clear();
+            }
+            What::Update(path) => {
+                let name = open(&mut files, path)?;
+                let file = files.entry(name.clone()).or_default();
+                let Some(now) = file.after.take() else { return Err(format!("there is no {name}")) };
+                if part.hunks.is_empty() && part.executable.is_none() {
+                    return Err(format!("{name}: the patch changes nothing in it"));
+                }
+                let (after, rung, lines) = changed(&name, part, &now)?;
+                file.after = Some(after);
+                file.rung = file.rung.max(rung);
+                file.lines = lines;
+            }
+            What::Move { from, to } => {
+                let (source, target) = (open(&mut files, from)?, open(&mut files, to)?);
+                let old = files.entry(source.clone()).or_default();
+                let Some(now) = old.after.take() else { return Err(format!("there is no {source}")) };
+                old.lines.clear();
+                let (after, rung, lines) = changed(&source, part, &now)?;
+                let new = files.entry(target.clone()).or_default();
+                if new.after.is_some() {
+                    return Err(format!("{target} exists already; nothing is moved over it"));
+                }
+                *new = Outcome { after: Some(after), rung, lines, was: Some(source), before: new.before.take() };
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// A new file's bytes.
+fn added(part: &FilePatch) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    for line in part.hunks.iter().flat_map(|hunk| &hunk.lines) {
+        if line.op != Op::Add {
+            return Err("a new file has only lines that begin with +".into());
+        }
+        bytes.extend_from_slice(line.text.as_bytes());
+        if !line.open {
+            bytes.push(b'\n');
+        }
+    }
+    Ok(bytes)
+}
+
+type Changed = (Contents, Option<Rung>, Vec<Range<usize>>);
+
+fn changed(name: &str, part: &FilePatch, now: &Contents) -> Result<Changed, String> {
+    let mut after = now.clone();
+    if let (Some(run), Some(mode)) = (part.executable, now.mode) {
+        // Whoever may read it may run it.
+        after.mode = Some(if run { mode | (mode & 0o444) >> 2 } else { mode & !0o111 });
+    }
+    if part.hunks.is_empty() {
+        return Ok((after, None, Vec::new()));
+    }
+    let text = Text::decode(&now.bytes).map_err(|error| format!("{name} {error}"))?;
+    let (text, rung, lines) = hunks(name, &text, &part.hunks)?;
+    after.bytes = text.encode().map_err(|error| format!("{name} {error}"))?;
+    Ok((after, Some(rung), lines))
+}
+
+/// A hunk with its place.
+struct Placed<'a> {
+    hunk: &'a Hunk,
+    line: usize,
+    old: usize,
+    fit: Fit,
+}
+
+/// How a hunk fits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// To the byte, line breaks among it: new lines come with theirs.
+    Whole,
+    /// By a rung; new lines get the breaks of the file.
+    By(Rung),
+}
+
+/// Finds a place for every hunk in the file as it is, then changes all of them.
+fn hunks(name: &str, text: &Text, hunks: &[Hunk]) -> Result<(Text, Rung, Vec<Range<usize>>), String> {
+    let mut placed: Vec<Placed<'_>> = Vec::new();
+    for (n, hunk) in hunks.iter().enumerate() {
+        let which = if hunks.len() == 1 { name.to_owned() } else { format!("{name}, hunk {}", n + 1) };
+        let old = hunk.lines.iter().filter(|line| line.op != Op::Add).count();
+        let (line, fit) = place(text, hunk).map_err(|miss| explain(&which, text, hunk, &miss))?;
+        placed.push(Placed { hunk, line, old, fit });
+    }
+    placed.sort_by_key(|one| (one.line, one.old));
+    for pair in placed.windows(2) {
+        if let [a, b] = pair
+            && (a.line + a.old > b.line || (a.line == b.line && a.old == b.old))
+        {
+            return Err(format!("{name}: two hunks of the patch change the same lines ({})", b.line + 1));
+        }
+    }
+    let mut changed = text.clone();
+    let mut spans: Vec<(Range<usize>, isize)> = Vec::new();
+    // From behind, so that places before stay where they are.
+    for one in placed.iter().rev() {
+        let before = changed.len();
+        let (next, lines) = match one.fit {
+            Fit::Whole => whole(&changed, one),
+            Fit::By(rung) => {
+                let steps: Vec<Step<'_>> = one.hunk.lines.iter().map(step).collect();
+                edit_lines(&changed, one.line, &steps, rung)
+                    .ok_or_else(|| explain(name, text, one.hunk, &Miss::Ragged(one.line)))?
+            }
+        };
+        changed = next;
+        spans.push((lines, changed.len() as isize - before as isize));
+    }
+    if changed == *text {
+        return Err(format!("{name}: the patch changes nothing in it"));
+    }
+    let mut grown = 0;
+    let lines = spans.into_iter().rev().map(|(lines, more)| {
+        let moved = lines.start.saturating_add_signed(grown)..lines.end.saturating_add_signed(grown);
+        grown += more;
+        moved
+    });
+    let lines = lines.collect();
+    let rung = placed.iter().map(|one| match one.fit {
+        Fit::Whole => Rung::Exact,
+        Fit::By(rung) => rung,
+    });
+    Ok((changed, rung.max().unwrap_or(Rung::Exact), lines))
+}
+
+fn step(line: &Line) -> Step<'_> {
+    let text = line.text.strip_suffix('\r').unwrap_or(&line.text);
+    match line.op {
+        Op::Keep => Step::Keep(text),
+        Op::Drop => Step::Drop(text),
+        Op::Add => Step::Add(text),
+    }
+}
+
+/// Changes lines that are there to the byte.
+fn whole(text: &Text, one: &Placed<'_>) -> (Text, Range<usize>) {
+    let mut new = String::new();
+    let mut count = 0_usize;
+    for line in one.hunk.lines.iter().filter(|line| line.op != Op::Drop) {
+        new.push_str(&line.text);
+        if !line.open {
+            new.push('\n');
+        }
+        count += 1;
+    }
+    let same = |lines: &mut dyn Iterator<Item = &Line>| lines.take_while(|line| line.op == Op::Keep).count();
+    let (head, tail) = (same(&mut one.hunk.lines.iter()), same(&mut one.hunk.lines.iter().rev()));
+    let changed = one.line + head..one.line + count.saturating_sub(tail).max(head);
+    (text.splice(text.span(one.line..one.line + one.old), &new, Breaks::Given), changed)
+}
+
+/// The one place of a hunk. Where its lines stand more than once, what the patch says beside them decides: the block in which it
+/// is, the end of the file, or the very line that it names.
+fn place(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
+    let old: Vec<&Line> = hunk.lines.iter().filter(|line| line.op != Op::Add).collect();
+    if old.is_empty() {
+        return insertion(text, hunk);
+    }
+    let plain: Vec<&str> = old.iter().map(|line| line.text.strip_suffix('\r').unwrap_or(&line.text)).collect();
+    for rung in Rung::ALL {
+        let mut places: Vec<usize> = match plain.iter().all(|line| line.is_empty()) && rung == Rung::Exact {
+            // Empty lines only: nowhere in particular, unless that is all there is.
+            true => (0..=text.len().saturating_sub(old.len())).filter(|at| exact(text, *at, &old)).collect(),
+            false => places_of(text, &plain, rung).iter().map(|place| place.line).collect(),
+        };
+        if hunk.at_end {
+            places.retain(|line| line + old.len() == text.len());
+        }
+        if places.is_empty() {
+            continue;
+        }
+        let all = places.clone();
+        if let Some(blocks) = blocks(text, &hunk.anchors) {
+            places.retain(|line| blocks.iter().any(|block| block.contains(line)));
+        }
+        let stated = hunk.line.and_then(|line| line.checked_sub(1));
+        let one = match places.as_slice() {
+            [one] => Some(*one),
+            many => stated.filter(|line| many.contains(line)),
+        };
+        let Some(line) = one else { return Err(Miss::Many(rung, all)) };
+        let fit = match rung == Rung::Exact && exact(text, line, &old) {
+            true => Fit::Whole,
+            false => Fit::By(rung),
+        };
+        return Ok((line, fit));
+    }
+    Err(Miss::Absent)
+}
+
+/// Whether these lines stand there with their very breaks.
+fn exact(text: &Text, at: usize, old: &[&Line]) -> bool {
+    at + old.len() <= text.len()
+        && old.iter().enumerate().all(|(n, line)| {
+            let last = at + n + 1 == text.len() && text.is_open();
+            let (given, cut) = match line.text.strip_suffix('\r') {
+                Some(text) if !line.open => (text, true),
+                _ => (line.text.as_str(), false),
+            };
+            text.line(at + n) == given && (last || text.returns(at + n) == cut) && last == line.open
+        })
+}
+
+/// Where lines go that come with none that are there.
+fn insertion(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
+    if text.is_empty() {
+        return Ok((0, Fit::Whole));
+    }
+    if hunk.at_end && !text.is_open() {
+        return Ok((text.len(), Fit::By(Rung::Exact)));
+    }
+    let starts = hunk.anchors.last().map(|anchor| lines_like(text, anchor)).unwrap_or_default();
+    match starts.as_slice() {
+        [one] if one + 1 < text.len() || !text.is_open() => Ok((one + 1, Fit::By(Rung::Exact))),
+        [] | [_] => Err(Miss::Absent),
+        many => Err(Miss::Many(Rung::Exact, many.to_vec())),
+    }
+}
+
+fn lines_like(text: &Text, anchor: &str) -> Vec<usize> {
+    let is = |line: &str| line.trim() == anchor.trim();
+    let starts = |line: &str| line.trim().starts_with(anchor.trim());
+    let same: Vec<usize> = (0..text.len()).filter(|n| is(text.line(*n))).collect();
+    if same.is_empty() { (0..text.len()).filter(|n| starts(text.line(*n))).collect() } else { same }
+}
+
+/// The blocks that the anchors open, one in the other; `None` if there are none to go by.
+fn blocks(text: &Text, anchors: &[String]) -> Option<Vec<Range<usize>>> {
+    let mut within: Option<Vec<Range<usize>>> = None;
+    for anchor in anchors.iter().filter(|anchor| !anchor.trim().is_empty()) {
+        let mut starts = lines_like(text, anchor);
+        if let Some(outer) = &within {
+            starts.retain(|line| outer.iter().any(|block| block.contains(line)));
+        }
+        if !starts.is_empty() {
+            within = Some(starts.into_iter().map(|line| line..block_end(text, line)).collect());
+        }
+    }
+    within
+}
+
+/// Where the block ends that a line opens: before the next one that is not deeper and begins something.
+fn block_end(text: &Text, opens: usize) -> usize {
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let own = depth(text.line(opens));
+    let mut lines = opens + 1..text.len();
+    let next = lines.find(|n| {
+        let line = text.line(*n);
+        depth(line) <= own
+            && line.trim_start().starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '@' | '#' | '<'))
+    });
+    next.unwrap_or(text.len())
+}
+
+/// Why a hunk was not placed, with what the model needs to write it again.
+fn explain(which: &str, text: &Text, hunk: &Hunk, miss: &Miss) -> String {
+    let old: Vec<&str> =
+        hunk.lines.iter().filter(|line| line.op != Op::Add).map(|line| line.text.trim_end_matches('\r')).collect();
+    if old.is_empty() {
+        return format!("{which}: lines are added without one beside which they go; give some that are there");
+    }
+    super::explain(which, text, &old, miss, "name the block with @@, or give more lines around it")
+}

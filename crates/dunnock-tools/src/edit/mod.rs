@@ -1,0 +1,77 @@
+//! Edits of text: what a file is made of, where an edit belongs, and what becomes of it. No file is opened here.
+//!
+//! `text` is a file that gives the same bytes again; `find` the ladder by which a place is found; `near` what a model is told when
+//! there is none; `apply` carries out a patch in memory. Tools bring the files and take the result to `root::Root::commit`.
+
+mod apply;
+mod find;
+mod near;
+mod text;
+
+pub use apply::{Looked, Outcome, apply};
+pub use find::{Edited, Miss, Place, Rung, Step, edit_lines, places_of, replace};
+pub use near::{describe, numbered, range};
+pub use text::{Binary, Breaks, NoSuchCharacter, Text};
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+/// Places that are listed at most.
+const PLACES: usize = 20;
+/// Lines around a change that are shown.
+const AROUND: usize = 2;
+
+/// Why an edit was not made, in words for the model.
+#[must_use]
+pub fn explain(which: &str, text: &Text, old: &[&str], miss: &Miss, more: &str) -> String {
+    match miss {
+        Miss::Absent => format!("the text does not occur in {which}; {}", describe(text, old)),
+        Miss::Many(rung, lines) => {
+            let mut told = format!("the text occurs {} times in {which}", lines.len());
+            if let Some(words) = rung.words() {
+                let _ = write!(told, " ({words})");
+            }
+            for line in lines.iter().take(PLACES) {
+                let _ = write!(told, "{}", numbered(text, *line..line + 1));
+            }
+            if lines.len() > PLACES {
+                let _ = write!(told, "\n[{} places more]", lines.len() - PLACES);
+            }
+            format!("{told}\n{more}")
+        }
+        Miss::Ragged(line) => format!(
+            "the text occurs in {which} with another indentation, which cannot be carried over to the new lines; {}",
+            describe(&lines_of(text, *line, old.len()), old).replacen("the closest is", "it is", 1)
+        ),
+        Miss::Same => format!("old and new text are the same in {which}; nothing was changed"),
+    }
+}
+
+/// Only these lines count; others are emptied, so that numbers stay.
+fn lines_of(text: &Text, line: usize, count: usize) -> Text {
+    let lines = (0..text.len()).map(|n| if (line..line + count).contains(&n) { text.line(n) } else { "" });
+    text.with_raw(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// The lines that an edit made, with some around each.
+#[must_use]
+pub fn shown(text: &Text, changed: &[Range<usize>]) -> String {
+    let mut out = String::new();
+    let mut blocks: Vec<Range<usize>> = Vec::new();
+    for lines in changed {
+        let around = lines.start.saturating_sub(AROUND)..(lines.end + AROUND).min(text.len());
+        match blocks.last_mut() {
+            Some(last) if around.start <= last.end => last.end = last.end.max(around.end),
+            _ => blocks.push(around),
+        }
+    }
+    let count = blocks.len();
+    for (n, block) in blocks.into_iter().take(5).enumerate() {
+        out.push_str(if n > 0 { "\n--" } else { "" });
+        out.push_str(&numbered(text, block));
+    }
+    if count > 5 {
+        let _ = write!(out, "\n[{} places more]", count - 5);
+    }
+    out
+}

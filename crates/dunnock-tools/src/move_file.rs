@@ -1,0 +1,64 @@
+//! `move_file`.
+
+use crate::changing::{Refusal, Thought, change, open};
+use crate::root::{Change, PathError, RepoPath};
+use crate::tool::{Example, Hand, Said, Tool};
+use dunnock_proto::{Class, Recovery};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Moves a file, and makes the folders above its new place. Fails if something is there already.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MoveFile {
+    /// Path relative to the workspace root; a file, not a folder.
+    #[schemars(length(max = 4096))]
+    path: String,
+    /// Its new path.
+    #[schemars(length(max = 4096))]
+    to: String,
+}
+
+impl Tool for MoveFile {
+    const NAME: &'static str = "move_file";
+    const CLASS: Class = Class::Edit;
+    const RECOVERY: Recovery = Recovery::Unknown;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            about: "Into a new folder",
+            files: &[("a.txt", "one\n")],
+            args: r#"{"path":"a.txt","to":"src/b.txt"}"#,
+            gives: "moved a.txt to src/b.txt",
+            leaves: &[("src/b.txt", "one\n")],
+            ..Example::PLAIN
+        },
+        Example {
+            about: "Something is there",
+            files: &[("a.txt", "one\n"), ("b.txt", "two\n")],
+            args: r#"{"path":"a.txt","to":"b.txt"}"#,
+            gives: "b.txt exists already; nothing is moved over it",
+            fails: true,
+            leaves: &[("a.txt", "one\n"), ("b.txt", "two\n")],
+        },
+    ];
+
+    async fn run(self, hand: Hand) -> Said {
+        change(hand, move |hand| moving(&self, hand)).await
+    }
+}
+
+fn moving(args: &MoveFile, hand: &Hand) -> Result<Thought, Refusal> {
+    let (from, before) = open(hand, &args.path)?;
+    let to = RepoPath::parse(&hand.root, &args.to)?;
+    match hand.root.read(&to) {
+        Err(PathError::Missing(_)) => {}
+        Ok(_) | Err(PathError::NotAFile(_) | PathError::TooLong(..)) => {
+            return Err(format!("{} exists already; nothing is moved over it", to.shown()).into());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let told = format!("moved {} to {}", from.shown(), to.shown());
+    let arrives = Change { path: to, before: None, after: Some(before.clone()) };
+    let goes = Change { path: from, before: Some(before), after: None };
+    Ok(Thought { told, changes: vec![arrives, goes] })
+}

@@ -1,0 +1,265 @@
+//! Changes of files, all or none.
+//!
+//! What is new is written beside the files first, where a full disk harms nothing. Then each file changes its name with the new
+//! one in a moment, and what came out is compared with what the change was made from: if somebody else was quicker, everything
+//! changes back. A journal outside the workspace says what is under way, so that whoever comes after a crash can undo it.
+//!
+//! Invariant: after `commit` returns, or after [`mend`](super::mend) when it never did, either every change was made or none,
+//! and no update of another program was lost.
+
+use super::journal::{Journal, Stage, Turn};
+use super::place::{Kind, Place};
+use super::{Contents, PathError, RepoPath, Root, part_name, place_error};
+use dunnock_core::failpoint;
+use std::ffi::OsStr;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// What becomes of a file.
+#[derive(Debug)]
+pub struct Change {
+    /// Which.
+    pub path: RepoPath,
+    /// What it was when the change was thought of; `None` if there was none.
+    pub before: Option<Contents>,
+    /// What it shall be; `None` if it goes.
+    pub after: Option<Contents>,
+}
+
+/// A change that is under way.
+struct Move<'a> {
+    change: &'a Change,
+    place: Place,
+    name: &'a OsStr,
+    /// The name beside it: of the new file first, of the old one when they have changed.
+    part: String,
+    /// The number of the new file.
+    new: u64,
+    turn: Turn,
+}
+
+impl Root {
+    /// Makes all of these changes, or none of them. The journal lies in this folder, which is not in the workspace.
+    ///
+    /// # Errors
+    /// When a file is not any more what a change was made from, a path cannot be used, or the disk is full: nothing was changed.
+    pub fn commit(&self, changes: &[Change], journals: &Path) -> Result<(), PathError> {
+        for Change { path, .. } in changes {
+            path.editable()?;
+            if self.is_denied(&path.0) {
+                return Err(PathError::Denied(path.shown()));
+            }
+        }
+        let parts: Vec<String> = changes.iter().map(|_| part_name()).collect();
+        let named =
+            changes.iter().zip(&parts).map(|(change, part)| (change.path.0.clone(), part.clone(), 0, turn_of(change)));
+        let folders = self.missing_folders(changes);
+        let page = |error| PathError::Io("the journal of this edit".into(), error);
+        let journal = Journal::begin(Stage::Parts, journals, self.path(), named, &folders, false).map_err(page)?;
+        let mut made: Vec<PathBuf> = Vec::new();
+        let mut moves: Vec<Move<'_>> = Vec::new();
+        let done =
+            self.prepare(changes, parts, &mut made, &mut moves).and_then(|()| self.carry_out(&moves, &made, journals));
+        if done.is_err() {
+            for one in moves.iter().filter(|one| one.turn != Turn::Delete) {
+                one.place.remove(one.part.as_ref());
+            }
+            self.remove_folders(&made);
+        }
+        journal.close();
+        done
+    }
+
+    /// Folders that will be made, those above before those in them.
+    fn missing_folders(&self, changes: &[Change]) -> Vec<PathBuf> {
+        let mut missing: Vec<PathBuf> = Vec::new();
+        for change in changes.iter().filter(|change| change.after.is_some()) {
+            let above = change.path.parent().ancestors().filter(|folder| !folder.as_os_str().is_empty());
+            missing.extend(above.filter(|f| self.path().join(f).symlink_metadata().is_err()).map(Path::to_path_buf));
+        }
+        missing.sort();
+        missing.dedup();
+        missing
+    }
+
+    pub(super) fn remove_folders(&self, made: &[PathBuf]) {
+        for folder in made.iter().rev() {
+            let (Some(name), Some(parent)) = (folder.file_name(), folder.parent()) else { continue };
+            if let Ok(place) = Place::open(self, parent) {
+                place.remove_folder(name);
+            }
+        }
+    }
+
+    /// Writes everything that is new beside where it goes.
+    fn prepare<'a>(
+        &self,
+        changes: &'a [Change],
+        parts: Vec<String>,
+        made: &mut Vec<PathBuf>,
+        moves: &mut Vec<Move<'a>>,
+    ) -> Result<(), PathError> {
+        for (change, part) in changes.iter().zip(parts) {
+            let path = &change.path;
+            let fail = |error| place_error(path, error);
+            let Some(name) = path.0.file_name() else { return Err(PathError::NotAFile(path.shown())) };
+            let place = match change.after {
+                Some(_) => Place::make(self, path.parent(), made),
+                None => Place::open(self, path.parent()),
+            };
+            let place = place.map_err(fail)?;
+            match place.kind(name).map_err(fail)? {
+                Kind::Nothing if change.before.is_some() => return Err(PathError::Changed(path.shown())),
+                Kind::File if change.before.is_none() => return Err(PathError::Exists(path.shown())),
+                Kind::Nothing | Kind::File => {}
+                Kind::Link => return Err(PathError::Link(path.shown())),
+                Kind::Other => return Err(PathError::NotAFile(path.shown())),
+            }
+            let mut one = Move { change, place, name, part, new: 0, turn: turn_of(change) };
+            let Some(after) = &change.after else {
+                moves.push(one);
+                continue;
+            };
+            match one.place.new_file(&one.part, &after.bytes, after.mode) {
+                Ok(new) => one.new = new,
+                Err(error) => {
+                    one.place.remove(one.part.as_ref());
+                    return Err(fail(error));
+                }
+            }
+            moves.push(one);
+            failpoint::hit("edit.written", "");
+        }
+        Ok(())
+    }
+
+    fn carry_out(&self, moves: &[Move<'_>], made: &[PathBuf], journals: &Path) -> Result<(), PathError> {
+        let of = |one: &Move<'_>| (one.change.path.0.clone(), one.part.clone(), one.new, one.turn);
+        // One file changes in one moment; more of them must be found again even if the power goes.
+        let many = moves.len() > 1;
+        let journal = Journal::begin(Stage::Open, journals, self.path(), moves.iter().map(of), made, many)
+            .map_err(|error| PathError::Io("the journal of this edit".into(), error))?;
+        failpoint::hit("edit.journal", "");
+        let mut done = Ok(());
+        let mut turned = 0;
+        for one in moves {
+            turned += 1;
+            done = turn(one);
+            failpoint::hit("edit.turned", "");
+            if done.is_err() {
+                break;
+            }
+        }
+        if done.is_ok() && many {
+            done = moves.iter().try_for_each(|one| one.place.sync()).map_err(|e| PathError::Io("the disk".into(), e));
+        }
+        match done {
+            Ok(()) => {
+                journal.done();
+                failpoint::hit("edit.done", "");
+                for one in moves.iter().filter(|one| one.turn != Turn::Create) {
+                    one.place.remove(one.part.as_ref());
+                }
+                journal.close();
+                Ok(())
+            }
+            Err(error) => {
+                for one in moves.iter().take(turned).rev() {
+                    one.turn.back(&one.place, one.name, one.part.as_ref(), one.new);
+                }
+                self.remove_folders(made);
+                journal.close();
+                Err(error)
+            }
+        }
+    }
+}
+
+fn turn_of(change: &Change) -> Turn {
+    match (&change.before, &change.after) {
+        (None, _) => Turn::Create,
+        (Some(_), Some(_)) => Turn::Update,
+        (Some(_), None) => Turn::Delete,
+    }
+}
+
+/// Puts the new file in its place, and looks at what was there. What is undone if this fails, its caller undoes.
+fn turn(one: &Move<'_>) -> Result<(), PathError> {
+    let path = &one.change.path;
+    let fail = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => PathError::Changed(path.shown()),
+        _ => place_error(path, error),
+    };
+    let part: &OsStr = one.part.as_ref();
+    let Some(before) = &one.change.before else { return one.place.rename(part, one.name, false).map_err(fail) };
+    match one.turn {
+        Turn::Create => {}
+        Turn::Delete => one.place.rename(one.name, part, false).map_err(fail)?,
+        Turn::Update => match one.place.swap(part, one.name) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => return over(one, before),
+            swapped => swapped.map_err(fail)?,
+        },
+    }
+    let file = one.place.read(part).map_err(fail)?;
+    // First nobody writes to it any more, then it is looked at.
+    match !Place::is_written(&file) && same(file, before).map_err(fail)? {
+        true => Ok(()),
+        false => Err(PathError::Changed(path.shown())),
+    }
+}
+
+/// Where two files cannot change names: a copy of the old one stays beside the new.
+fn over(one: &Move<'_>, before: &Contents) -> Result<(), PathError> {
+    let path = &one.change.path;
+    let fail = |error| place_error(path, error);
+    let now = one.place.read(one.name).map_err(fail)?;
+    if !same(now, before).map_err(fail)? {
+        return Err(PathError::Changed(path.shown()));
+    }
+    let copy = format!("{}.old", one.part);
+    one.place.new_file(&copy, &before.bytes, before.mode).map_err(fail)?;
+    let done = one.place.rename(one.part.as_ref(), one.name, true);
+    let kept = one.place.rename(copy.as_ref(), one.part.as_ref(), true);
+    done.and(kept).map_err(fail)
+}
+
+fn same(file: std::fs::File, before: &Contents) -> io::Result<bool> {
+    let mut bytes = Vec::with_capacity(before.bytes.len());
+    file.take(before.bytes.len() as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes == before.bytes)
+}
+
+impl Turn {
+    /// Takes it back, as far as it happened; what somebody else put there meanwhile stays.
+    pub(super) fn back(self, place: &Place, name: &OsStr, part: &OsStr, new: u64) {
+        let ours = |name: &OsStr| place.number(name) == Some(new);
+        match self {
+            Self::Create => {
+                if ours(name) {
+                    place.remove(name);
+                }
+                if ours(part) {
+                    place.remove(part);
+                }
+            }
+            Self::Delete => {
+                if place.number(part).is_some() && place.rename(part, name, false).is_err() {
+                    place.remove(part);
+                }
+            }
+            Self::Update => {
+                if ours(name) && place.number(part).is_some() {
+                    let swapped = match place.swap(part, name) {
+                        Err(error) if error.kind() == io::ErrorKind::Unsupported => place.rename(part, name, true),
+                        swapped => swapped,
+                    };
+                    // In the moment between, somebody may have put something newer there: that goes back.
+                    if swapped.is_ok() && place.number(part).is_some() && !ours(part) {
+                        let _ = place.swap(part, name);
+                    }
+                }
+                place.remove(part);
+            }
+        }
+    }
+}

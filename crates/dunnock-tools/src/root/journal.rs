@@ -1,0 +1,168 @@
+//! What is under way in a workspace, written down outside of it: whoever comes after a crash takes it back, or tidies up.
+
+use super::Root;
+use super::place::Place;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What happens to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Turn {
+    Create,
+    Update,
+    Delete,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    path: Vec<u8>,
+    part: String,
+    new: u64,
+    turn: Turn,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Page {
+    root: Vec<u8>,
+    entries: Vec<Entry>,
+    folders: Vec<Vec<u8>>,
+}
+
+/// The page of one edit. It is locked for as long as its writer lives.
+pub(super) struct Journal {
+    path: PathBuf,
+    _file: File,
+}
+
+static PAGES: AtomicU64 = AtomicU64::new(0);
+
+/// How far an edit is: what its page is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// New files are written beside the old ones: to be removed.
+    Parts,
+    /// Files change: to be taken back.
+    Open,
+    /// All of them changed: what lies about is to be removed.
+    Done,
+}
+
+impl Stage {
+    const ALL: [Self; 3] = [Self::Parts, Self::Open, Self::Done];
+
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Parts => "parts",
+            Self::Open => "edit",
+            Self::Done => "done",
+        }
+    }
+}
+
+#[cfg(unix)]
+fn bytes(path: &Path) -> Vec<u8> {
+    std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).to_vec()
+}
+#[cfg(unix)]
+fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes))
+}
+#[cfg(not(unix))]
+fn bytes(path: &Path) -> Vec<u8> {
+    path.to_string_lossy().as_bytes().to_vec()
+}
+#[cfg(not(unix))]
+fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+}
+
+impl Journal {
+    pub(super) fn begin(
+        stage: Stage,
+        folder: &Path,
+        root: &Path,
+        moves: impl Iterator<Item = (PathBuf, String, u64, Turn)>,
+        made: &[PathBuf],
+        lasting: bool,
+    ) -> io::Result<Self> {
+        let entries = moves.map(|(path, part, new, turn)| Entry { path: bytes(&path), part, new, turn }).collect();
+        let page = Page { root: bytes(root), entries, folders: made.iter().map(|folder| bytes(folder)).collect() };
+        let name = format!("{}-{}", std::process::id(), PAGES.fetch_add(1, Ordering::Relaxed));
+        let fresh = folder.join(format!("{name}.new"));
+        let open = || File::options().write(true).create(true).truncate(true).open(&fresh);
+        let mut file = match open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                std::fs::create_dir_all(folder)?;
+                open()?
+            }
+            opened => opened?,
+        };
+        file.lock()?;
+        file.write_all(&serde_json::to_vec(&page)?)?;
+        if lasting {
+            file.sync_all()?;
+        }
+        // It is seen when it is whole.
+        let path = folder.join(format!("{name}.{}", stage.ending()));
+        std::fs::rename(&fresh, &path)?;
+        if lasting && cfg!(unix) {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(Self { path, _file: file })
+    }
+
+    /// From here on everything was done.
+    pub(super) fn done(&self) {
+        let _ = std::fs::rename(&self.path, self.path.with_extension(Stage::Done.ending()));
+    }
+
+    /// Nothing is left to be done.
+    pub(super) fn close(self) {
+        for stage in Stage::ALL {
+            let _ = std::fs::remove_file(self.path.with_extension(stage.ending()));
+        }
+    }
+}
+
+/// Takes back what edits left half done whose program is gone, and removes what they left lying about. Those that are under way
+/// stay. How many were taken back.
+pub fn mend(journals: &Path) -> usize {
+    let mut taken_back = 0;
+    for entry in std::fs::read_dir(journals).into_iter().flatten().flatten() {
+        let page = entry.path();
+        let Ok(file) = File::open(&page) else { continue };
+        if file.try_lock().is_err() {
+            continue;
+        }
+        let stage = Stage::ALL.into_iter().find(|stage| page.extension().is_some_and(|end| end == stage.ending()));
+        if let Some(stage) = stage
+            && let Ok(text) = std::fs::read(&page)
+            && let Ok(read) = serde_json::from_slice::<Page>(&text)
+            && let Ok(root) = Root::open(&path(&read.root))
+        {
+            tidy(&root, &read, stage);
+            taken_back += usize::from(stage == Stage::Open);
+        }
+        let _ = std::fs::remove_file(&page);
+    }
+    taken_back
+}
+
+fn tidy(root: &Root, page: &Page, stage: Stage) {
+    for entry in page.entries.iter().rev() {
+        let file = path(&entry.path);
+        let (Some(name), Some(folder)) = (file.file_name(), file.parent()) else { continue };
+        let Ok(place) = Place::open(root, folder) else { continue };
+        match stage {
+            Stage::Open => entry.turn.back(&place, name, entry.part.as_ref(), entry.new),
+            Stage::Parts | Stage::Done => place.remove(entry.part.as_ref()),
+        }
+    }
+    if stage != Stage::Done {
+        root.remove_folders(&page.folders.iter().map(|folder| path(folder)).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,238 @@
+//! A folder in which files are put, taken away and swapped: held by its descriptor on Linux, by its name elsewhere.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Nothing,
+    File,
+    Link,
+    Other,
+}
+
+#[cfg(target_os = "linux")]
+pub(super) use by_descriptor::Place;
+#[cfg(not(target_os = "linux"))]
+pub(super) use by_name::Place;
+
+impl Place {
+    /// A new file with these bytes, on the disk; the number by which it is known again.
+    pub(super) fn new_file(&self, name: &str, bytes: &[u8], mode: Option<u32>) -> io::Result<u64> {
+        // What replaces a private file is private from its first byte.
+        let mut file = self.fresh(name, if mode.is_some() { 0o600 } else { 0o666 })?;
+        file.write_all(bytes)?;
+        #[cfg(unix)]
+        if let Some(mode) = mode {
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+        }
+        file.sync_all()?;
+        #[cfg(unix)]
+        return Ok(std::os::unix::fs::MetadataExt::ino(&file.metadata()?));
+        #[cfg(not(unix))]
+        Ok(0)
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod by_descriptor {
+    use super::super::Root;
+    use super::{File, Kind, OsStr, Path, PathBuf, io};
+    use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
+    use rustix::io::Errno;
+
+    pub(in super::super) struct Place(File);
+
+    fn enter(dir: &File, name: &Path) -> rustix::io::Result<File> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::openat2(dir, name, flags, Mode::empty(), resolve).map(File::from)
+    }
+
+    impl Place {
+        /// The folder, made if it is missing; what was made is added to the list.
+        pub(in super::super) fn make(root: &Root, path: &Path, made: &mut Vec<PathBuf>) -> io::Result<Self> {
+            let mut dir = enter(root.dir(), Path::new("."))?;
+            let mut so_far = PathBuf::new();
+            for component in path.components() {
+                let name = Path::new(component.as_os_str());
+                so_far.push(name);
+                dir = match enter(&dir, name) {
+                    Ok(inner) => inner,
+                    Err(Errno::NOENT) => {
+                        match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o777)) {
+                            Ok(()) => made.push(so_far.clone()),
+                            Err(Errno::EXIST) => {}
+                            Err(error) => return Err(error.into()),
+                        }
+                        enter(&dir, name)?
+                    }
+                    Err(Errno::LOOP) => return Err(io::ErrorKind::InvalidInput.into()),
+                    Err(error) => return Err(error.into()),
+                };
+            }
+            Ok(Self(dir))
+        }
+        /// The folder, if it is there.
+        pub(in super::super) fn open(root: &Root, path: &Path) -> io::Result<Self> {
+            let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+            match enter(root.dir(), path) {
+                Err(Errno::LOOP) => Err(io::ErrorKind::InvalidInput.into()),
+                opened => Ok(Self(opened?)),
+            }
+        }
+        pub(in super::super) fn kind(&self, name: &OsStr) -> io::Result<Kind> {
+            match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(Errno::NOENT) => Ok(Kind::Nothing),
+                Err(error) => Err(error.into()),
+                Ok(stat) => Ok(match FileType::from_raw_mode(stat.st_mode) {
+                    FileType::RegularFile => Kind::File,
+                    FileType::Symlink => Kind::Link,
+                    _ => Kind::Other,
+                }),
+            }
+        }
+        /// The number by which a file is known again.
+        pub(in super::super) fn number(&self, name: &OsStr) -> Option<u64> {
+            rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_ino)
+        }
+        pub(super) fn fresh(&self, name: &str, mode: u32) -> io::Result<File> {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            Ok(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?.into())
+        }
+        pub(in super::super) fn read(&self, name: &OsStr) -> io::Result<File> {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            Ok(rustix::fs::openat(&self.0, name, flags, Mode::empty())?.into())
+        }
+        pub(in super::super) fn rename(&self, from: &OsStr, to: &OsStr, over: bool) -> io::Result<()> {
+            if over {
+                return Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?);
+            }
+            match rustix::fs::renameat_with(&self.0, from, &self.0, to, RenameFlags::NOREPLACE) {
+                // Some file systems cannot; a link can be made only where nothing is.
+                Err(Errno::INVAL | Errno::NOSYS) => {
+                    rustix::fs::linkat(&self.0, from, &self.0, to, AtFlags::empty())?;
+                    self.remove(from);
+                    Ok(())
+                }
+                done => Ok(done?),
+            }
+        }
+        /// Two files get each other's name, in one moment. An error of the kind `Unsupported` where that cannot be.
+        pub(in super::super) fn swap(&self, one: &OsStr, other: &OsStr) -> io::Result<()> {
+            match rustix::fs::renameat_with(&self.0, one, &self.0, other, RenameFlags::EXCHANGE) {
+                Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::Unsupported.into()),
+                done => Ok(done?),
+            }
+        }
+        pub(in super::super) fn remove(&self, name: &OsStr) {
+            let _ = rustix::fs::unlinkat(&self.0, name, AtFlags::empty());
+        }
+        pub(in super::super) fn remove_folder(&self, name: &OsStr) {
+            let _ = rustix::fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR);
+        }
+        /// Waits until what was renamed here is on the disk.
+        pub(in super::super) fn sync(&self) -> io::Result<()> {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            File::from(rustix::fs::openat(&self.0, ".", flags, Mode::empty())?).sync_all()
+        }
+        /// Whether another program has this file open to write to it, as far as can be told.
+        pub(in super::super) fn is_written(file: &File) -> bool {
+            dunnock_sandbox::is_open_for_writing(file).unwrap_or(false)
+        }
+    }
+}
+
+/// The same by name, where there is nothing better.
+#[cfg(not(target_os = "linux"))]
+mod by_name {
+    use super::super::Root;
+    use super::{File, Kind, OsStr, Path, PathBuf, io};
+
+    pub(in super::super) struct Place(PathBuf);
+
+    impl Place {
+        pub(in super::super) fn make(root: &Root, path: &Path, made: &mut Vec<PathBuf>) -> io::Result<Self> {
+            let mut dir = root.path.clone();
+            let mut so_far = PathBuf::new();
+            for component in path.components() {
+                dir.push(component);
+                so_far.push(component);
+                match std::fs::symlink_metadata(&dir) {
+                    Ok(found) if found.is_symlink() => return Err(io::ErrorKind::InvalidInput.into()),
+                    Ok(found) if found.is_dir() => {}
+                    Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        std::fs::create_dir(&dir)?;
+                        made.push(so_far.clone());
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(Self(dir))
+        }
+        pub(in super::super) fn open(root: &Root, path: &Path) -> io::Result<Self> {
+            let mut dir = root.path.clone();
+            for component in path.components() {
+                dir.push(component);
+                let found = std::fs::symlink_metadata(&dir)?;
+                if found.is_symlink() {
+                    return Err(io::ErrorKind::InvalidInput.into());
+                }
+                if !found.is_dir() {
+                    return Err(io::ErrorKind::NotADirectory.into());
+                }
+            }
+            Ok(Self(dir))
+        }
+        pub(in super::super) fn kind(&self, name: &OsStr) -> io::Result<Kind> {
+            match std::fs::symlink_metadata(self.0.join(name)) {
+                Ok(found) if found.is_symlink() => Ok(Kind::Link),
+                Ok(found) if found.is_file() => Ok(Kind::File),
+                Ok(_) => Ok(Kind::Other),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Kind::Nothing),
+                Err(error) => Err(error),
+            }
+        }
+        pub(in super::super) fn number(&self, name: &OsStr) -> Option<u64> {
+            let found = std::fs::symlink_metadata(self.0.join(name)).ok()?;
+            #[cfg(unix)]
+            return Some(std::os::unix::fs::MetadataExt::ino(&found));
+            #[cfg(not(unix))]
+            {
+                let _ = found;
+                Some(0)
+            }
+        }
+        pub(super) fn fresh(&self, name: &str, _: u32) -> io::Result<File> {
+            File::options().write(true).create_new(true).open(self.0.join(name))
+        }
+        pub(in super::super) fn read(&self, name: &OsStr) -> io::Result<File> {
+            File::open(self.0.join(name))
+        }
+        pub(in super::super) fn rename(&self, from: &OsStr, to: &OsStr, over: bool) -> io::Result<()> {
+            if !over && self.0.join(to).exists() {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            std::fs::rename(self.0.join(from), self.0.join(to))
+        }
+        pub(in super::super) fn swap(&self, _: &OsStr, _: &OsStr) -> io::Result<()> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+        pub(in super::super) fn remove(&self, name: &OsStr) {
+            let _ = std::fs::remove_file(self.0.join(name));
+        }
+        pub(in super::super) fn remove_folder(&self, name: &OsStr) {
+            let _ = std::fs::remove_dir(self.0.join(name));
+        }
+        pub(in super::super) fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+        pub(in super::super) fn is_written(_: &File) -> bool {
+            false
+        }
+    }
+}
