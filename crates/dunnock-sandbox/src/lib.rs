@@ -42,7 +42,7 @@ pub use launcher::serve;
 #[cfg(target_os = "linux")]
 pub use layout::{Found, Layout, Opened};
 #[cfg(target_os = "linux")]
-pub use lease::is_open_for_writing;
+pub use lease::{is_open_for_writing, keep_waiting};
 #[cfg(target_os = "linux")]
 pub use prove::{Came, PROBE, Trial, VICTIM, probe, prove, victim};
 #[cfg(target_os = "linux")]

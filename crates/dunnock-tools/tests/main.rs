@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where it goes wrong")]
 
+mod bench_edits;
 #[cfg(target_os = "linux")]
 mod box_speed;
+mod edits;
 mod examples;
 mod find_speed;
 mod keep;

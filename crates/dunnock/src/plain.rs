@@ -161,9 +161,13 @@ impl Plain {
         let what = say::short(&say::one_line(&gist(&call.part)), 100);
         let told = if ok {
             let first = e.shown.lines().next().unwrap_or_default();
-            let more = e.shown.lines().count().saturating_sub(1);
+            let rest: Vec<&str> = e.shown.lines().skip(1).collect();
+            // Of an edit the lines that it made, of other calls how much there is.
+            let shown = if e.diff.is_some() { OUTPUT } else { 0 };
+            let more = rest.len().saturating_sub(shown);
             let more = if more > 0 { format!(" (+{more} lines)") } else { String::new() };
-            format!("{}{more}{time}", say::short(&say::one_line(first), 120))
+            let lines = rest.iter().take(shown).map(|line| format!("\n  │ {}", say::short(&say::visible(line), 200)));
+            format!("{}{more}{time}{}", say::short(&say::one_line(first), 120), lines.collect::<String>())
         } else {
             format!("{}: {}", told::outcome(&e.outcome), say::short(&say::one_line(&e.shown), 200))
         };

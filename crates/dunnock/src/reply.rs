@@ -245,7 +245,7 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
     let call = call_id(call)?;
     let at = at(data, id).await?;
     let mut lines: Vec<String> = Vec::new();
-    let mut question = None;
+    let (mut question, mut diff) = (None, None);
     at.open
         .world
         .log
@@ -287,6 +287,7 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
                         other => format!("{}{level}, {when}", told::outcome(other)),
                     };
                     lines.push(text);
+                    diff = e.diff;
                 }
                 _ => {}
             }
@@ -300,5 +301,10 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
         )));
     }
     lines.iter().for_each(|line| say::line(&say::visible(line)));
+    if let Some(hash) = diff
+        && let Some(text) = at.open.world.log.blob(hash).await?
+    {
+        say::line(&say::visible(String::from_utf8_lossy(&text).trim_end()));
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@
 use super::text::{Breaks, Text};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 /// How the text was found.
@@ -220,18 +220,36 @@ pub fn edit_lines(text: &Text, line: usize, steps: &[Step<'_>], rung: Rung) -> O
         Step::Add(_) => None,
     });
     let pairs: Vec<(&str, &str)> = given.zip(there.iter().copied()).collect();
+    let adds = steps.iter().any(|step| matches!(step, Step::Add(_)));
     let shift = match rung {
-        Rung::Exact | Rung::Blanks => Shift::default(),
-        Rung::Indentation | Rung::Punctuation => Shift::learn(&pairs, text)?,
+        Rung::Indentation | Rung::Punctuation if adds => Shift::learn(&pairs, text)?,
+        Rung::Exact | Rung::Blanks | Rung::Indentation | Rung::Punctuation => Shift::default(),
     };
     let habits = if rung == Rung::Punctuation { Habits::learn(&pairs) } else { Habits::default() };
     let mut lines: Vec<String> = Vec::new();
     let mut next = there.iter();
+    // Lines that went since the last one that stayed: a new line takes the place of the first that is left.
+    let mut went: VecDeque<(&str, &str)> = VecDeque::new();
     for step in steps {
         match step {
-            Step::Keep(_) => lines.extend(next.next().map(|line| (*line).to_owned())),
-            Step::Drop(_) => drop(next.next()),
-            Step::Add(new) => lines.push(habits.apply(&shift.apply(new)?)),
+            Step::Keep(_) => {
+                went.clear();
+                lines.extend(next.next().map(|line| (*line).to_owned()));
+            }
+            Step::Drop(given) => went.extend(next.next().map(|line| (*given, *line))),
+            Step::Add(new) => {
+                let carried = match went.pop_front() {
+                    Some((given, there)) if rung == Rung::Punctuation => {
+                        carried(given.trim(), there.trim(), new.trim(), &habits)
+                    }
+                    _ => None,
+                };
+                let shifted = shift.apply(new)?;
+                lines.push(match carried {
+                    Some(body) => format!("{}{body}", indent(&shifted)),
+                    None => habits.apply(&shifted),
+                });
+            }
         }
     }
     let span = text.span(line..line + count);
@@ -455,9 +473,41 @@ fn characters(old: &[char], new: &[char]) -> Vec<DiffOp> {
     ]
 }
 
+/// What becomes of a text of the file when what was given for it becomes something else: what is the same in both keeps the
+/// file's characters. `None` if the file's text is not what was given, typographic characters aside.
+fn carried(given: &str, there: &str, new: &str, habits: &Habits) -> Option<String> {
+    let ((folded_given, from_given), (folded_there, from_there)) = (folded(given), folded(there));
+    // Half of a character of three cannot be replaced.
+    if folded_given != folded_there {
+        return None;
+    }
+    let given_chars: Vec<(usize, char)> = given.char_indices().collect();
+    let olds: Vec<char> = given_chars.iter().map(|(_, c)| *c).collect();
+    let news: Vec<char> = new.chars().collect();
+    // Where in the file a character of what was given is, by way of what both become.
+    let back = |n: usize| {
+        let at = given_chars.get(n).map_or(given.len(), |(at, _)| *at);
+        from_there.get(from_given.partition_point(|from| *from < at)).copied().unwrap_or(there.len())
+    };
+    let mut out = String::new();
+    for op in characters(&olds, &news) {
+        match op {
+            DiffOp::Equal { old_index, len, .. } => {
+                out.push_str(there.get(back(old_index)..back(old_index + len))?);
+            }
+            DiffOp::Insert { .. } | DiffOp::Replace { .. } => {
+                let fresh: String = news.get(op.new_range()).unwrap_or_default().iter().collect();
+                out.push_str(&habits.apply(&fresh));
+            }
+            DiffOp::Delete { .. } => {}
+        }
+    }
+    Some(out)
+}
+
 /// Replaces a text, of whole lines or not, that is there but for typographic characters.
 fn within_lines(text: &Text, old: &str, new: &str) -> Result<Edited, Miss> {
-    let ((folded_text, from), (folded_old, from_old)) = (folded(text.text()), folded(old));
+    let ((folded_text, from), (folded_old, _)) = (folded(text.text()), folded(old));
     if folded_old.trim().is_empty() {
         return Err(Miss::Absent);
     }
@@ -471,36 +521,9 @@ fn within_lines(text: &Text, old: &str, new: &str) -> Result<Edited, Miss> {
     };
     let range = origin(*place)..origin(place + folded_old.len());
     let there = text.text().get(range.clone()).unwrap_or_default();
-    // Half of a character of three cannot be replaced.
-    if folded(there).0 != folded_old {
-        return Err(Miss::Absent);
-    }
     let mut habits = Habits::default();
     habits.see(old, there);
-    // What is the same in old and new keeps the file's characters.
-    let old_chars: Vec<(usize, char)> = old.char_indices().collect();
-    let new_chars: Vec<char> = new.chars().collect();
-    let olds: Vec<char> = old_chars.iter().map(|(_, c)| *c).collect();
-    let byte = |n: usize| old_chars.get(n).map_or(old.len(), |(at, _)| *at);
-    // Where in the file a place of the old text is, by way of what both become.
-    let back = |at: usize| {
-        let folded_at = from_old.partition_point(|from| *from < at);
-        origin(place + folded_at)
-    };
-    let mut out = String::new();
-    for op in characters(&olds, &new_chars) {
-        match op {
-            DiffOp::Equal { old_index, len, .. } => {
-                let (start, end) = (back(byte(old_index)), back(byte(old_index + len)));
-                out.push_str(text.text().get(start..end).unwrap_or_default());
-            }
-            DiffOp::Insert { .. } | DiffOp::Replace { .. } => {
-                let fresh: String = new_chars.get(op.new_range()).unwrap_or_default().iter().collect();
-                out.push_str(&habits.apply(&fresh));
-            }
-            DiffOp::Delete { .. } => {}
-        }
-    }
+    let Some(out) = carried(old, there, new, &habits) else { return Err(Miss::Absent) };
     let start = range.start;
     let changed = text.splice(range, &out, Breaks::AsThere);
     if changed == *text {

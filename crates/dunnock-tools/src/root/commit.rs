@@ -7,12 +7,13 @@
 //! Invariant: after `commit` returns, or after [`mend`](super::mend) when it never did, either every change was made or none,
 //! and no update of another program was lost.
 
-use super::journal::{Journal, Stage, Turn};
+use super::journal::{Journal, Turn};
 use super::place::{Kind, Place};
 use super::{Contents, PathError, RepoPath, Root, part_name, place_error};
 use dunnock_core::failpoint;
 use std::ffi::OsStr;
-use std::io::{self, Read as _};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// What becomes of a file.
@@ -33,8 +34,9 @@ struct Move<'a> {
     name: &'a OsStr,
     /// The name beside it: of the new file first, of the old one when they have changed.
     part: String,
-    /// The number of the new file.
+    /// The new file: its number, and itself. While it is open here, whoever opens it waits.
     new: u64,
+    file: Option<File>,
     turn: Turn,
 }
 
@@ -55,11 +57,12 @@ impl Root {
             changes.iter().zip(&parts).map(|(change, part)| (change.path.0.clone(), part.clone(), 0, turn_of(change)));
         let folders = self.missing_folders(changes);
         let page = |error| PathError::Io("the journal of this edit".into(), error);
-        let journal = Journal::begin(Stage::Parts, journals, self.path(), named, &folders, false).map_err(page)?;
+        let mut journal = Journal::begin(journals, self.path(), named, &folders).map_err(page)?;
         let mut made: Vec<PathBuf> = Vec::new();
         let mut moves: Vec<Move<'_>> = Vec::new();
-        let done =
-            self.prepare(changes, parts, &mut made, &mut moves).and_then(|()| self.carry_out(&moves, &made, journals));
+        let done = self
+            .prepare(changes, parts, &mut made, &mut moves)
+            .and_then(|()| self.carry_out(&moves, &made, &mut journal));
         if done.is_err() {
             for one in moves.iter().filter(|one| one.turn != Turn::Delete) {
                 one.place.remove(one.part.as_ref());
@@ -115,13 +118,13 @@ impl Root {
                 Kind::Link => return Err(PathError::Link(path.shown())),
                 Kind::Other => return Err(PathError::NotAFile(path.shown())),
             }
-            let mut one = Move { change, place, name, part, new: 0, turn: turn_of(change) };
+            let mut one = Move { change, place, name, part, new: 0, file: None, turn: turn_of(change) };
             let Some(after) = &change.after else {
                 moves.push(one);
                 continue;
             };
             match one.place.new_file(&one.part, &after.bytes, after.mode) {
-                Ok(new) => one.new = new,
+                Ok((new, file)) => (one.new, one.file) = (new, Some(file)),
                 Err(error) => {
                     one.place.remove(one.part.as_ref());
                     return Err(fail(error));
@@ -133,12 +136,12 @@ impl Root {
         Ok(())
     }
 
-    fn carry_out(&self, moves: &[Move<'_>], made: &[PathBuf], journals: &Path) -> Result<(), PathError> {
+    fn carry_out(&self, moves: &[Move<'_>], made: &[PathBuf], journal: &mut Journal) -> Result<(), PathError> {
         let of = |one: &Move<'_>| (one.change.path.0.clone(), one.part.clone(), one.new, one.turn);
         // One file changes in one moment; more of them must be found again even if the power goes.
         let many = moves.len() > 1;
-        let journal = Journal::begin(Stage::Open, journals, self.path(), moves.iter().map(of), made, many)
-            .map_err(|error| PathError::Io("the journal of this edit".into(), error))?;
+        let page = |error| PathError::Io("the journal of this edit".into(), error);
+        journal.open(moves.iter().map(of), made, many).map_err(page)?;
         failpoint::hit("edit.journal", "");
         let mut done = Ok(());
         let mut turned = 0;
@@ -153,22 +156,18 @@ impl Root {
         if done.is_ok() && many {
             done = moves.iter().try_for_each(|one| one.place.sync()).map_err(|e| PathError::Io("the disk".into(), e));
         }
-        match done {
+        match done.and_then(|()| journal.done().map_err(page)) {
             Ok(()) => {
-                journal.done();
                 failpoint::hit("edit.done", "");
                 for one in moves.iter().filter(|one| one.turn != Turn::Create) {
                     one.place.remove(one.part.as_ref());
                 }
-                journal.close();
                 Ok(())
             }
             Err(error) => {
                 for one in moves.iter().take(turned).rev() {
-                    one.turn.back(&one.place, one.name, one.part.as_ref(), one.new);
+                    one.turn.back(&one.place, one.name, one.part.as_ref(), one.new, one.file.as_ref());
                 }
-                self.remove_folders(made);
-                journal.close();
                 Err(error)
             }
         }
@@ -191,6 +190,8 @@ fn turn(one: &Move<'_>) -> Result<(), PathError> {
         _ => place_error(path, error),
     };
     let part: &OsStr = one.part.as_ref();
+    // Nobody reads what may yet be taken back, and would then write on from there.
+    one.file.iter().for_each(Place::keep_waiting);
     let Some(before) = &one.change.before else { return one.place.rename(part, one.name, false).map_err(fail) };
     match one.turn {
         Turn::Create => {}
@@ -223,7 +224,7 @@ fn over(one: &Move<'_>, before: &Contents) -> Result<(), PathError> {
     done.and(kept).map_err(fail)
 }
 
-fn same(file: std::fs::File, before: &Contents) -> io::Result<bool> {
+fn same(file: File, before: &Contents) -> io::Result<bool> {
     let mut bytes = Vec::with_capacity(before.bytes.len());
     file.take(before.bytes.len() as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes == before.bytes)
@@ -231,7 +232,7 @@ fn same(file: std::fs::File, before: &Contents) -> io::Result<bool> {
 
 impl Turn {
     /// Takes it back, as far as it happened; what somebody else put there meanwhile stays.
-    pub(super) fn back(self, place: &Place, name: &OsStr, part: &OsStr, new: u64) {
+    pub(super) fn back(self, place: &Place, name: &OsStr, part: &OsStr, new: u64, file: Option<&File>) {
         let ours = |name: &OsStr| place.number(name) == Some(new);
         match self {
             Self::Create => {
@@ -249,6 +250,16 @@ impl Turn {
             }
             Self::Update => {
                 if ours(name) && place.number(part).is_some() {
+                    // Whoever waits to open our file gets to see what is there instead.
+                    if let Some(mut ours) = file {
+                        let _ = place.read(part).and_then(|mut old| {
+                            let mut bytes = Vec::new();
+                            old.read_to_end(&mut bytes)?;
+                            ours.set_len(0)?;
+                            ours.rewind()?;
+                            ours.write_all(&bytes)
+                        });
+                    }
                     let swapped = match place.swap(part, name) {
                         Err(error) if error.kind() == io::ErrorKind::Unsupported => place.rename(part, name, true),
                         swapped => swapped,

@@ -3,6 +3,7 @@
 use super::Root;
 use super::place::Place;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -34,14 +35,19 @@ struct Page {
 
 /// The page of one edit. It is locked for as long as its writer lives.
 pub(super) struct Journal {
+    /// Without the ending, which says how far the edit is.
     path: PathBuf,
-    _file: File,
+    root: PathBuf,
+    locks: Vec<File>,
 }
+
+/// A file, the name beside it, the number of the new one, and what happens.
+pub(super) type Moved = (PathBuf, String, u64, Turn);
 
 static PAGES: AtomicU64 = AtomicU64::new(0);
 
 /// How far an edit is: what its page is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     /// New files are written beside the old ones: to be removed.
     Parts,
@@ -81,43 +87,70 @@ fn path(bytes: &[u8]) -> PathBuf {
 }
 
 impl Journal {
+    /// An edit begins: these names will be beside the files, and these folders will be made.
     pub(super) fn begin(
-        stage: Stage,
         folder: &Path,
         root: &Path,
-        moves: impl Iterator<Item = (PathBuf, String, u64, Turn)>,
+        moves: impl Iterator<Item = Moved>,
+        made: &[PathBuf],
+    ) -> io::Result<Self> {
+        let name = format!("{}-{}", std::process::id(), PAGES.fetch_add(1, Ordering::Relaxed));
+        let mut journal = Self { path: folder.join(name), root: root.to_path_buf(), locks: Vec::new() };
+        std::fs::create_dir_all(folder)?;
+        journal.write(Stage::Parts, moves, made, false)?;
+        Ok(journal)
+    }
+
+    /// Files change from here on. If it lasts, not even a loss of power makes it forgotten.
+    pub(super) fn open(
+        &mut self,
+        moves: impl Iterator<Item = Moved>,
         made: &[PathBuf],
         lasting: bool,
-    ) -> io::Result<Self> {
+    ) -> io::Result<()> {
+        self.write(Stage::Open, moves, made, lasting)
+    }
+
+    fn write(
+        &mut self,
+        stage: Stage,
+        moves: impl Iterator<Item = Moved>,
+        made: &[PathBuf],
+        lasting: bool,
+    ) -> io::Result<()> {
         let entries = moves.map(|(path, part, new, turn)| Entry { path: bytes(&path), part, new, turn }).collect();
-        let page = Page { root: bytes(root), entries, folders: made.iter().map(|folder| bytes(folder)).collect() };
-        let name = format!("{}-{}", std::process::id(), PAGES.fetch_add(1, Ordering::Relaxed));
-        let fresh = folder.join(format!("{name}.new"));
-        let open = || File::options().write(true).create(true).truncate(true).open(&fresh);
-        let mut file = match open() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                std::fs::create_dir_all(folder)?;
-                open()?
+        let page =
+            Page { root: bytes(&self.root), entries, folders: made.iter().map(|folder| bytes(folder)).collect() };
+        let fresh = self.path.with_extension("new");
+        let written = (|| {
+            let mut file = File::options().write(true).create(true).truncate(true).open(&fresh)?;
+            file.lock()?;
+            file.write_all(&serde_json::to_vec(&page)?)?;
+            if lasting {
+                file.sync_all()?;
             }
-            opened => opened?,
-        };
-        file.lock()?;
-        file.write_all(&serde_json::to_vec(&page)?)?;
-        if lasting {
-            file.sync_all()?;
+            // It is seen when it is whole.
+            std::fs::rename(&fresh, self.path.with_extension(stage.ending()))?;
+            if lasting && cfg!(unix) {
+                self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())?;
+            }
+            Ok(file)
+        })();
+        match written {
+            Ok(file) => {
+                self.locks.push(file);
+                Ok(())
+            }
+            Err(error) => {
+                let _ = std::fs::remove_file(&fresh);
+                Err(error)
+            }
         }
-        // It is seen when it is whole.
-        let path = folder.join(format!("{name}.{}", stage.ending()));
-        std::fs::rename(&fresh, &path)?;
-        if lasting && cfg!(unix) {
-            File::open(folder)?.sync_all()?;
-        }
-        Ok(Self { path, _file: file })
     }
 
     /// From here on everything was done.
-    pub(super) fn done(&self) {
-        let _ = std::fs::rename(&self.path, self.path.with_extension(Stage::Done.ending()));
+    pub(super) fn done(&self) -> io::Result<()> {
+        std::fs::rename(self.path.with_extension(Stage::Open.ending()), self.path.with_extension(Stage::Done.ending()))
     }
 
     /// Nothing is left to be done.
@@ -132,22 +165,30 @@ impl Journal {
 /// stay. How many were taken back.
 pub fn mend(journals: &Path) -> usize {
     let mut taken_back = 0;
-    for entry in std::fs::read_dir(journals).into_iter().flatten().flatten() {
-        let page = entry.path();
-        let Ok(file) = File::open(&page) else { continue };
-        if file.try_lock().is_err() {
+    let entries = std::fs::read_dir(journals).into_iter().flatten().flatten();
+    // An edit may have several pages; the one that is furthest counts.
+    let edits: BTreeSet<PathBuf> = entries.map(|entry| entry.path().with_extension("")).collect();
+    for edit in edits {
+        let pages: Vec<(PathBuf, Option<Stage>)> = std::iter::once((edit.with_extension("new"), None))
+            .chain(Stage::ALL.map(|stage| (edit.with_extension(stage.ending()), Some(stage))))
+            .filter(|(page, _)| page.is_file())
+            .collect();
+        let locks: Vec<File> = pages.iter().filter_map(|(page, _)| File::open(page).ok()).collect();
+        if locks.iter().any(|lock| lock.try_lock().is_err()) {
             continue;
         }
-        let stage = Stage::ALL.into_iter().find(|stage| page.extension().is_some_and(|end| end == stage.ending()));
-        if let Some(stage) = stage
-            && let Ok(text) = std::fs::read(&page)
+        if let Some((page, Some(stage))) = pages.iter().max_by_key(|(_, stage)| *stage)
+            && let Ok(text) = std::fs::read(page)
             && let Ok(read) = serde_json::from_slice::<Page>(&text)
             && let Ok(root) = Root::open(&path(&read.root))
         {
-            tidy(&root, &read, stage);
-            taken_back += usize::from(stage == Stage::Open);
+            tidy(&root, &read, *stage);
+            taken_back += usize::from(*stage == Stage::Open);
         }
-        let _ = std::fs::remove_file(&page);
+        // From the nearest to the furthest: if we die here, what is left says the same.
+        for (page, _) in &pages {
+            let _ = std::fs::remove_file(page);
+        }
     }
     taken_back
 }
@@ -158,7 +199,7 @@ fn tidy(root: &Root, page: &Page, stage: Stage) {
         let (Some(name), Some(folder)) = (file.file_name(), file.parent()) else { continue };
         let Ok(place) = Place::open(root, folder) else { continue };
         match stage {
-            Stage::Open => entry.turn.back(&place, name, entry.part.as_ref(), entry.new),
+            Stage::Open => entry.turn.back(&place, name, entry.part.as_ref(), entry.new, None),
             Stage::Parts | Stage::Done => place.remove(entry.part.as_ref()),
         }
     }

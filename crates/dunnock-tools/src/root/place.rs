@@ -20,8 +20,8 @@ pub(super) use by_descriptor::Place;
 pub(super) use by_name::Place;
 
 impl Place {
-    /// A new file with these bytes, on the disk; the number by which it is known again.
-    pub(super) fn new_file(&self, name: &str, bytes: &[u8], mode: Option<u32>) -> io::Result<u64> {
+    /// A new file with these bytes, on the disk; and the number by which it is known again.
+    pub(super) fn new_file(&self, name: &str, bytes: &[u8], mode: Option<u32>) -> io::Result<(u64, File)> {
         // What replaces a private file is private from its first byte.
         let mut file = self.fresh(name, if mode.is_some() { 0o600 } else { 0o666 })?;
         file.write_all(bytes)?;
@@ -31,9 +31,9 @@ impl Place {
         }
         file.sync_all()?;
         #[cfg(unix)]
-        return Ok(std::os::unix::fs::MetadataExt::ino(&file.metadata()?));
+        return Ok((std::os::unix::fs::MetadataExt::ino(&file.metadata()?), file));
         #[cfg(not(unix))]
-        Ok(0)
+        Ok((0, file))
     }
 }
 
@@ -100,7 +100,7 @@ mod by_descriptor {
             rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_ino)
         }
         pub(super) fn fresh(&self, name: &str, mode: u32) -> io::Result<File> {
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             Ok(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode))?.into())
         }
         pub(in super::super) fn read(&self, name: &OsStr) -> io::Result<File> {
@@ -142,6 +142,10 @@ mod by_descriptor {
         /// Whether another program has this file open to write to it, as far as can be told.
         pub(in super::super) fn is_written(file: &File) -> bool {
             dunnock_sandbox::is_open_for_writing(file).unwrap_or(false)
+        }
+        /// Keeps whoever opens this new file waiting until we have closed it, where that can be.
+        pub(in super::super) fn keep_waiting(file: &File) {
+            let _ = dunnock_sandbox::keep_waiting(file);
         }
     }
 }
@@ -234,5 +238,6 @@ mod by_name {
         pub(in super::super) fn is_written(_: &File) -> bool {
             false
         }
+        pub(in super::super) fn keep_waiting(_: &File) {}
     }
 }
