@@ -3,6 +3,7 @@
 //! The checks themselves are tests (`cargo test -p xtask`), so that a plain `cargo test` does what CI does.
 
 mod dist;
+mod fuzz;
 mod generate;
 mod long;
 mod tidy;
@@ -18,9 +19,10 @@ fn main() -> ExitCode {
         // Quicker to build, larger: to check what only a static binary can show.
         ["dist", "--quick"] => dist::make("quick"),
         ["packages"] => tidy::count_packages().map(|n| say(&format!("packages in the shipped binary: {n}"))),
+        ["fuzz"] => fuzz::run(20),
         ["long"] => long::all(),
         ["long", name] => long::one(name),
-        _ => Err("usage: cargo xtask generate | dist [--quick] | packages | long [NAME]".into()),
+        _ => Err("usage: cargo xtask generate | dist [--quick] | packages | fuzz | long [NAME]".into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -122,6 +122,12 @@ impl Patch {
         let mut reader = Reader { lines: &lines, at: 0 };
         let files = match lines.iter().position(begins) {
             Some(at) => {
+                if let Some(stray) =
+                    lines.iter().take(at).position(|line| line.starts_with("@@ -") || line.starts_with("*** "))
+                {
+                    reader.at = stray;
+                    return reader.wrong("there is a change before *** Begin Patch; put everything into one patch");
+                }
                 reader.at = at + 1;
                 reader.envelope()?
             }
@@ -170,7 +176,8 @@ impl<'a> Reader<'a> {
                 return self.wrong("*** End Patch is missing: the patch may not be whole");
             };
             if line.trim_end() == "*** End Patch" {
-                return Ok(files);
+                self.at += 1;
+                return self.nothing_more().map(|()| files);
             }
             if let Some(name) = self.after("*** Add File: ") {
                 let path = self.name(name)?;
@@ -194,6 +201,18 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// What stands behind the end of a patch is not passed over: it may be meant.
+    fn nothing_more(&mut self) -> Result<(), PatchError> {
+        while let Some(line) = self.peek() {
+            // The end of a fence, or of a text for a shell.
+            if !(line.trim().is_empty() || line.starts_with("```") || line.trim() == "EOF") {
+                return self.wrong("there is more behind *** End Patch; put everything into one patch");
+            }
+            self.at += 1;
+        }
+        Ok(())
+    }
+
     fn added(&mut self, path: String) -> Result<FilePatch, PatchError> {
         let mut hunk = Hunk::default();
         while let Some(line) = self.peek() {
@@ -202,11 +221,16 @@ impl<'a> Reader<'a> {
             }
             match line.strip_prefix('+') {
                 Some(text) => hunk.lines.push(Line { op: Op::Add, text: text.into(), open: false }),
-                None if line.trim().is_empty() => {}
+                // The mark of an empty line got lost, unless it is one at the end.
+                None if line.trim().is_empty() => {
+                    hunk.lines.push(Line { op: Op::Add, text: String::new(), open: false });
+                }
                 None => return self.wrong("every line of a new file begins with +"),
             }
             self.at += 1;
         }
+        let unmarked = self.lines.get(..self.at).unwrap_or_default().iter().rev();
+        trim(&mut hunk, unmarked.take_while(|line| line.trim().is_empty()).count());
         Ok(FilePatch { what: What::Add(path), hunks: vec![hunk], executable: None })
     }
 
@@ -272,7 +296,7 @@ impl<'a> Reader<'a> {
                 files.push(self.git()?);
             } else if self.header().is_some() {
                 files.push(self.file(Extended::default())?);
-            } else if !files.is_empty() && self.peek().is_some_and(of_a_hunk) {
+            } else if self.after("@@ -").is_some() || (!files.is_empty() && self.peek().is_some_and(of_a_hunk)) {
                 return self.wrong("lines of a hunk stand outside of it; are its counts right?");
             } else {
                 self.at += 1;
@@ -334,7 +358,12 @@ impl<'a> Reader<'a> {
         let (mut old, mut new) = said.named.clone().unzip();
         if let Some(header) = self.header() {
             let names = bare(&header_name(header.0), &header_name(header.1));
-            (old, new) = (names.0, names.1);
+            // Where git itself names the file, that is what one side alone is called.
+            (old, new) = match (names, said.named.clone()) {
+                ((Some(_), None), Some((old, _))) => (Some(old), None),
+                ((None, Some(_)), Some((_, new))) => (None, Some(new)),
+                (names, _) => names,
+            };
             self.at += 2;
         }
         if said.new {

@@ -8,6 +8,7 @@
     reason = "a test ends where it goes wrong"
 )]
 
+mod edits;
 mod inputs;
 mod limits;
 mod lines;

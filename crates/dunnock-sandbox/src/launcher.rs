@@ -452,7 +452,8 @@ impl Launcher {
                 next = self.strays(mark, &still).0;
             }
             tree::kill(&still.iter().copied().collect::<Vec<_>>());
-            for pid in self.strays(mark, &HashSet::new()).0 {
+            for pid in still {
+                // Those that are not our own children are whoever's made them, or ours a moment later.
                 if !wait_for(pid, PATIENCE.saturating_sub(began.elapsed())) {
                     self.stubborn.insert(pid);
                     left += 1;

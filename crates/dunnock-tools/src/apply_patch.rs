@@ -96,7 +96,8 @@ fn patched(args: &ApplyPatch, hand: &Hand) -> Result<Thought, Refusal> {
         refusal
     })?;
     let moved: Vec<&String> = files.values().filter_map(|file| file.was.as_ref()).collect();
-    let told = files.iter().filter(|(name, _)| !moved.contains(name)).filter_map(|(name, file)| tell(name, file));
+    let went_on = |name: &String, file: &Outcome| file.after.is_none() && moved.contains(&name);
+    let told = files.iter().filter(|(name, file)| !went_on(name, file)).filter_map(|(name, file)| tell(name, file));
     let told = told.collect::<Vec<_>>().join("\n");
     let changes = files
         .into_iter()

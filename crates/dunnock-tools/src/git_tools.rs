@@ -3,10 +3,12 @@
 use crate::git;
 use crate::process::{self, Program};
 use crate::root::RepoPath;
-use crate::tool::{Example, Hand, Said, Tool};
+use crate::tool::{End, Example, Hand, Said, Tool};
+use dunnock_core::policy::is_secret;
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::path::Path;
 
 /// Shows the branch and which files are changed, staged or untracked, as git status --porcelain does.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -20,7 +22,12 @@ impl Tool for GitStatus {
     const EXAMPLES: &'static [Example] = &[];
 
     async fn run(self, hand: Hand) -> Said {
-        git(&hand, &["status", "--porcelain=v1", "--branch", "--ignore-submodules=dirty"], &[]).await
+        let words = match git::quiet(hand.root.path()) {
+            Ok(words) => words,
+            Err(error) => return Err::<String, _>(error).into(),
+        };
+        let rest = ["status", "--porcelain=v1", "--branch", "--ignore-submodules=dirty", "--", "."];
+        boxed(&hand, words, &rest).await
     }
 }
 
@@ -48,32 +55,60 @@ impl Tool for GitDiff {
     const EXAMPLES: &'static [Example] = &[];
 
     async fn run(self, hand: Hand) -> Said {
-        let mut words = vec!["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty"];
-        if self.staged {
-            words.push("--cached");
-        }
-        if let Some(commit) = &self.commit {
-            if commit.starts_with('-') || commit.trim().is_empty() {
-                return Err::<String, _>(format!("{commit:?} is not a commit")).into();
-            }
-            words.push(commit);
-        }
-        let path = self.path.as_deref().map(|path| RepoPath::parse(&hand.root, path)).transpose();
-        match path {
-            Ok(path) => {
-                let shown: Vec<String> = path.iter().map(RepoPath::shown).collect();
-                git(&hand, &words, &shown).await
-            }
+        match self.diff(&hand).await {
+            Ok(said) => said,
             Err(error) => Err::<String, _>(error).into(),
         }
     }
 }
 
-async fn git(hand: &Hand, words: &[&str], paths: &[String]) -> Said {
-    let Some(quiet) = git::quiet(hand.root.path()) else {
-        return Err::<String, _>("there is no git on this machine").into();
-    };
+impl GitDiff {
+    async fn diff(self, hand: &Hand) -> Result<Said, String> {
+        let quiet = git::quiet(hand.root.path())?;
+        let mut words = vec!["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--relative"];
+        words.extend(["--submodule=short", "--ignore-submodules=dirty"]);
+        if self.staged {
+            words.push("--cached");
+        }
+        let commit = match &self.commit {
+            Some(name) if name.starts_with('-') => return Err(format!("{name:?} is not a commit")),
+            Some(name) => {
+                let whole = format!("{name}^{{commit}}");
+                let found = git::ask(hand.root.path(), &["rev-parse", "--verify", "--quiet", &whole]);
+                Some(found.and_then(|lines| lines.into_iter().next()).ok_or(format!("{name:?} is not a commit"))?)
+            }
+            None => None,
+        };
+        words.extend(commit.as_deref());
+        let path = self.path.as_deref().map(|path| RepoPath::parse(&hand.root, path)).transpose();
+        let path = path.map_err(|error| error.to_string())?.map_or(".".to_owned(), |path| path.shown());
+        // Which files differ is asked first: what holds keys, and what the person keeps from all tools, is not shown.
+        let here = format!(":(literal){path}");
+        let names: Vec<&str> = words.iter().copied().chain(["--name-only", "-z", "--", &here]).collect();
+        let listed = boxed(hand, quiet.clone(), &names).await;
+        if listed.end != End::Done {
+            return Ok(listed);
+        }
+        let all = listed.full.as_ref().map_or(listed.text.as_bytes(), |blob| blob.bytes.as_ref());
+        let all = String::from_utf8_lossy(all).into_owned();
+        let kept_back: Vec<&str> = all
+            .split('\0')
+            .map(|name| name.trim_matches('\n'))
+            .filter(|name| !name.is_empty() && (is_secret(name) || hand.root.is_denied(Path::new(name))))
+            .collect();
+        let without: Vec<String> = kept_back.iter().map(|name| format!(":(exclude,literal){name}")).collect();
+        words.extend(["--", here.as_str()]);
+        words.extend(without.iter().map(String::as_str));
+        let mut said = boxed(hand, quiet, &words).await;
+        if !kept_back.is_empty() && said.end == End::Done {
+            said.text = format!("[not shown: {}]\n{}", kept_back.join(", "), said.text);
+        }
+        Ok(said)
+    }
+}
+
+async fn boxed(hand: &Hand, quiet: Vec<String>, words: &[&str]) -> Said {
     let all = quiet.into_iter().chain(words.iter().map(|word| (*word).to_owned()));
-    let all = all.chain(["--".to_owned()]).chain(paths.iter().cloned());
-    process::run(hand, Program::words(all.collect()), hand.limits.command).await
+    let program = Program::words(all.collect()).with(git::SURROUNDINGS);
+    process::run(hand, program, hand.limits.command).await
 }

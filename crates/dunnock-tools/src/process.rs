@@ -86,17 +86,28 @@ const SET: &[(&str, &str)] = &[
 pub(crate) struct Program {
     words: Vec<String>,
     folder: Option<PathBuf>,
+    /// Beside what every program gets.
+    env: &'static [(&'static str, &'static str)],
 }
 
 impl Program {
     /// A command line for the shell.
     pub(crate) fn line(shell: Shell, line: &str) -> Self {
         let words = shell.words().iter().map(|w| (*w).to_owned()).chain([line.to_owned()]).collect();
-        Self { words, folder: None }
+        Self { words, folder: None, env: &[] }
     }
     /// A program run directly.
     pub(crate) fn words(words: Vec<String>) -> Self {
-        Self { words, folder: None }
+        Self { words, folder: None, env: &[] }
+    }
+    /// With these variables, whatever they are otherwise.
+    pub(crate) fn with(self, env: &'static [(&'static str, &'static str)]) -> Self {
+        Self { env, ..self }
+    }
+    fn surrounded(&self, mut env: Vec<(String, String)>) -> Vec<(String, String)> {
+        env.retain(|(name, _)| !self.env.iter().any(|(own, _)| own == name));
+        env.extend(self.env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        env
     }
     /// In a folder below the root.
     pub(crate) fn within(self, folder: PathBuf) -> Self {
@@ -115,10 +126,11 @@ impl Program {
                 env = with(env, boxed.env);
                 (cage, watch) = (Some(boxed.cage), Watch { guard: boxed.guard, level: Some(hand.level) });
             }
+            let env = self.surrounded(env);
             Ok((name.clone(), Start { words, folder, env, input, cage }, watch))
         }
         #[cfg(not(target_os = "linux"))]
-        Ok((name.clone(), Start { words, folder, env: environment(input), input }, Watch::default()))
+        Ok((name.clone(), Start { words, folder, env: self.surrounded(environment(input)), input }, Watch::default()))
     }
 }
 

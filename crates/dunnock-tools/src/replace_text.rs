@@ -1,13 +1,14 @@
 //! `replace_text`.
 
 use crate::changing::{Refusal, Thought, change, open_at};
-use crate::edit::{self, Edited, Text};
+use crate::edit::{self, Breaks, Edited, Text};
 use crate::root::{Change, Contents};
 use crate::tool::{Example, Hand, Said, Tool};
 use dunnock_proto::{Class, Recovery};
-use regex::{Regex, RegexBuilder};
+use regex::{Captures, Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::ops::Range;
 
 /// Replaces text in a file. The old text must occur exactly once, white space included; take in more lines around it if
 /// it occurs more often, or set all.
@@ -59,6 +60,14 @@ impl Tool for ReplaceText {
             gives: "replaced 2 places in a.txt\n1  b1 b2",
             leaves: &[("a.txt", "b1 b2\n")],
             ..Example::PLAIN
+        },
+        Example {
+            about: "A group that is not there",
+            files: &[("a.txt", "a1\n")],
+            args: r#"{"path":"a.txt","old":"a1","new":"costs $5","regex":true}"#,
+            gives: "the expression has no group \"5\"; write $$ for a dollar sign",
+            fails: true,
+            leaves: &[("a.txt", "a1\n")],
         },
         Example {
             about: "Not there: what comes closest, and what differs",
@@ -124,13 +133,18 @@ fn replace(args: &ReplaceText, hand: &Hand) -> Result<Thought, Refusal> {
     Ok(Thought { told, changes: vec![Change { path, before: Some(before), after: Some(after) }] })
 }
 
-/// An expression sees the file as it is, carriage returns among it.
+/// An expression sees the file as the model does, with line feeds only; unless it names carriage returns.
 fn by_expression(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited, usize), String> {
-    let built = RegexBuilder::new(&args.old).multi_line(true).crlf(true).size_limit(32 << 20).build();
+    let built = RegexBuilder::new(&args.old).multi_line(true).size_limit(32 << 20).build();
     let regex: Regex = built.map_err(|e| format!("the expression cannot be used: {e}"))?;
-    let raw = text.raw();
-    let line = |at: usize| raw.get(..at).unwrap_or_default().matches('\n').count();
-    let found: Vec<std::ops::Range<usize>> = regex.find_iter(&raw).map(|found| found.range()).collect();
+    let template = Template::parse(&args.new, &regex)?;
+    let raw = (args.old.contains("\\r")).then(|| text.raw());
+    let seen = raw.as_deref().unwrap_or(text.text());
+    let feeds: Vec<usize> = seen.match_indices('\n').map(|(at, _)| at).collect();
+    let line = |at: usize| feeds.partition_point(|feed| *feed < at);
+    // Behind the last line feed there is no line.
+    let real = |range: &Range<usize>| !(range.is_empty() && range.start == seen.len() && seen.ends_with('\n'));
+    let found: Vec<Range<usize>> = regex.find_iter(seen).map(|found| found.range()).filter(real).collect();
     match found.len() {
         0 => return Err(format!("the expression matches nothing in {name}")),
         1 => {}
@@ -142,24 +156,83 @@ fn by_expression(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited,
             return Err(edit::explain(name, text, &[], &miss, more));
         }
     }
-    let (mut new, mut last, mut lines) = (String::with_capacity(raw.len()), 0, Vec::new());
-    let mut feeds = 0;
-    for captures in regex.captures_iter(&raw) {
-        let Some(whole) = captures.get(0) else { continue };
-        let kept = raw.get(last..whole.start()).unwrap_or_default();
-        new.push_str(kept);
-        feeds += kept.matches('\n').count();
-        let mut put = String::new();
-        captures.expand(&args.new, &mut put);
+    let (mut changed, mut last, mut lines, mut now) = (String::with_capacity(seen.len()), 0, Vec::new(), 0);
+    let mut puts = Vec::new();
+    for captures in regex.captures_iter(seen) {
+        let Some(whole) = captures.get(0).filter(|whole| real(&whole.range())) else { continue };
+        let put = template.filled(&captures);
+        let kept = seen.get(last..whole.start()).unwrap_or_default();
+        now += kept.matches('\n').count();
         let more = put.matches('\n').count();
-        lines.push(feeds..feeds + more + 1);
-        feeds += more;
-        new.push_str(&put);
+        lines.push(now..now + more + 1);
+        now += more;
+        changed.push_str(kept);
+        changed.push_str(&put);
         last = whole.end();
+        puts.push((whole.range(), put));
     }
-    new.push_str(raw.get(last..).unwrap_or_default());
-    if new == raw {
+    changed.push_str(seen.get(last..).unwrap_or_default());
+    if changed == seen {
         return Err(format!("the expression changes nothing in {name}"));
     }
-    Ok((Edited { text: text.with_raw(&new), rung: edit::Rung::Exact, lines }, found.len()))
+    let text = match raw {
+        Some(_) => text.with_raw(&changed),
+        None => text.splice_each(puts.iter().map(|(range, put)| (range.clone(), put.as_str())), Breaks::AsThere),
+    };
+    Ok((Edited { text, rung: edit::Rung::Exact, lines }, found.len()))
+}
+
+/// A new text in which groups of an expression are named: `$1`, `${1}`, `${name}`, and `$$` for a dollar sign.
+struct Template<'a>(Vec<Piece<'a>>);
+
+enum Piece<'a> {
+    Text(&'a str),
+    Group(usize),
+}
+
+impl<'a> Template<'a> {
+    /// A number ends where its digits end, whatever follows; a group that is not there is an error, not nothing.
+    fn parse(text: &'a str, regex: &Regex) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some(at) = rest.find('$') {
+            pieces.push(Piece::Text(rest.get(..at).unwrap_or_default()));
+            let after = rest.get(at + 1..).unwrap_or_default();
+            let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+            let braced = after.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+            let (name, next) = match braced {
+                _ if after.starts_with('$') => {
+                    pieces.push(Piece::Text("$"));
+                    rest = after.get(1..).unwrap_or_default();
+                    continue;
+                }
+                Some((name, next)) => (name, next),
+                None if digits > 0 => after.split_at(digits),
+                None => {
+                    pieces.push(Piece::Text("$"));
+                    rest = after;
+                    continue;
+                }
+            };
+            let number = match name.parse::<usize>() {
+                Ok(number) => Some(number).filter(|n| *n < regex.captures_len()),
+                Err(_) => regex.capture_names().position(|known| known == Some(name)),
+            };
+            let Some(number) = number else {
+                return Err(format!("the expression has no group {name:?}; write $$ for a dollar sign"));
+            };
+            pieces.push(Piece::Group(number));
+            rest = next;
+        }
+        pieces.push(Piece::Text(rest));
+        Ok(Self(pieces))
+    }
+
+    fn filled(&self, captures: &Captures<'_>) -> String {
+        let piece = |piece: &Piece<'_>| match piece {
+            Piece::Text(text) => (*text).to_owned(),
+            Piece::Group(number) => captures.get(*number).map_or(String::new(), |found| found.as_str().to_owned()),
+        };
+        self.0.iter().map(piece).collect()
+    }
 }

@@ -6,6 +6,7 @@ use crate::tool::{Example, Hand, Said, Tool, blocking};
 use crate::walk::{Key, Walk};
 use dunnock_core::policy::is_secret;
 use dunnock_proto::{Class, Recovery};
+use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 use ignore::types::{Types, TypesBuilder};
@@ -103,7 +104,8 @@ fn search(args: &SearchText, hand: &Hand) -> Result<String, String> {
     let matcher = RegexMatcherBuilder::new()
         .fixed_strings(!args.regex)
         .case_insensitive(args.ignore_case)
-        .line_terminator(Some(b'\n'))
+        .multi_line(true)
+        .crlf(true)
         .size_limit(8 << 20)
         .dfa_size_limit(32 << 20)
         .build(&args.pattern)
@@ -111,6 +113,7 @@ fn search(args: &SearchText, hand: &Hand) -> Result<String, String> {
     let around = usize::from(args.context.unwrap_or(0).min(10));
     let searcher = || {
         SearcherBuilder::new()
+            .line_terminator(LineTerminator::crlf())
             .binary_detection(BinaryDetection::quit(0))
             .before_context(around)
             .after_context(around)
@@ -171,7 +174,9 @@ fn search_file(hand: &Hand, searcher: &mut Searcher, matcher: &RegexMatcher, key
     }
     let Ok(file) = hand.root.open_walked(inner) else { return };
     let mut found = Found::new(key.shown(), all.most);
-    if searcher.search_file(matcher, &file, &mut found).is_ok() && !found.starts.is_empty() {
+    // Of one with a line that is too long, what was found before it.
+    let _ = searcher.search_file(matcher, &file, &mut found);
+    if !found.starts.is_empty() {
         all.push(key, found);
     }
 }
@@ -214,6 +219,8 @@ impl Sink for Found {
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
         if self.starts.len() == self.most {
             self.more = true;
+            // Lines before a match that is not told of.
+            self.text.truncate(self.before.take().unwrap_or(self.text.len()));
             return Ok(false);
         }
         self.starts.push(self.before.take().unwrap_or(self.text.len()));

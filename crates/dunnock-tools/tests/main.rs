@@ -8,6 +8,8 @@ mod box_speed;
 mod edits;
 mod examples;
 mod find_speed;
+mod found;
+mod fuzz_corpus;
 mod keep;
 mod keep_kills;
 mod long_running;

@@ -68,8 +68,16 @@ pub fn told(s: &State, call: &Call) -> Told {
 /// Every path that a call names. A patch that cannot be read touches nothing: its tool reads it with the same eyes.
 fn paths(args: &PathArgs) -> Vec<String> {
     let patch = args.patch.as_deref().and_then(|text| Patch::parse(text).ok());
-    let named = args.path.iter().chain(&args.to).cloned();
-    named.chain(patch.iter().flat_map(Patch::paths).map(str::to_owned)).collect()
+    let named = args.path.iter().chain(&args.to).map(String::as_str);
+    named.chain(patch.iter().flat_map(Patch::paths)).map(plain_path).collect()
+}
+
+/// A path as tools read it: without white space around it, and without names that lead nowhere.
+#[must_use]
+pub fn plain_path(path: &str) -> String {
+    let path = path.trim();
+    let names: Vec<&str> = path.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
+    format!("{}{}", if path.starts_with('/') { "/" } else { "" }, names.join("/"))
 }
 
 /// What a person is shown who decides about a call: exactly what would run, why that is asked, what holds it, what it is let

@@ -101,17 +101,23 @@ pub fn apply(
 
 /// A new file's bytes.
 fn added(part: &FilePatch) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    for line in part.hunks.iter().flat_map(|hunk| &hunk.lines) {
-        if line.op != Op::Add {
-            return Err("a new file has only lines that begin with +".into());
-        }
-        bytes.extend_from_slice(line.text.as_bytes());
-        if !line.open {
-            bytes.push(b'\n');
+    let lines: Vec<&Line> = part.hunks.iter().flat_map(|hunk| &hunk.lines).collect();
+    if lines.iter().any(|line| line.op != Op::Add) {
+        return Err("a new file has only lines that begin with +".into());
+    }
+    Ok(written(&lines).into_bytes())
+}
+
+/// Lines with their ends; only the last may have none.
+fn written(lines: &[&Line]) -> String {
+    let mut text = String::new();
+    for (n, line) in lines.iter().enumerate() {
+        text.push_str(&line.text);
+        if !line.open || n + 1 < lines.len() {
+            text.push('\n');
         }
     }
-    Ok(bytes)
+    text
 }
 
 type Changed = (Contents, Option<Rung>, Vec<Range<usize>>);
@@ -130,6 +136,9 @@ fn changed(name: &str, part: &FilePatch, now: &Contents) -> Result<Changed, Stri
     after.bytes = text.encode().map_err(|error| format!("{name} {error}"))?;
     Ok((after, Some(rung), lines))
 }
+
+/// Lines that an anchor may stand for at most.
+const ANCHORS: usize = 1_000;
 
 /// A hunk with its place.
 struct Placed<'a> {
@@ -209,15 +218,8 @@ fn step(line: &Line) -> Step<'_> {
 
 /// Changes lines that are there to the byte.
 fn whole(text: &Text, one: &Placed<'_>) -> (Text, Range<usize>) {
-    let mut new = String::new();
-    let mut count = 0_usize;
-    for line in one.hunk.lines.iter().filter(|line| line.op != Op::Drop) {
-        new.push_str(&line.text);
-        if !line.open {
-            new.push('\n');
-        }
-        count += 1;
-    }
+    let lines: Vec<&Line> = one.hunk.lines.iter().filter(|line| line.op != Op::Drop).collect();
+    let (new, count) = (written(&lines), lines.len());
     let same = |lines: &mut dyn Iterator<Item = &Line>| lines.take_while(|line| line.op == Op::Keep).count();
     let (head, tail) = (same(&mut one.hunk.lines.iter()), same(&mut one.hunk.lines.iter().rev()));
     let changed = one.line + head..one.line + count.saturating_sub(tail).max(head);
@@ -232,6 +234,7 @@ fn place(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
         return insertion(text, hunk);
     }
     let plain: Vec<&str> = old.iter().map(|line| line.text.strip_suffix('\r').unwrap_or(&line.text)).collect();
+    let within = blocks(text, &hunk.anchors)?;
     for rung in Rung::ALL {
         let mut places: Vec<usize> = match plain.iter().all(|line| line.is_empty()) && rung == Rung::Exact {
             // Empty lines only: nowhere in particular, unless that is all there is.
@@ -245,7 +248,7 @@ fn place(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
             continue;
         }
         let all = places.clone();
-        if let Some(blocks) = blocks(text, &hunk.anchors) {
+        if let Some(blocks) = &within {
             places.retain(|line| blocks.iter().any(|block| block.contains(line)));
         }
         let stated = hunk.line.and_then(|line| line.checked_sub(1));
@@ -284,7 +287,7 @@ fn insertion(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
     if hunk.at_end && !text.is_open() {
         return Ok((text.len(), Fit::By(Rung::Exact)));
     }
-    let starts = hunk.anchors.last().map(|anchor| lines_like(text, anchor)).unwrap_or_default();
+    let starts: Vec<usize> = blocks(text, &hunk.anchors)?.unwrap_or_default().iter().map(|block| block.start).collect();
     match starts.as_slice() {
         [one] if one + 1 < text.len() || !text.is_open() => Ok((one + 1, Fit::By(Rung::Exact))),
         [] | [_] => Err(Miss::Absent),
@@ -294,24 +297,30 @@ fn insertion(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
 
 fn lines_like(text: &Text, anchor: &str) -> Vec<usize> {
     let is = |line: &str| line.trim() == anchor.trim();
-    let starts = |line: &str| line.trim().starts_with(anchor.trim());
+    // The beginning of a line will do, if no word is cut.
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let starts = |line: &str| {
+        let rest = line.trim().strip_prefix(anchor.trim());
+        rest.is_some_and(|rest| !rest.starts_with(word) || !anchor.trim().ends_with(word))
+    };
     let same: Vec<usize> = (0..text.len()).filter(|n| is(text.line(*n))).collect();
     if same.is_empty() { (0..text.len()).filter(|n| starts(text.line(*n))).collect() } else { same }
 }
 
-/// The blocks that the anchors open, one in the other; `None` if there are none to go by.
-fn blocks(text: &Text, anchors: &[String]) -> Option<Vec<Range<usize>>> {
+/// The blocks that the anchors open, one in the other; `None` if there are no anchors.
+fn blocks(text: &Text, anchors: &[String]) -> Result<Option<Vec<Range<usize>>>, Miss> {
     let mut within: Option<Vec<Range<usize>>> = None;
     for anchor in anchors.iter().filter(|anchor| !anchor.trim().is_empty()) {
         let mut starts = lines_like(text, anchor);
         if let Some(outer) = &within {
             starts.retain(|line| outer.iter().any(|block| block.contains(line)));
         }
-        if !starts.is_empty() {
-            within = Some(starts.into_iter().map(|line| line..block_end(text, line)).collect());
+        if starts.is_empty() || starts.len() > ANCHORS {
+            return Err(Miss::Anchor(anchor.clone(), starts.len()));
         }
+        within = Some(starts.into_iter().map(|line| line..block_end(text, line)).collect());
     }
-    within
+    Ok(within)
 }
 
 /// Where the block ends that a line opens: before the next one that is not deeper and begins something.
@@ -331,7 +340,7 @@ fn block_end(text: &Text, opens: usize) -> usize {
 fn explain(which: &str, text: &Text, hunk: &Hunk, miss: &Miss) -> String {
     let old: Vec<&str> =
         hunk.lines.iter().filter(|line| line.op != Op::Add).map(|line| line.text.trim_end_matches('\r')).collect();
-    if old.is_empty() {
+    if old.is_empty() && matches!(miss, Miss::Absent) {
         return format!("{which}: lines are added without one beside which they go; give some that are there");
     }
     super::explain(which, text, &old, miss, "name the block with @@, or give more lines around it")

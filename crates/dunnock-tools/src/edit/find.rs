@@ -4,9 +4,9 @@
 //! forgives a letter. What the model left as it was keeps the file's own bytes; only what it changed is written.
 
 use super::text::{Breaks, Text};
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::{Algorithm, DiffOp, capture_diff_slices, capture_diff_slices_deadline};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 
 /// How the text was found.
@@ -71,6 +71,8 @@ pub enum Miss {
     Ragged(usize),
     /// What would be put there is there.
     Same,
+    /// A line that should stand above it is not there, or too often.
+    Anchor(String, usize),
 }
 
 /// An edit that was made.
@@ -108,7 +110,8 @@ pub fn replace(text: &Text, old: &str, new: &str, all: bool) -> Result<Edited, M
         let (raw, old) = (text.raw(), old);
         let places: Vec<usize> = raw.match_indices(old).map(|(at, _)| at).collect();
         if !places.is_empty() {
-            let lines = |at: &usize| raw.get(..*at).unwrap_or_default().matches('\n').count();
+            let feeds: Vec<usize> = raw.match_indices('\n').map(|(at, _)| at).collect();
+            let lines = |at: &usize| feeds.partition_point(|feed| feed < at);
             if places.len() > 1 && !all {
                 return Err(Miss::Many(Rung::Exact, places.iter().map(lines).collect()));
             }
@@ -170,7 +173,8 @@ fn steps<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     let olds = |range: Range<usize>| old.get(range).unwrap_or_default().iter().copied();
     let news = |range: Range<usize>| new.get(range).unwrap_or_default().iter().copied();
-    for op in capture_diff_slices(Algorithm::Myers, old, new) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_millis(500);
+    for op in capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(deadline)) {
         match op {
             DiffOp::Equal { .. } => steps.extend(olds(op.old_range()).map(Step::Keep)),
             DiffOp::Delete { .. } | DiffOp::Insert { .. } | DiffOp::Replace { .. } => {
@@ -190,9 +194,19 @@ pub fn places_of(text: &Text, old: &[&str], rung: Rung) -> Vec<Place> {
     if old.iter().all(|line| line.trim().is_empty()) {
         return Vec::new();
     }
-    let lines: Vec<Cow<'_, str>> = text.lines().map(|line| rung.key(line)).collect();
-    let windows = lines.windows(old.len()).enumerate();
-    windows.filter(|(_, window)| *window == old.as_slice()).map(|(line, _)| Place { rung, line }).collect()
+    // Lines as numbers: those of the old text, and one for all others.
+    let mut numbers: HashMap<&str, u32> = HashMap::new();
+    let wanted: Vec<u32> = old
+        .iter()
+        .map(|line| {
+            let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX - 1);
+            *numbers.entry(line).or_insert(next)
+        })
+        .collect();
+    let number = |line: &str| numbers.get(rung.key(line).as_ref()).copied().unwrap_or(u32::MAX);
+    let lines: Vec<u32> = text.lines().map(number).collect();
+    let windows = lines.windows(wanted.len()).enumerate();
+    windows.filter(|(_, window)| *window == wanted.as_slice()).map(|(line, _)| Place { rung, line }).collect()
 }
 
 /// Edits the one place among these.
@@ -222,7 +236,7 @@ pub fn edit_lines(text: &Text, line: usize, steps: &[Step<'_>], rung: Rung) -> O
     let pairs: Vec<(&str, &str)> = given.zip(there.iter().copied()).collect();
     let adds = steps.iter().any(|step| matches!(step, Step::Add(_)));
     let shift = match rung {
-        Rung::Indentation | Rung::Punctuation if adds => Shift::learn(&pairs, text)?,
+        Rung::Indentation | Rung::Punctuation if adds => Shift::learn(&pairs, steps, text)?,
         Rung::Exact | Rung::Blanks | Rung::Indentation | Rung::Punctuation => Shift::default(),
     };
     let habits = if rung == Rung::Punctuation { Habits::learn(&pairs) } else { Habits::default() };
@@ -274,11 +288,13 @@ struct Shift {
     known: BTreeMap<String, String>,
     /// One step of the file, where that can be told.
     step: Option<String>,
+    /// One step of what was given.
+    given_step: Option<String>,
 }
 
 impl Shift {
     /// `None` if the file has no one answer, or a line that is deeper than another in what was given is not in the file.
-    fn learn(pairs: &[(&str, &str)], text: &Text) -> Option<Self> {
+    fn learn(pairs: &[(&str, &str)], steps: &[Step<'_>], text: &Text) -> Option<Self> {
         let mut known: BTreeMap<String, String> = BTreeMap::new();
         for (given, there) in pairs.iter().filter(|(given, _)| !given.trim().is_empty()) {
             let own = known.entry(indent(given).to_owned()).or_insert_with(|| indent(there).to_owned());
@@ -291,7 +307,10 @@ impl Shift {
             !b.starts_with(a.as_str()) || y.len() > x.len() && y.starts_with(x.as_str())
         };
         let ordered = all.iter().enumerate().all(|(n, a)| all.iter().skip(n + 1).all(|b| grows(a, b)));
-        ordered.then(|| Self { step: step_of(text), known })
+        let given = steps.iter().map(|step| match step {
+            Step::Keep(line) | Step::Drop(line) | Step::Add(line) => *line,
+        });
+        ordered.then(|| Self { step: step_of(text), given_step: smallest_step(given), known })
     }
 
     /// A new line with the file's indentation; `None` where that cannot be told.
@@ -318,8 +337,8 @@ impl Shift {
         Some(format!("{there}{rest}"))
     }
 
-    /// How much of what was given makes one step of the file: learnt from two depths, or from one where tabs became spaces or
-    /// the other way round.
+    /// How much of what was given makes one step of the file: learnt from two depths that are known, or from the steps that both
+    /// are written with.
     fn unit(&self) -> Option<(String, String)> {
         let mut last: Option<(&String, &String)> = None;
         for next in &self.known {
@@ -332,27 +351,25 @@ impl Shift {
             }
             last = Some(next);
         }
-        let (given, there) = last?;
-        let tabs = |text: &str| !text.is_empty() && text.chars().all(|c| c == '\t');
-        let spaces = |text: &str| !text.is_empty() && text.chars().all(|c| c == ' ');
-        ((tabs(given) && spaces(there)) || (spaces(given) && tabs(there))).then(|| reduced(given, there))
+        // Of more than four blanks nobody can tell how many steps they are.
+        let plain = |step: &&String| step.as_str() == "\t" || (step.len() <= 4 && step.chars().all(|c| c == ' '));
+        Some((self.given_step.as_ref().filter(plain)?.clone(), self.step.as_ref().filter(plain)?.clone()))
     }
 
     /// Indentation beyond a known one, as the file has it.
     fn carried(&self, more: &str, unit: Option<&(String, String)>) -> Option<String> {
-        match (unit, &self.step) {
-            (Some((given, there)), _) if given != there => {
-                let times = more.len() / given.len();
-                (given.repeat(times) == more).then(|| there.repeat(times))
-            }
-            // As it is, if that is what the file is indented with.
-            (_, Some(step)) => {
-                let times = more.len() / step.len();
-                (step.repeat(times) == more).then(|| more.to_owned())
-            }
-            (_, None) => Some(more.to_owned()),
-        }
+        let (given, there) = unit?;
+        let times = more.len() / given.len();
+        (given.repeat(times) == more).then(|| there.repeat(times))
     }
+}
+
+/// By how much some line is deeper than the next less deep one, at the least.
+fn smallest_step<'a>(lines: impl Iterator<Item = &'a str>) -> Option<String> {
+    let depths: std::collections::BTreeSet<&str> = lines.filter(|line| !line.trim().is_empty()).map(indent).collect();
+    let pairs = depths.iter().zip(depths.iter().skip(1));
+    let steps: Vec<&str> = pairs.map(|(less, more)| more.strip_prefix(less)).collect::<Option<_>>()?;
+    steps.into_iter().min_by_key(|step| step.len()).map(str::to_owned)
 }
 
 /// The same ratio for one tab, where one side is written with tabs.
@@ -507,6 +524,10 @@ fn carried(given: &str, there: &str, new: &str, habits: &Habits) -> Option<Strin
 
 /// Replaces a text, of whole lines or not, that is there but for typographic characters.
 fn within_lines(text: &Text, old: &str, new: &str) -> Result<Edited, Miss> {
+    // What has no such character was looked for as it is.
+    if text.text().is_ascii() && old.is_ascii() {
+        return Err(Miss::Absent);
+    }
     let ((folded_text, from), (folded_old, _)) = (folded(text.text()), folded(old));
     if folded_old.trim().is_empty() {
         return Err(Miss::Absent);

@@ -40,26 +40,37 @@ fn short(line: &str) -> String {
     if rest > 0 { format!("{line} [{rest} more bytes in this line]") } else { line.to_owned() }
 }
 
-/// How alike two lines are, from 0 to 1: pairs of characters that they share.
-fn alike(a: &str, b: &str) -> f64 {
-    let (a, b) = (a.trim(), b.trim());
-    if a == b {
-        return if a.is_empty() { 0.5 } else { 1.0 };
+/// A line as the pairs of characters in it, sorted: what is compared.
+struct Pairs(Vec<u16>);
+
+impl Pairs {
+    fn of(line: &str) -> Self {
+        let line = line.trim();
+        let bytes = line.as_bytes().get(..line.len().min(400)).unwrap_or_default();
+        let mut pairs: Vec<u16> = bytes.array_windows().map(|pair| u16::from_be_bytes(*pair)).collect();
+        pairs.sort_unstable();
+        Self(pairs)
     }
-    let pairs = |text: &str| -> HashMap<(u8, u8), usize> {
-        let mut pairs = HashMap::new();
-        let bytes = text.as_bytes().get(..text.len().min(400)).unwrap_or_default();
-        for pair in bytes.windows(2) {
-            if let [x, y] = pair {
-                *pairs.entry((*x, *y)).or_default() += 1;
+
+    /// How alike two lines are, from 0 to 1: the share of pairs that both have.
+    fn alike(&self, other: &Self) -> f64 {
+        if self.0 == other.0 {
+            return if self.0.is_empty() { 0.5 } else { 1.0 };
+        }
+        let (mut a, mut b, mut shared) = (self.0.iter().peekable(), other.0.iter().peekable(), 0_usize);
+        while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+            match x.cmp(y) {
+                std::cmp::Ordering::Less => drop(a.next()),
+                std::cmp::Ordering::Greater => drop(b.next()),
+                std::cmp::Ordering::Equal => {
+                    shared += 1;
+                    a.next();
+                    b.next();
+                }
             }
         }
-        pairs
-    };
-    let (a, b) = (pairs(a), pairs(b));
-    let total: usize = a.values().sum::<usize>() + b.values().sum::<usize>();
-    let shared: usize = a.iter().map(|(pair, n)| b.get(pair).map_or(0, |m| *n.min(m))).sum();
-    if total == 0 { 0.0 } else { 2.0 * shared as f64 / total as f64 }
+        2.0 * shared as f64 / (self.0.len() + other.0.len()) as f64
+    }
 }
 
 /// The lines that are most like these, if any are.
@@ -72,15 +83,24 @@ fn closest(text: &Text, old: &[&str]) -> Option<Range<usize>> {
     // Where most lines are the very same is looked at closely; of very long files or texts, only there.
     let known: HashSet<&str> = old.iter().map(|line| line.trim()).filter(|line| line.len() > 2).collect();
     let same: Vec<usize> = lines.iter().map(|line| usize::from(known.contains(line.trim()))).collect();
-    let mut starts: Vec<(usize, usize)> =
-        same.windows(count).enumerate().map(|(at, window)| (window.iter().sum(), at)).collect();
+    let mut sum: usize = same.iter().take(count).sum();
+    let mut starts: Vec<(usize, usize)> = vec![(sum, 0)];
+    for (at, (goes, comes)) in same.iter().zip(same.iter().skip(count)).enumerate() {
+        sum = sum + comes - goes;
+        starts.push((sum, at + 1));
+    }
     if starts.len() * count > 40_000 {
         starts.sort_by_key(|(same, at)| (std::cmp::Reverse(*same), *at));
         starts.truncate((40_000 / count).max(1));
     }
-    let score = |at: usize| -> f64 {
-        let there = lines.get(at..at + count).unwrap_or_default();
-        there.iter().zip(old).map(|(a, b)| alike(a, b)).sum::<f64>() / old.len() as f64
+    let wanted: Vec<Pairs> = old.iter().map(|line| Pairs::of(line)).collect();
+    let mut known: HashMap<usize, Pairs> = HashMap::new();
+    let mut score = |at: usize| -> f64 {
+        let each = (at..at + count).zip(&wanted).map(|(n, wanted)| {
+            let pairs = known.entry(n).or_insert_with(|| Pairs::of(lines.get(n).copied().unwrap_or_default()));
+            pairs.alike(wanted)
+        });
+        each.sum::<f64>() / old.len() as f64
     };
     let best =
         starts.into_iter().map(|(_, at)| (score(at), at)).max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;

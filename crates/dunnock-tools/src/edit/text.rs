@@ -72,7 +72,8 @@ impl Text {
             [0xff, 0xfe, rest @ ..] => (Encoding::Utf16 { big: false }, true, utf16(rest, u16::from_le_bytes)?),
             [0xfe, 0xff, rest @ ..] => (Encoding::Utf16 { big: true }, true, utf16(rest, u16::from_be_bytes)?),
             _ if bytes.contains(&0) => return Err(Binary),
-            [0xef, 0xbb, 0xbf, rest @ ..] => {
+            // A mark, if what follows keeps its word.
+            [0xef, 0xbb, 0xbf, rest @ ..] if std::str::from_utf8(rest).is_ok() => {
                 let (encoding, text) = eight(rest);
                 (encoding, true, text)
             }
@@ -241,13 +242,19 @@ impl Text {
     /// The same for several parts, in their order.
     #[must_use]
     pub fn splice_all(&self, ranges: impl Iterator<Item = Range<usize>>, new: &str, breaks: Breaks) -> Self {
+        self.splice_each(ranges.map(|range| (range, new)), breaks)
+    }
+
+    /// The same with something of its own for each.
+    #[must_use]
+    pub fn splice_each<'a>(&self, parts: impl Iterator<Item = (Range<usize>, &'a str)>, breaks: Breaks) -> Self {
         let part = |range: Range<usize>| self.text.get(range).unwrap_or_default();
         // Where no break is replaced: that of this line, or of the one above it, or what most lines have.
         let most = self.returns.iter().filter(|r| **r).count() * 2 > self.returns.len();
-        let (mut text, mut returns) = (String::with_capacity(self.text.len() + new.len()), Vec::new());
+        let (mut text, mut returns) = (String::with_capacity(self.text.len()), Vec::new());
         // How far the old text was taken over, and how many of its line feeds that were.
         let (mut at, mut feeds) = (0, 0);
-        for range in ranges {
+        for (range, new) in parts {
             let kept = part(at..range.start);
             let before = feeds + kept.matches('\n').count();
             text.push_str(kept);

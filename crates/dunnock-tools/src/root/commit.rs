@@ -7,10 +7,11 @@
 //! Invariant: after `commit` returns, or after [`mend`](super::mend) when it never did, either every change was made or none,
 //! and no update of another program was lost.
 
-use super::journal::{Journal, Turn};
+use super::journal::{Journal, Ours, Turn, aside};
 use super::place::{Kind, Place};
 use super::{Contents, PathError, RepoPath, Root, part_name, place_error};
 use dunnock_core::failpoint;
+use dunnock_proto::Hash;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -35,7 +36,7 @@ struct Move<'a> {
     /// The name beside it: of the new file first, of the old one when they have changed.
     part: String,
     /// The new file: its number, and itself. While it is open here, whoever opens it waits.
-    new: u64,
+    new: Ours,
     file: Option<File>,
     turn: Turn,
 }
@@ -53,8 +54,10 @@ impl Root {
             }
         }
         let parts: Vec<String> = changes.iter().map(|_| part_name()).collect();
-        let named =
-            changes.iter().zip(&parts).map(|(change, part)| (change.path.0.clone(), part.clone(), 0, turn_of(change)));
+        let named = changes
+            .iter()
+            .zip(&parts)
+            .map(|(change, part)| (change.path.0.clone(), part.clone(), Ours::default(), turn_of(change)));
         let folders = self.missing_folders(changes);
         let page = |error| PathError::Io("the journal of this edit".into(), error);
         let mut journal = Journal::begin(journals, self.path(), named, &folders).map_err(page)?;
@@ -118,15 +121,21 @@ impl Root {
                 Kind::Link => return Err(PathError::Link(path.shown())),
                 Kind::Other => return Err(PathError::NotAFile(path.shown())),
             }
-            let mut one = Move { change, place, name, part, new: 0, file: None, turn: turn_of(change) };
+            let mut one = Move { change, place, name, part, new: Ours::default(), file: None, turn: turn_of(change) };
             let Some(after) = &change.after else {
                 moves.push(one);
                 continue;
             };
             match one.place.new_file(&one.part, &after.bytes, after.mode) {
-                Ok((new, file)) => (one.new, one.file) = (new, Some(file)),
+                Ok((number, file)) => {
+                    one.new = Ours { number, hash: Some(Hash::of(&after.bytes)) };
+                    one.file = Some(file);
+                }
                 Err(error) => {
-                    one.place.remove(one.part.as_ref());
+                    // A name that was there before is not ours to remove.
+                    if error.kind() != io::ErrorKind::AlreadyExists {
+                        one.place.remove(one.part.as_ref());
+                    }
                     return Err(fail(error));
                 }
             }
@@ -137,7 +146,7 @@ impl Root {
     }
 
     fn carry_out(&self, moves: &[Move<'_>], made: &[PathBuf], journal: &mut Journal) -> Result<(), PathError> {
-        let of = |one: &Move<'_>| (one.change.path.0.clone(), one.part.clone(), one.new, one.turn);
+        let of = |one: &Move<'_>| (one.change.path.0.clone(), one.part.clone(), one.new.clone(), one.turn);
         // One file changes in one moment; more of them must be found again even if the power goes.
         let many = moves.len() > 1;
         let page = |error| PathError::Io("the journal of this edit".into(), error);
@@ -156,17 +165,18 @@ impl Root {
         if done.is_ok() && many {
             done = moves.iter().try_for_each(|one| one.place.sync()).map_err(|e| PathError::Io("the disk".into(), e));
         }
-        match done.and_then(|()| journal.done().map_err(page)) {
+        match done.and_then(|()| journal.done(many).map_err(page)) {
             Ok(()) => {
                 failpoint::hit("edit.done", "");
                 for one in moves.iter().filter(|one| one.turn != Turn::Create) {
                     one.place.remove(one.part.as_ref());
+                    one.place.remove(aside(&one.part).as_ref());
                 }
                 Ok(())
             }
             Err(error) => {
                 for one in moves.iter().take(turned).rev() {
-                    one.turn.back(&one.place, one.name, one.part.as_ref(), one.new, one.file.as_ref());
+                    one.turn.back(&one.place, one.name, one.part.as_ref(), &one.new, one.file.as_ref());
                 }
                 Err(error)
             }
@@ -209,47 +219,78 @@ fn turn(one: &Move<'_>) -> Result<(), PathError> {
     }
 }
 
-/// Where two files cannot change names: a copy of the old one stays beside the new.
+/// Where two files cannot change names: the old one stays beside the new. Between the look and the change there is a moment in
+/// which somebody else's update can be lost.
 fn over(one: &Move<'_>, before: &Contents) -> Result<(), PathError> {
     let path = &one.change.path;
     let fail = |error| place_error(path, error);
+    let copy = aside(&one.part);
+    one.place.new_file(&copy, &before.bytes, before.mode).map_err(fail)?;
     let now = one.place.read(one.name).map_err(fail)?;
-    if !same(now, before).map_err(fail)? {
+    if Place::is_written(&now) || !same(now, before).map_err(fail)? {
         return Err(PathError::Changed(path.shown()));
     }
-    let copy = format!("{}.old", one.part);
-    one.place.new_file(&copy, &before.bytes, before.mode).map_err(fail)?;
-    let done = one.place.rename(one.part.as_ref(), one.name, true);
-    let kept = one.place.rename(copy.as_ref(), one.part.as_ref(), true);
-    done.and(kept).map_err(fail)
+    one.place.rename(one.part.as_ref(), one.name, true).map_err(fail)
 }
 
 fn same(file: File, before: &Contents) -> io::Result<bool> {
+    #[cfg(unix)]
+    if before.mode.is_some_and(|mode| {
+        let now = file.metadata().map(|about| std::os::unix::fs::PermissionsExt::mode(&about.permissions()) & 0o7777);
+        now.is_ok_and(|now| now != mode)
+    }) {
+        return Ok(false);
+    }
     let mut bytes = Vec::with_capacity(before.bytes.len());
     file.take(before.bytes.len() as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes == before.bytes)
 }
 
+impl Ours {
+    /// Whether a name stands for our new file, as we wrote it: nobody has changed it since. If we have it open, it is looked at
+    /// there: whoever opens it by its name waits, and so would we.
+    fn is(&self, place: &Place, name: &OsStr, file: Option<&File>) -> bool {
+        let read = || -> io::Result<Vec<u8>> {
+            let mut bytes = Vec::new();
+            match file {
+                Some(mut file) => file.rewind().and_then(|()| file.read_to_end(&mut bytes))?,
+                None => place.read(name)?.read_to_end(&mut bytes)?,
+            };
+            Ok(bytes)
+        };
+        let same = |hash: Hash| read().is_ok_and(|bytes| Hash::of(&bytes) == hash);
+        place.number(name) == Some(self.number) && self.hash.is_none_or(same)
+    }
+}
+
 impl Turn {
     /// Takes it back, as far as it happened; what somebody else put there meanwhile stays.
-    pub(super) fn back(self, place: &Place, name: &OsStr, part: &OsStr, new: u64, file: Option<&File>) {
-        let ours = |name: &OsStr| place.number(name) == Some(new);
+    pub(super) fn back(self, place: &Place, name: &OsStr, part: &OsStr, new: &Ours, file: Option<&File>) {
         match self {
             Self::Create => {
-                if ours(name) {
+                if new.is(place, name, file) {
                     place.remove(name);
                 }
-                if ours(part) {
+                if new.is(place, part, file) {
                     place.remove(part);
                 }
             }
             Self::Delete => {
-                if place.number(part).is_some() && place.rename(part, name, false).is_err() {
+                let gone = place.number(part).is_none();
+                let back = if gone { Ok(()) } else { place.rename(part, name, false) };
+                // Something new has taken its place; with any other error this is the only copy, and stays.
+                if back.is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
                     place.remove(part);
                 }
             }
             Self::Update => {
-                if ours(name) && place.number(part).is_some() {
+                let copy = aside(&part.to_string_lossy());
+                if place.number(copy.as_ref()).is_some() {
+                    match new.is(place, name, file) {
+                        true => drop(place.rename(copy.as_ref(), name, true)),
+                        false => place.remove(copy.as_ref()),
+                    }
+                } else if place.number(part).is_some() && new.is(place, name, file) {
                     // Whoever waits to open our file gets to see what is there instead.
                     if let Some(mut ours) = file {
                         let _ = place.read(part).and_then(|mut old| {
@@ -260,12 +301,11 @@ impl Turn {
                             ours.write_all(&bytes)
                         });
                     }
-                    let swapped = match place.swap(part, name) {
-                        Err(error) if error.kind() == io::ErrorKind::Unsupported => place.rename(part, name, true),
-                        swapped => swapped,
-                    };
+                    if place.swap(part, name).is_err() {
+                        return; // the only copy of the old file is beside it
+                    }
                     // In the moment between, somebody may have put something newer there: that goes back.
-                    if swapped.is_ok() && place.number(part).is_some() && !ours(part) {
+                    if place.number(part).is_some_and(|number| number != new.number) {
                         let _ = place.swap(part, name);
                     }
                 }

@@ -1,13 +1,20 @@
 //! What is under way in a workspace, written down outside of it: whoever comes after a crash takes it back, or tidies up.
 
-use super::Root;
 use super::place::Place;
+use super::{Root, unheard_of};
+use dunnock_proto::Hash;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+
+/// By what the new file is known again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Ours {
+    pub(super) number: u64,
+    pub(super) hash: Option<Hash>,
+}
 
 /// What happens to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +29,7 @@ pub(super) enum Turn {
 struct Entry {
     path: Vec<u8>,
     part: String,
-    new: u64,
+    new: Ours,
     turn: Turn,
 }
 
@@ -42,9 +49,7 @@ pub(super) struct Journal {
 }
 
 /// A file, the name beside it, the number of the new one, and what happens.
-pub(super) type Moved = (PathBuf, String, u64, Turn);
-
-static PAGES: AtomicU64 = AtomicU64::new(0);
+pub(super) type Moved = (PathBuf, String, Ours, Turn);
 
 /// How far an edit is: what its page is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,8 +99,7 @@ impl Journal {
         moves: impl Iterator<Item = Moved>,
         made: &[PathBuf],
     ) -> io::Result<Self> {
-        let name = format!("{}-{}", std::process::id(), PAGES.fetch_add(1, Ordering::Relaxed));
-        let mut journal = Self { path: folder.join(name), root: root.to_path_buf(), locks: Vec::new() };
+        let mut journal = Self { path: folder.join(unheard_of()), root: root.to_path_buf(), locks: Vec::new() };
         std::fs::create_dir_all(folder)?;
         journal.write(Stage::Parts, moves, made, false)?;
         Ok(journal)
@@ -123,7 +127,7 @@ impl Journal {
             Page { root: bytes(&self.root), entries, folders: made.iter().map(|folder| bytes(folder)).collect() };
         let fresh = self.path.with_extension("new");
         let written = (|| {
-            let mut file = File::options().write(true).create(true).truncate(true).open(&fresh)?;
+            let mut file = File::options().write(true).create_new(true).open(&fresh)?;
             file.lock()?;
             file.write_all(&serde_json::to_vec(&page)?)?;
             if lasting {
@@ -149,8 +153,14 @@ impl Journal {
     }
 
     /// From here on everything was done.
-    pub(super) fn done(&self) -> io::Result<()> {
-        std::fs::rename(self.path.with_extension(Stage::Open.ending()), self.path.with_extension(Stage::Done.ending()))
+    pub(super) fn done(&self, lasting: bool) -> io::Result<()> {
+        let page = |stage: Stage| self.path.with_extension(stage.ending());
+        std::fs::rename(page(Stage::Open), page(Stage::Done))?;
+        // The old files go only when it is sure that nobody will want them back.
+        match self.path.parent().filter(|_| lasting && cfg!(unix)) {
+            Some(folder) => File::open(folder)?.sync_all(),
+            None => Ok(()),
+        }
     }
 
     /// Nothing is left to be done.
@@ -180,8 +190,9 @@ pub fn mend(journals: &Path) -> usize {
         if let Some((page, Some(stage))) = pages.iter().max_by_key(|(_, stage)| *stage)
             && let Ok(text) = std::fs::read(page)
             && let Ok(read) = serde_json::from_slice::<Page>(&text)
-            && let Ok(root) = Root::open(&path(&read.root))
         {
+            // A disk that is not there now may be there the next time.
+            let Ok(root) = Root::open(&path(&read.root)) else { continue };
             tidy(&root, &read, *stage);
             taken_back += usize::from(*stage == Stage::Open);
         }
@@ -193,14 +204,22 @@ pub fn mend(journals: &Path) -> usize {
     taken_back
 }
 
+/// Where the old file is kept meanwhile, if two files cannot change their names.
+pub(super) fn aside(part: &str) -> String {
+    format!("{part}.old")
+}
+
 fn tidy(root: &Root, page: &Page, stage: Stage) {
     for entry in page.entries.iter().rev() {
         let file = path(&entry.path);
         let (Some(name), Some(folder)) = (file.file_name(), file.parent()) else { continue };
         let Ok(place) = Place::open(root, folder) else { continue };
         match stage {
-            Stage::Open => entry.turn.back(&place, name, entry.part.as_ref(), entry.new, None),
-            Stage::Parts | Stage::Done => place.remove(entry.part.as_ref()),
+            Stage::Open => entry.turn.back(&place, name, entry.part.as_ref(), &entry.new, None),
+            Stage::Parts | Stage::Done => {
+                place.remove(entry.part.as_ref());
+                place.remove(aside(&entry.part).as_ref());
+            }
         }
     }
     if stage != Stage::Done {

@@ -17,7 +17,6 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Folders of the workspace that no tool edits.
 const OURS: &[&str] = &[".git", ".dunnock"];
@@ -165,8 +164,6 @@ pub struct Contents {
     pub mode: Option<u32>,
 }
 
-static PARTS: AtomicU64 = AtomicU64::new(0);
-
 impl Root {
     /// Opens a workspace.
     ///
@@ -238,7 +235,9 @@ impl Root {
     /// When there is none, or it leads outside.
     pub fn folder(&self, path: &RepoPath) -> Result<PathBuf, PathError> {
         drop(self.beneath(path, Want::Folder)?);
-        Ok(self.path.join(&path.0))
+        // By its real name, if a link leads there.
+        let real = self.path.join(&path.0).canonicalize().map_err(|error| place_error(path, error))?;
+        if real.starts_with(&self.path) { Ok(real) } else { Err(PathError::Outside(path.shown())) }
     }
 
     /// Whether a folder is there, rather than a file.
@@ -390,5 +389,12 @@ fn place_error(path: &RepoPath, error: io::Error) -> PathError {
 
 /// A name that no file has, for one that is on its way.
 fn part_name() -> String {
-    format!(".dunnock-{}-{}.part", std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed))
+    format!(".dunnock-{}.part", unheard_of())
+}
+
+/// A word that nobody else thinks of.
+fn unheard_of() -> String {
+    use std::hash::{BuildHasher as _, Hasher as _};
+    let random = || std::collections::hash_map::RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", random(), random())
 }

@@ -131,6 +131,10 @@ async fn tool(case: &Case) -> Result<String, String> {
     let json = |value: serde_json::Value| value.to_string();
     let (tool, args) = match case.id.as_str() {
         "G458" => ("replace_text", json(serde_json::json!({"path": "src/lib.rs", "old": "//! foo", "new": "//! bar"}))),
+        "G459" => {
+            let patch = "*** Begin Patch\n*** Update File: src/lib.rs\n-//! foo\n+//! bar\n*** Add File: docs/new.md\n+new\n*** Delete File: a.txt\n*** End Patch";
+            ("apply_patch", json(serde_json::json!({ "patch": patch })))
+        }
         "G460" => {
             let header = ["/usr/include/stdio.h", "/usr/include/stdint.h"];
             let header = header.iter().find(|h| std::path::Path::new(h).is_file()).unwrap();
@@ -145,7 +149,7 @@ async fn tool(case: &Case) -> Result<String, String> {
         _ => ("write_file", json(serde_json::json!({"path": case.input, "content": "x\n"}))),
     };
     let came = world.model(&[(tool.into(), args)], &[]).await;
-    let done = ["wrote", "replaced", "Read "].iter().any(|word| came.told.starts_with(word));
+    let done = ["wrote", "replaced", "deleted", "Read "].iter().any(|word| came.told.starts_with(word));
     match came.code == 0 && done {
         true => Ok("unasked, done".into()),
         false => Err(format!("ended with {}: {}{}", came.code, came.told, came.err)),

@@ -10,6 +10,7 @@ fn call(world: &World, case: &Case) -> (String, String) {
     let write = |path: &str| {
         ("write_file".to_owned(), json!({ "path": path, "content": "pwned\n", "overwrite": true }).to_string())
     };
+    let patch = |text: &str| ("apply_patch".to_owned(), json!({ "patch": text }).to_string());
     let dir = world.home.dir.path();
     match case.id.as_str() {
         "G153" | "G154" => {
@@ -54,6 +55,12 @@ fn call(world: &World, case: &Case) -> (String, String) {
             world.bash("head -c 1000000 /dev/zero | tr '\\0' a > long.txt; printf '!\\n' >> long.txt");
             ("search_text".into(), json!({"pattern": "(a+)+$", "regex": true, "path": "long.txt"}).to_string())
         }
+        "G177" => patch("--- /etc/passwd\n+++ /etc/passwd\n@@ -1 +1,2 @@\n root\n+pwned\n"),
+        "G178" => patch("--- /dev/null\n+++ b/../../.bashrc\n@@ -0,0 +1 @@\n+pwned\n"),
+        "G179" => patch("diff --git a/a.txt b/../../x\nsimilarity index 100%\nrename from a.txt\nrename to ../../x\n"),
+        "G180" => patch(
+            "diff --git a/keys b/keys\nnew file mode 120000\n--- /dev/null\n+++ b/keys\n@@ -0,0 +1 @@\n+../.ssh\n\\ No newline at end of file\n",
+        ),
         "G181" => ("replace_text".into(), json!({"path": "words.txt", "old": "b", "new": "c"}).to_string()),
         "G182" => write(&"x/".repeat(2_500)),
         "G189" => write(".dunnock/config.toml"),
@@ -82,7 +89,12 @@ async fn one(case: &Case) -> Result<String, String> {
     if came.sent.contains(super::world::SECRET) {
         return Err("the secret was sent to the model".into());
     }
-    let did = ["wrote", "replaced", "inserted", "Read "].iter().any(|word| came.told.starts_with(word));
+    if case.id == "G180" && world.home.project().join("keys").symlink_metadata().is_ok() {
+        return Err("a link was made".into());
+    }
+    let did = ["wrote", "replaced", "inserted", "updated", "added", "moved", "deleted", "Read "]
+        .iter()
+        .any(|word| came.told.starts_with(word));
     match case.expect.as_str() {
         // A link to another inode is replaced by a file of its own: what it was linked to stays.
         "deny" if case.id == "G174" && did => Ok("a new file; the linked one stays as it was".into()),

@@ -1,0 +1,87 @@
+//! Which paths an edit names: what policy judges must be what a tool will touch.
+
+use dunnock_core::{Call, Stage, State, policy};
+use dunnock_proto::*;
+use std::sync::Arc;
+
+fn call(tool: &str, class: Class, args: &str) -> Call {
+    Call {
+        id: CallId { turn: Turn(1), index: 0 },
+        part: Arc::new(CallPart { id: "c".into(), tool: tool.into(), args: args.into(), recovered: false }),
+        class,
+        recovery: Recovery::Unknown,
+        role: Some(Role::Work),
+        stage: Stage::Asked,
+        edited: None,
+        allowed: None,
+        level: None,
+        result: None,
+        harness: false,
+    }
+}
+
+/// A text as a string of JSON.
+fn json(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t"))
+}
+
+#[test]
+fn a_path_is_judged_as_tools_read_it() {
+    let s = State::default();
+    for path in [".env", " .env", ".env ", ".env\t", ".env/", ".env/.", "./.env", "sub//.env", "/w/.env"] {
+        for (tool, class) in [("view_file", Class::Read), ("write_file", Class::Edit), ("delete_file", Class::Edit)] {
+            let told = policy::told(&s, &call(tool, class, &format!("{{\"path\":{}}}", json(path))));
+            assert!(!told.asks.is_empty(), "{tool} {path:?} is not asked about");
+        }
+    }
+    for path in [" .vscode/tasks.json", ".github//workflows/x.yml", "AGENTS.md\t", "./.npmrc", "a/./.husky/x"] {
+        let told = policy::told(&s, &call("write_file", Class::Edit, &format!("{{\"path\":{}}}", json(path))));
+        assert!(!told.asks.is_empty(), "{path:?} is not asked about");
+    }
+    for path in [" .git/config", ".git/./hooks/x", "sub/.GIT/config "] {
+        let told = policy::told(&s, &call("write_file", Class::Edit, &format!("{{\"path\":{}}}", json(path))));
+        assert!(told.never.is_some(), "{path:?} is not refused");
+    }
+    assert_eq!(policy::told(&s, &call("write_file", Class::Edit, r#"{"path":"src/a.rs"}"#)).asks, Vec::<String>::new());
+}
+
+#[test]
+fn a_move_and_a_patch_are_judged_by_every_path_they_name() {
+    let s = State::default();
+    let asks = |tool: &str, args: String| {
+        let told = policy::told(&s, &call(tool, Class::Edit, &args));
+        (told.never.is_some(), !told.asks.is_empty())
+    };
+    assert_eq!(asks("move_file", r#"{"path":".env","to":"a.txt"}"#.into()), (false, true));
+    assert_eq!(asks("move_file", r#"{"path":"a.txt","to":".envrc"}"#.into()), (false, true));
+    assert_eq!(asks("move_file", r#"{"path":"a.txt","to":".git/hooks/x"}"#.into()), (true, true));
+    let patches = [
+        ("*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: .env\n*** End Patch", (false, true)),
+        ("*** Begin Patch\n*** Update File: a\n*** Move to: .vscode/x\n@@\n-a\n+b\n*** End Patch", (false, true)),
+        (
+            "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\n+b\n--- a/.git/config\n+++ b/.git/config\n@@ -1 +1 @@\n-a\n+b\n",
+            (true, true),
+        ),
+        ("diff --git a/a b/.env\nrename from a\nrename to .env\n", (false, true)),
+        ("--- \"a/.env \"\n+++ \"b/.env \"\n@@ -1 +1 @@\n-a\n+b\n", (false, true)),
+        ("--- a/src/a\n+++ b/src/a\n@@ -1 +1 @@\n-a\n+b\n", (false, false)),
+    ];
+    for (patch, wanted) in patches {
+        assert_eq!(asks("apply_patch", format!("{{\"patch\":{}}}", json(patch))), wanted, "{patch}");
+    }
+}
+
+#[test]
+fn what_the_model_saw_is_part_of_the_session() {
+    let mut s = State::default();
+    let saw = |path: &str, text: &[u8]| Saw { path: path.into(), hash: Hash::of(text) };
+    let finished = |saw: Vec<Saw>| {
+        let id = CallId { turn: Turn(1), index: 0 };
+        Event::Finished(Finished { saw, ..Finished::plain(id, Outcome::Done, "") })
+    };
+    for event in [finished(vec![saw("a", b"1"), saw("b", b"1")]), finished(vec![saw("a", b"2")])] {
+        dunnock_core::apply(&mut s, &event);
+    }
+    assert_eq!(s.seen.get("a"), Some(&Hash::of(b"2")));
+    assert_eq!(s.seen.get("b"), Some(&Hash::of(b"1")));
+}
