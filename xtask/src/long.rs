@@ -54,6 +54,13 @@ const RUNS: &[Run] = &[
         env: &[("DUNNOCK_FUZZ", "3000000")],
     },
     Run {
+        name: "races",
+        shows: "R19: two hundred thousand edits against another writer",
+        minutes: 15,
+        tests: "test(r19_)",
+        env: &[("DUNNOCK_R19", "20")],
+    },
+    Run {
         name: "output",
         shows: "R14: ten gigabytes of output",
         minutes: 15,

@@ -20,9 +20,10 @@ fn main() -> ExitCode {
         ["dist", "--quick"] => dist::make("quick"),
         ["packages"] => tidy::count_packages().map(|n| say(&format!("packages in the shipped binary: {n}"))),
         ["fuzz"] => fuzz::run(20),
+        ["fuzz", seconds] => seconds.parse().map_err(|_| "fuzz SECONDS".to_owned()).and_then(fuzz::run),
         ["long"] => long::all(),
         ["long", name] => long::one(name),
-        _ => Err("usage: cargo xtask generate | dist [--quick] | packages | fuzz | long [NAME]".into()),
+        _ => Err("usage: cargo xtask generate | dist [--quick] | packages | fuzz [SECONDS] | long [NAME]".into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

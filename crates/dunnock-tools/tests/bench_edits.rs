@@ -31,6 +31,14 @@ fn rung(told: &str) -> &'static str {
     }
 }
 
+#[test]
+fn the_bench_is_what_its_program_writes() {
+    let mut make = std::process::Command::new("python3");
+    let output = make.arg(bench().join("make.py")).arg("--check").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    println!("{}", String::from_utf8_lossy(&output.stdout).trim());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_edit_does_what_it_says_or_nothing() {
     let hands = hands();

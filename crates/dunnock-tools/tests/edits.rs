@@ -445,7 +445,9 @@ async fn r19_ten_thousand_races_lose_no_update() {
     };
     let mut races = 0;
     let mut careless_lost = 0;
+    let times: usize = std::env::var("DUNNOCK_R19").map_or(1, |text| text.parse().unwrap());
     for (how, rounds) in [(Writer::Renames, 4_000), (Writer::Appends, 4_000), (Writer::Rewrites, 2_000)] {
+        let rounds = rounds * times;
         let [made, refused, written, lost] = race(how, rounds, ours).await;
         let [.., plain] = race(how, rounds / 10, careless).await;
         println!(

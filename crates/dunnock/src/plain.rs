@@ -159,19 +159,23 @@ impl Plain {
             return self.quiet(&format!("  └ {word}{time}"));
         }
         let what = say::short(&say::one_line(&gist(&call.part)), 100);
-        let told = if ok {
+        let mut told = format!("• {tool}  {what}\n");
+        if ok {
             let first = e.shown.lines().next().unwrap_or_default();
             let rest: Vec<&str> = e.shown.lines().skip(1).collect();
             // Of an edit the lines that it made, of other calls how much there is.
             let shown = if e.diff.is_some() { OUTPUT } else { 0 };
+            for line in rest.iter().take(shown) {
+                told.push_str(&format!("  │ {}\n", say::short(&say::visible(line), 200)));
+            }
             let more = rest.len().saturating_sub(shown);
             let more = if more > 0 { format!(" (+{more} lines)") } else { String::new() };
-            let lines = rest.iter().take(shown).map(|line| format!("\n  │ {}", say::short(&say::visible(line), 200)));
-            format!("{}{more}{time}{}", say::short(&say::one_line(first), 120), lines.collect::<String>())
+            told.push_str(&format!("  └ {}{more}{time}", say::short(&say::one_line(first), 120)));
         } else {
-            format!("{}: {}", told::outcome(&e.outcome), say::short(&say::one_line(&e.shown), 200))
-        };
-        self.quiet(&format!("• {tool}  {what}\n  └ {told}"));
+            let why = say::short(&say::one_line(&e.shown), 200);
+            told.push_str(&format!("  └ {}: {why}", told::outcome(&e.outcome)));
+        }
+        self.quiet(&told);
     }
 
     pub(crate) fn delta(&mut self, delta: &Delta) {
