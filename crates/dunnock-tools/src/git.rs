@@ -1,8 +1,10 @@
 //! Our own calls of git, with everything switched off that a repository could make it run: a plain `git status` runs programs that
 //! the repository chooses.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Settings that name programs, or lead to some, and what they are here.
 const QUIET: &[&str] = &[
@@ -29,6 +31,8 @@ pub(crate) const SURROUNDINGS: &[(&str, &str)] = &[
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
+/// How long a call of our own may take.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Never the one that a folder on the path holds.
 const PROGRAMS: &[&str] = &["/usr/bin/git", "/usr/local/bin/git", "/bin/git", "/opt/homebrew/bin/git"];
 
@@ -37,7 +41,7 @@ const PROGRAMS: &[&str] = &["/usr/bin/git", "/usr/local/bin/git", "/bin/git", "/
 /// # Errors
 /// In words for the model, when there is no git, or the repository has something that cannot be switched off.
 pub fn quiet(root: &Path) -> Result<Vec<String>, String> {
-    let mut words = plain(root).ok_or("there is no git on this machine")?;
+    let mut words = plain().ok_or("there is no git on this machine")?;
     // Filters are switched off one by one: there is no setting for all of them.
     let pattern = r"^(filter|diff)\..*\.(clean|smudge|process|required|command|textconv)$";
     let set = run(words.clone(), root, &["config", "--name-only", "-z", "--get-regexp", pattern]).unwrap_or_default();
@@ -50,6 +54,12 @@ pub fn quiet(root: &Path) -> Result<Vec<String>, String> {
         let off = if name.ends_with(".required") { "false" } else { "" };
         words.extend(["-c".to_owned(), format!("{name}={off}")]);
     }
+    // Of the person's own settings those by which files are compared.
+    for name in ["core.autocrlf", "core.eol", "core.fileMode"] {
+        if let Some(value) = of_the_person(name) {
+            words.extend(["-c".to_owned(), format!("{name}={value}")]);
+        }
+    }
     // Where the files are is the repository's to say, but not anywhere.
     let top = run(words.clone(), root, &["rev-parse", "--show-toplevel"]).unwrap_or_default();
     let top = Path::new(top.trim_end_matches('\n'));
@@ -59,25 +69,56 @@ pub fn quiet(root: &Path) -> Result<Vec<String>, String> {
     }
 }
 
-fn plain(root: &Path) -> Option<Vec<String>> {
+fn plain() -> Option<Vec<String>> {
     let program = PROGRAMS.iter().find(|path| Path::new(path).is_file())?;
     let mut words = vec![(*program).to_owned()];
     words.extend(QUIET.iter().flat_map(|set| ["-c".to_owned(), (*set).to_owned()]));
     // The person works here: it does not matter who made the folder.
-    words.extend(["-c".to_owned(), format!("safe.directory={}", root.display())]);
+    words.extend(["-c".to_owned(), "safe.directory=*".to_owned()]);
     Some(words)
 }
 
 /// What git says, run by ourselves and without a box: only for what compares no files, since that is where filters run.
 #[must_use]
 pub fn ask(root: &Path, args: &[&str]) -> Option<Vec<String>> {
-    Some(run(plain(root)?, root, args)?.lines().map(str::to_owned).collect())
+    Some(run(plain()?, root, args)?.lines().map(str::to_owned).collect())
 }
 
 fn run(words: Vec<String>, root: &Path, args: &[&str]) -> Option<String> {
     let (program, first) = words.split_first()?;
     let mut command = Command::new(program);
     command.args(first).args(args).current_dir(root).env_clear().envs(SURROUNDINGS.iter().copied());
-    let ran = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    ran.status.success().then(|| String::from_utf8_lossy(&ran.stdout).into_owned())
+    finished(command)
+}
+
+/// A setting of the person's own, which no repository can change.
+fn of_the_person(name: &str) -> Option<String> {
+    let program = PROGRAMS.iter().find(|path| Path::new(path).is_file())?;
+    let mut command = Command::new(program);
+    command.args(["config", "--global", "--get", name]).current_dir("/").env_clear();
+    command.envs(["HOME", "XDG_CONFIG_HOME"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    finished(command).map(|text| text.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// What a program says, if it ends well and soon.
+fn finished(mut command: Command) -> Option<String> {
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped()).spawn().ok()?;
+    let mut out = child.stdout.take()?;
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        out.read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let began = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if began.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(1)),
+            Ok(None) | Err(_) => {
+                let _ = child.kill();
+                break child.wait().ok()?;
+            }
+        }
+    };
+    let bytes = reader.join().ok()?.ok()?;
+    status.success().then(|| String::from_utf8_lossy(&bytes).into_owned())
 }

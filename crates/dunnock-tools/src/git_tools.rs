@@ -22,7 +22,7 @@ impl Tool for GitStatus {
     const EXAMPLES: &'static [Example] = &[];
 
     async fn run(self, hand: Hand) -> Said {
-        let words = match git::quiet(hand.root.path()) {
+        let words = match quiet(&hand).await {
             Ok(words) => words,
             Err(error) => return Err::<String, _>(error).into(),
         };
@@ -64,7 +64,7 @@ impl Tool for GitDiff {
 
 impl GitDiff {
     async fn diff(self, hand: &Hand) -> Result<Said, String> {
-        let quiet = git::quiet(hand.root.path())?;
+        let quiet = quiet(hand).await?;
         let mut words = vec!["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--relative"];
         words.extend(["--submodule=short", "--ignore-submodules=dirty"]);
         if self.staged {
@@ -74,7 +74,9 @@ impl GitDiff {
             Some(name) if name.starts_with('-') => return Err(format!("{name:?} is not a commit")),
             Some(name) => {
                 let whole = format!("{name}^{{commit}}");
-                let found = git::ask(hand.root.path(), &["rev-parse", "--verify", "--quiet", &whole]);
+                let root = hand.root.clone();
+                let ask = move || git::ask(root.path(), &["rev-parse", "--verify", "--quiet", &whole]);
+                let found = tokio::task::spawn_blocking(ask).await.ok().flatten();
                 Some(found.and_then(|lines| lines.into_iter().next()).ok_or(format!("{name:?} is not a commit"))?)
             }
             None => None,
@@ -85,15 +87,23 @@ impl GitDiff {
         // Which files differ is asked first: what holds keys, and what the person keeps from all tools, is not shown.
         let here = format!(":(literal){path}");
         let names: Vec<&str> = words.iter().copied().chain(["--name-only", "-z", "--", &here]).collect();
-        let listed = boxed(hand, quiet.clone(), &names).await;
+        // Of its output alone: what git says beside it would stand among the names.
+        let alone = ["sh", "-c", "exec \"$0\" \"$@\" 2>/dev/null"].map(str::to_owned).into_iter().chain(quiet.clone());
+        let listed = boxed(hand, alone.collect(), &names).await;
         if listed.end != End::Done {
-            return Ok(listed);
+            return Ok(boxed(hand, quiet, &["rev-parse", "--git-dir"]).await);
         }
-        let all = listed.full.as_ref().map_or(listed.text.as_bytes(), |blob| blob.bytes.as_ref());
-        let all = String::from_utf8_lossy(all).into_owned();
+        let all = match &listed.full {
+            Some(blob) if blob.bytes.is_empty() => return Err(TOO_MUCH.into()),
+            Some(blob) => String::from_utf8_lossy(&blob.bytes).into_owned(),
+            None => listed.text.clone(),
+        };
+        if all.contains(char::REPLACEMENT_CHARACTER) || all.trim_end_matches('\n').contains('\n') {
+            return Err(TOO_MUCH.into());
+        }
         let kept_back: Vec<&str> = all
             .split('\0')
-            .map(|name| name.trim_matches('\n'))
+            .map(|name| name.trim_end_matches('\n'))
             .filter(|name| !name.is_empty() && (is_secret(name) || hand.root.is_denied(Path::new(name))))
             .collect();
         let without: Vec<String> = kept_back.iter().map(|name| format!(":(exclude,literal){name}")).collect();
@@ -105,6 +115,15 @@ impl GitDiff {
         }
         Ok(said)
     }
+}
+
+/// Where it cannot be told what would be shown, nothing is.
+const TOO_MUCH: &str = "too much differs, or names that cannot be read; name a file or folder with path";
+
+async fn quiet(hand: &Hand) -> Result<Vec<String>, String> {
+    let root = hand.root.clone();
+    let quiet = tokio::task::spawn_blocking(move || git::quiet(root.path())).await;
+    quiet.map_err(|error| format!("an error inside the agent: {error}"))?
 }
 
 async fn boxed(hand: &Hand, quiet: Vec<String>, words: &[&str]) -> Said {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const FILES: usize = 50_000;
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 
 /// A project of many files: five folders deep, four languages, some ignored.
 fn project(root: &Path) {

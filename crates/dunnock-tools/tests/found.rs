@@ -234,3 +234,106 @@ async fn git_shows_what_changed_here_and_no_secrets() {
     let no = at_d(none.path(), "git_status", json!({})).await;
     assert!(no.outcome == Outcome::Failed && no.shown.contains("not a git repository"), "{}", no.shown);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_git_says_beside_the_names_hides_no_secret() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("w");
+    std::fs::create_dir(&dir).unwrap();
+    git(
+        &dir,
+        "git init -q; git config user.email a@b; git config user.name n; printf 'KEY=s3cret\\r\\n' > .env; echo a > a.txt; git add -f .; git commit -qm one",
+    );
+    git(&dir, "printf '* text=auto\\n* foo!bar\\n' > .gitattributes; printf 'KEY=s4cret\\r\\n' > .env; echo b > a.txt");
+    let diff = at_d(&dir, "git_diff", json!({})).await.shown;
+    assert!(diff.contains("+b") && diff.contains("[not shown: .env]") && !diff.contains("cret"), "{diff}");
+}
+
+#[test]
+fn a_dash_of_a_comment_does_not_become_a_minus() {
+    let code = |file: &str, old: &str, new: &str| {
+        replace(&Text::decode(file.as_bytes()).unwrap(), old, new, false).map(|edited| edited.text.text().to_owned())
+    };
+    assert_eq!(code("// a \u{2014} b\n", "// a - b\n", "x = a - b\n").unwrap(), "x = a - b\n");
+    assert_eq!(code("# it\u{2019}s\n", "# it's\n", "x = 'it'\n").unwrap(), "x = 'it'\n");
+    let prose =
+        code("It\u{2019}s late \u{2014} go home now.\n", "It's late - go home now.", "It's late - go home soon.");
+    assert_eq!(prose.unwrap(), "It\u{2019}s late \u{2014} go home soon.\n");
+}
+
+#[test]
+fn a_line_that_goes_on_is_no_step_of_indentation() {
+    let text = Text::decode(b"def f():\n\tx = 1\n\ty = 2\n").unwrap();
+    let ragged = replace(&text, "    x = 1\n", "    if x:\n        y = f(1,\n          2)\n", false);
+    assert_eq!(ragged, Err(Miss::Ragged(1)));
+}
+
+#[tokio::test]
+async fn a_block_goes_on_behind_a_label_and_what_is_outside_of_it_is_said() {
+    let file = "class A {\npublic:\n  void f();\n};\nclass B {\n  int g();\n};\n";
+    let hunk = |line: &str| {
+        format!("*** Begin Patch\n*** Update File: a.py\n@@ class A {{\n-  {line}\n+  int h();\n*** End Patch")
+    };
+    assert!(patched(file, &hunk("void f();")).await.unwrap().contains("public:\n  int h();"));
+    let outside = patched(file, &hunk("int g();")).await.unwrap_err();
+    assert!(outside.contains("does not occur in the block under \"class A {\", only elsewhere (line 6)"), "{outside}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_keeps_its_owner_and_its_mode() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.sh");
+    put(dir.path(), &[("run.sh", "one\n")]);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).unwrap();
+    // Only root can give a file away; for others there is nothing to lose.
+    let _ = std::os::unix::fs::chown(&path, Some(4321), Some(4321));
+    let owner = |path: &Path| path.metadata().map(|m| (m.uid(), m.gid(), m.mode() & 0o7777)).unwrap();
+    let before = owner(&path);
+    run(dir.path(), "replace_text", r#"{"path":"run.sh","old":"one","new":"two"}"#).await;
+    assert_eq!(owner(&path), before);
+    let patch = "*** Begin Patch\n*** Delete File: run.sh\n*** Add File: run.sh\n+three\n*** End Patch";
+    run(dir.path(), "apply_patch", &json!({ "patch": patch }).to_string()).await;
+    assert_eq!((owner(&path), std::fs::read_to_string(&path).unwrap().as_str()), (before, "three\n"));
+}
+
+/// What a program that was killed left half done is taken back, unless somebody has worked on it since.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_somebody_wrote_into_a_half_made_edit_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let (root, journals) = (dir.path().join("w"), dir.path().join("journals"));
+    put(&root, &[("a", "old\n"), ("b", "old\n")]);
+    std::fs::create_dir(&journals).unwrap();
+    // As a crash leaves it: both changed, neither confirmed.
+    let mut entries = Vec::new();
+    for name in ["a", "b"] {
+        let part = format!(".dunnock-{name}.part");
+        std::fs::write(root.join(&part), "new\n").unwrap();
+        let number = std::os::unix::fs::MetadataExt::ino(&root.join(&part).metadata().unwrap());
+        std::fs::rename(root.join(name), root.join("aside")).unwrap();
+        std::fs::rename(root.join(&part), root.join(name)).unwrap();
+        std::fs::rename(root.join("aside"), root.join(&part)).unwrap();
+        let hash = dunnock_proto::Hash::of(b"new\n");
+        entries.push(
+            json!({"path": name.as_bytes(), "part": part, "new": {"number": number, "hash": hash}, "turn": "update"}),
+        );
+    }
+    let number = std::os::unix::fs::MetadataExt::ino(&root.metadata().unwrap());
+    let page = |number: u64| {
+        let place = root.to_str().unwrap().as_bytes();
+        json!({"root": place, "number": number, "entries": entries, "folders": []}).to_string()
+    };
+    // Another disk is there now: nothing is done, and it is not forgotten.
+    std::fs::write(journals.join("x.edit"), page(1)).unwrap();
+    assert_eq!((dunnock_tools::root::mend(&journals), journals.join("x.edit").exists()), (0, true));
+    std::fs::write(journals.join("x.edit"), page(number)).unwrap();
+    // The person saves into the file that is there.
+    std::fs::write(root.join("b"), "theirs\n").unwrap();
+    assert_eq!(dunnock_tools::root::mend(&journals), 1);
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
+    assert_eq!((read("a"), read("b")), ("old\n".into(), "theirs\n".into()));
+    assert_eq!(std::fs::read_dir(&root).unwrap().count(), 2);
+    assert!(!journals.join("x.edit").exists());
+}

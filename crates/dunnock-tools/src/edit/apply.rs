@@ -54,7 +54,12 @@ pub fn apply(
                 }
                 let bytes = added(part).map_err(|why| format!("{name}: {why}"))?;
                 let count = Text::decode(&bytes).map_or(0, |text| text.len());
-                let mode = part.executable.and_then(|run| run.then_some(0o755));
+                // One that goes and comes again in one patch stays as private as it was.
+                let mode = match (file.before.as_ref().and_then(|before| before.mode), part.executable) {
+                    (Some(mode), run) => Some(run.map_or(mode, |run| with_run(mode, run))),
+                    (None, Some(true)) => Some(0o755),
+                    (None, _) => None,
+                };
                 file.after = Some(Contents { bytes, mode });
                 file.lines = std::iter::once(0..count).collect();
             }
@@ -108,6 +113,11 @@ fn added(part: &FilePatch) -> Result<Vec<u8>, String> {
     Ok(written(&lines).into_bytes())
 }
 
+/// A mode with which whoever may read it may run it, or nobody.
+fn with_run(mode: u32, run: bool) -> u32 {
+    if run { mode | (mode & 0o444) >> 2 } else { mode & !0o111 }
+}
+
 /// Lines with their ends; only the last may have none.
 fn written(lines: &[&Line]) -> String {
     let mut text = String::new();
@@ -125,8 +135,7 @@ type Changed = (Contents, Option<Rung>, Vec<Range<usize>>);
 fn changed(name: &str, part: &FilePatch, now: &Contents) -> Result<Changed, String> {
     let mut after = now.clone();
     if let (Some(run), Some(mode)) = (part.executable, now.mode) {
-        // Whoever may read it may run it.
-        after.mode = Some(if run { mode | (mode & 0o444) >> 2 } else { mode & !0o111 });
+        after.mode = Some(with_run(mode, run));
     }
     if part.hunks.is_empty() {
         return Ok((after, None, Vec::new()));
@@ -256,7 +265,12 @@ fn place(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
             [one] => Some(*one),
             many => stated.filter(|line| many.contains(line)),
         };
-        let Some(line) = one else { return Err(Miss::Many(rung, all)) };
+        let Some(line) = one else {
+            return Err(match (places.is_empty(), hunk.anchors.last()) {
+                (true, Some(anchor)) => Miss::Outside(anchor.clone(), all),
+                _ => Miss::Many(rung, all),
+            });
+        };
         let fit = match rung == Rung::Exact && exact(text, line, &old) {
             true => Fit::Whole,
             false => Fit::By(rung),
@@ -330,8 +344,12 @@ fn block_end(text: &Text, opens: usize) -> usize {
     let mut lines = opens + 1..text.len();
     let next = lines.find(|n| {
         let line = text.line(*n);
-        depth(line) <= own
-            && line.trim_start().starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '@' | '#' | '<'))
+        // A label, or a word like `else:`, goes on with what is there.
+        let word =
+            line.trim().strip_suffix(':').is_some_and(|word| word.chars().all(|c| c.is_alphanumeric() || c == '_'));
+        !word
+            && depth(line) <= own
+            && line.trim_start().starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '@' | '<'))
     });
     next.unwrap_or(text.len())
 }

@@ -71,6 +71,8 @@ pub enum Miss {
     Ragged(usize),
     /// What would be put there is there.
     Same,
+    /// It is there, but not in the block that this line opens: the first lines, from 0.
+    Outside(String, Vec<usize>),
     /// A line that should stand above it is not there, or too often.
     Anchor(String, usize),
 }
@@ -145,8 +147,9 @@ pub fn replace(text: &Text, old: &str, new: &str, all: bool) -> Result<Edited, M
             done => return done,
         }
     }
-    match within_lines(text, old, new) {
-        Err(Miss::Absent) => at(text, &places_of(text, &olds, Rung::Punctuation), &steps, Rung::Punctuation),
+    // Whole lines first: there each line is compared with the one whose place it takes.
+    match at(text, &places_of(text, &olds, Rung::Punctuation), &steps, Rung::Punctuation) {
+        Err(Miss::Absent) => within_lines(text, old, new),
         done => done,
     }
 }
@@ -310,7 +313,7 @@ impl Shift {
         let given = steps.iter().map(|step| match step {
             Step::Keep(line) | Step::Drop(line) | Step::Add(line) => *line,
         });
-        ordered.then(|| Self { step: step_of(text), given_step: smallest_step(given), known })
+        ordered.then(|| Self { step: step_of(text), given_step: only_step(given), known })
     }
 
     /// A new line with the file's indentation; `None` where that cannot be told.
@@ -364,12 +367,14 @@ impl Shift {
     }
 }
 
-/// By how much some line is deeper than the next less deep one, at the least.
-fn smallest_step<'a>(lines: impl Iterator<Item = &'a str>) -> Option<String> {
+/// By how much each depth is deeper than the next one, if that is always the same: a line that goes on from the one above is
+/// indented by something else, and then nothing can be told.
+fn only_step<'a>(lines: impl Iterator<Item = &'a str>) -> Option<String> {
     let depths: std::collections::BTreeSet<&str> = lines.filter(|line| !line.trim().is_empty()).map(indent).collect();
     let pairs = depths.iter().zip(depths.iter().skip(1));
     let steps: Vec<&str> = pairs.map(|(less, more)| more.strip_prefix(less)).collect::<Option<_>>()?;
-    steps.into_iter().min_by_key(|step| step.len()).map(str::to_owned)
+    let first = *steps.first()?;
+    steps.iter().all(|step| *step == first).then(|| first.to_owned())
 }
 
 /// The same ratio for one tab, where one side is written with tabs.
@@ -506,8 +511,14 @@ fn carried(given: &str, there: &str, new: &str, habits: &Habits) -> Option<Strin
         let at = given_chars.get(n).map_or(given.len(), |(at, _)| *at);
         from_there.get(from_given.partition_point(|from| *from < at)).copied().unwrap_or(there.len())
     };
+    let ops = characters(&olds, &news);
+    // Something else altogether is written as it was given.
+    let same: usize = ops.iter().filter(|op| matches!(op, DiffOp::Equal { .. })).map(|op| op.old_range().len()).sum();
+    if same * 4 < olds.len().max(news.len()) * 3 {
+        return Some(habits.apply(new));
+    }
     let mut out = String::new();
-    for op in characters(&olds, &news) {
+    for op in ops {
         match op {
             DiffOp::Equal { old_index, len, .. } => {
                 out.push_str(there.get(back(old_index)..back(old_index + len))?);

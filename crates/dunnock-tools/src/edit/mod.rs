@@ -43,6 +43,13 @@ pub fn explain(which: &str, text: &Text, old: &[&str], miss: &Miss, more: &str) 
             "the text occurs in {which} with another indentation, which cannot be carried over to the new lines; {}",
             describe(&lines_of(text, *line, old.len()), old).replacen("the closest is", "it is", 1)
         ),
+        Miss::Outside(anchor, lines) => {
+            let lines: Vec<String> = lines.iter().take(PLACES).map(|line| (line + 1).to_string()).collect();
+            format!(
+                "{which}: the text does not occur in the block under {anchor:?}, only elsewhere (line {})",
+                lines.join(", ")
+            )
+        }
         Miss::Anchor(anchor, 0) => format!("{which}: there is no line {anchor:?}, under which the change should be"),
         Miss::Anchor(anchor, n) => format!("{which}: {anchor:?} stands {n} times in it; name a line that tells more"),
         Miss::Same => format!("old and new text are the same in {which}; nothing was changed"),

@@ -299,7 +299,7 @@ impl<'a> Scan<'a> {
     fn file(&mut self, dir: BorrowedFd<'_>, name: &CString, mut known: Known) -> io::Result<Option<(Node, Known)>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let left = |why: Why| Node::Left { why, size: known.size, changed: known.modified };
-        let file: File = match rustix::fs::openat(dir, name, flags, Mode::empty()) {
+        let file: File = match crate::root::patient(|| rustix::fs::openat(dir, name, flags, Mode::empty())) {
             Ok(file) => file.into(),
             Err(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => {
                 return Ok(Some((left(Why::Unreadable), known)));

@@ -8,10 +8,11 @@
 //! and no update of another program was lost.
 
 use super::journal::{Journal, Ours, Turn, aside};
-use super::place::{Kind, Place};
+use super::place::{Kind, Place, Rights};
 use super::{Contents, PathError, RepoPath, Root, part_name, place_error};
 use dunnock_core::failpoint;
 use dunnock_proto::Hash;
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -39,6 +40,8 @@ struct Move<'a> {
     new: Ours,
     file: Option<File>,
     turn: Turn,
+    /// It was tried: what lies beside it may be the old file.
+    turned: Cell<bool>,
 }
 
 impl Root {
@@ -66,8 +69,11 @@ impl Root {
         let done = self
             .prepare(changes, parts, &mut made, &mut moves)
             .and_then(|()| self.carry_out(&moves, &made, &mut journal));
+        if matches!(done, Err(PathError::Stuck(..))) {
+            return done; // the page stays: whoever comes next tries again
+        }
         if done.is_err() {
-            for one in moves.iter().filter(|one| one.turn != Turn::Delete) {
+            for one in moves.iter().filter(|one| one.turn != Turn::Delete && !one.turned.get()) {
                 one.place.remove(one.part.as_ref());
             }
             self.remove_folders(&made);
@@ -121,12 +127,26 @@ impl Root {
                 Kind::Link => return Err(PathError::Link(path.shown())),
                 Kind::Other => return Err(PathError::NotAFile(path.shown())),
             }
-            let mut one = Move { change, place, name, part, new: Ours::default(), file: None, turn: turn_of(change) };
+            let mut one = Move {
+                change,
+                place,
+                name,
+                part,
+                new: Ours::default(),
+                file: None,
+                turn: turn_of(change),
+                turned: Cell::new(false),
+            };
             let Some(after) = &change.after else {
                 moves.push(one);
                 continue;
             };
-            match one.place.new_file(&one.part, &after.bytes, after.mode) {
+            let rights = match (after.mode, &change.before) {
+                (Some(mode), Some(_)) => Rights::Like(mode, name),
+                (Some(mode), None) => Rights::New { runs: mode & 0o111 != 0 },
+                (None, _) => Rights::New { runs: false },
+            };
+            match one.place.new_file(&one.part, &after.bytes, rights) {
                 Ok((number, file)) => {
                     one.new = Ours { number, hash: Some(Hash::of(&after.bytes)) };
                     one.file = Some(file);
@@ -153,9 +173,8 @@ impl Root {
         journal.open(moves.iter().map(of), made, many).map_err(page)?;
         failpoint::hit("edit.journal", "");
         let mut done = Ok(());
-        let mut turned = 0;
         for one in moves {
-            turned += 1;
+            one.turned.set(true);
             done = turn(one);
             failpoint::hit("edit.turned", "");
             if done.is_err() {
@@ -175,8 +194,10 @@ impl Root {
                 Ok(())
             }
             Err(error) => {
-                for one in moves.iter().take(turned).rev() {
-                    one.turn.back(&one.place, one.name, one.part.as_ref(), &one.new, one.file.as_ref());
+                for one in moves.iter().filter(|one| one.turned.get()).rev() {
+                    if !one.turn.back(&one.place, one.name, one.part.as_ref(), &one.new, one.file.as_ref()) {
+                        return Err(PathError::Stuck(one.change.path.shown(), one.part.clone()));
+                    }
                 }
                 Err(error)
             }
@@ -225,7 +246,8 @@ fn over(one: &Move<'_>, before: &Contents) -> Result<(), PathError> {
     let path = &one.change.path;
     let fail = |error| place_error(path, error);
     let copy = aside(&one.part);
-    one.place.new_file(&copy, &before.bytes, before.mode).map_err(fail)?;
+    let rights = before.mode.map_or(Rights::New { runs: false }, |mode| Rights::Like(mode, one.name));
+    one.place.new_file(&copy, &before.bytes, rights).map_err(fail)?;
     let now = one.place.read(one.name).map_err(fail)?;
     if Place::is_written(&now) || !same(now, before).map_err(fail)? {
         return Err(PathError::Changed(path.shown()));
@@ -264,36 +286,49 @@ impl Ours {
 }
 
 impl Turn {
-    /// Takes it back, as far as it happened; what somebody else put there meanwhile stays.
-    pub(super) fn back(self, place: &Place, name: &OsStr, part: &OsStr, new: &Ours, file: Option<&File>) {
+    /// Takes it back, as far as it happened; what somebody else put there meanwhile stays. Whether there is nothing left to do.
+    pub(super) fn back(self, place: &Place, name: &OsStr, part: &OsStr, new: &Ours, file: Option<&File>) -> bool {
         match self {
             Self::Create => {
-                if new.is(place, name, file) {
-                    place.remove(name);
+                for either in [name, part] {
+                    if new.is(place, either, file) {
+                        place.remove(either);
+                    }
                 }
-                if new.is(place, part, file) {
-                    place.remove(part);
-                }
+                true
             }
             Self::Delete => {
-                let gone = place.number(part).is_none();
-                let back = if gone { Ok(()) } else { place.rename(part, name, false) };
-                // Something new has taken its place; with any other error this is the only copy, and stays.
-                if back.is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
-                    place.remove(part);
+                if place.number(part).is_none() {
+                    return true;
+                }
+                match place.rename(part, name, false) {
+                    Ok(()) => true,
+                    // Something new has taken its place; with any other error this is the only copy, and stays.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        place.remove(part);
+                        true
+                    }
+                    Err(_) => false,
                 }
             }
             Self::Update => {
                 let copy = aside(&part.to_string_lossy());
                 if place.number(copy.as_ref()).is_some() {
-                    match new.is(place, name, file) {
-                        true => drop(place.rename(copy.as_ref(), name, true)),
-                        false => place.remove(copy.as_ref()),
+                    if new.is(place, name, file) && place.rename(copy.as_ref(), name, true).is_err() {
+                        return false;
                     }
+                    place.remove(copy.as_ref());
                 } else if place.number(part).is_some() && new.is(place, name, file) {
-                    // Whoever waits to open our file gets to see what is there instead.
+                    if place.swap(part, name).is_err() {
+                        return false;
+                    }
+                    // In the moment between, somebody may have put something newer there: that goes back.
+                    if place.number(part).is_some_and(|number| number != new.number) {
+                        let _ = place.swap(part, name);
+                    }
+                    // Whoever waits to open our file, which has no name any more, gets to see what is there instead.
                     if let Some(mut ours) = file {
-                        let _ = place.read(part).and_then(|mut old| {
+                        let _ = place.read(name).and_then(|mut old| {
                             let mut bytes = Vec::new();
                             old.read_to_end(&mut bytes)?;
                             ours.set_len(0)?;
@@ -301,15 +336,9 @@ impl Turn {
                             ours.write_all(&bytes)
                         });
                     }
-                    if place.swap(part, name).is_err() {
-                        return; // the only copy of the old file is beside it
-                    }
-                    // In the moment between, somebody may have put something newer there: that goes back.
-                    if place.number(part).is_some_and(|number| number != new.number) {
-                        let _ = place.swap(part, name);
-                    }
                 }
                 place.remove(part);
+                true
             }
         }
     }

@@ -36,6 +36,8 @@ struct Entry {
 #[derive(Debug, Serialize, Deserialize)]
 struct Page {
     root: Vec<u8>,
+    /// The number of that folder: another disk may be mounted there later.
+    number: u64,
     entries: Vec<Entry>,
     folders: Vec<Vec<u8>>,
 }
@@ -123,8 +125,12 @@ impl Journal {
         lasting: bool,
     ) -> io::Result<()> {
         let entries = moves.map(|(path, part, new, turn)| Entry { path: bytes(&path), part, new, turn }).collect();
-        let page =
-            Page { root: bytes(&self.root), entries, folders: made.iter().map(|folder| bytes(folder)).collect() };
+        let page = Page {
+            root: bytes(&self.root),
+            number: number(&self.root),
+            entries,
+            folders: made.iter().map(|folder| bytes(folder)).collect(),
+        };
         let fresh = self.path.with_extension("new");
         let written = (|| {
             let mut file = File::options().write(true).create_new(true).open(&fresh)?;
@@ -157,10 +163,14 @@ impl Journal {
         let page = |stage: Stage| self.path.with_extension(stage.ending());
         std::fs::rename(page(Stage::Open), page(Stage::Done))?;
         // The old files go only when it is sure that nobody will want them back.
-        match self.path.parent().filter(|_| lasting && cfg!(unix)) {
-            Some(folder) => File::open(folder)?.sync_all(),
+        let synced = match self.path.parent().filter(|_| lasting && cfg!(unix)) {
+            Some(folder) => File::open(folder).and_then(|folder| folder.sync_all()),
             None => Ok(()),
+        };
+        if synced.is_err() {
+            std::fs::rename(page(Stage::Done), page(Stage::Open))?;
         }
+        synced
     }
 
     /// Nothing is left to be done.
@@ -193,7 +203,9 @@ pub fn mend(journals: &Path) -> usize {
         {
             // A disk that is not there now may be there the next time.
             let Ok(root) = Root::open(&path(&read.root)) else { continue };
-            tidy(&root, &read, *stage);
+            if number(root.path()) != read.number || !tidy(&root, &read, *stage) {
+                continue;
+            }
             taken_back += usize::from(*stage == Stage::Open);
         }
         // From the nearest to the furthest: if we die here, what is left says the same.
@@ -209,13 +221,15 @@ pub(super) fn aside(part: &str) -> String {
     format!("{part}.old")
 }
 
-fn tidy(root: &Root, page: &Page, stage: Stage) {
+/// Whether nothing is left to be done.
+fn tidy(root: &Root, page: &Page, stage: Stage) -> bool {
+    let mut all = true;
     for entry in page.entries.iter().rev() {
         let file = path(&entry.path);
         let (Some(name), Some(folder)) = (file.file_name(), file.parent()) else { continue };
         let Ok(place) = Place::open(root, folder) else { continue };
         match stage {
-            Stage::Open => entry.turn.back(&place, name, entry.part.as_ref(), &entry.new, None),
+            Stage::Open => all &= entry.turn.back(&place, name, entry.part.as_ref(), &entry.new, None),
             Stage::Parts | Stage::Done => {
                 place.remove(entry.part.as_ref());
                 place.remove(aside(&entry.part).as_ref());
@@ -224,5 +238,17 @@ fn tidy(root: &Root, page: &Page, stage: Stage) {
     }
     if stage != Stage::Done {
         root.remove_folders(&page.folders.iter().map(|folder| path(folder)).collect::<Vec<_>>());
+    }
+    all
+}
+
+/// By which a folder is known again.
+fn number(folder: &Path) -> u64 {
+    #[cfg(unix)]
+    return folder.metadata().map_or(0, |about| std::os::unix::fs::MetadataExt::ino(&about));
+    #[cfg(not(unix))]
+    {
+        let _ = folder;
+        0
     }
 }

@@ -10,9 +10,12 @@ mod place;
 
 pub use commit::Change;
 pub use journal::mend;
+#[cfg(unix)]
+pub(crate) use place::patient;
 
 use dunnock_core::policy::is_secret;
-use place::{Kind, Place};
+#[cfg(target_os = "linux")]
+use place::{Kind, Place, Rights};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -48,6 +51,8 @@ pub enum PathError {
     Denied(String),
     /// Somebody else changed it meanwhile, or has it open to do so.
     Changed(String),
+    /// It could not be taken back; what it was is beside it, under this name.
+    Stuck(String, String),
     /// Longer than is read whole.
     TooLong(String, u64),
     /// Something else.
@@ -71,6 +76,12 @@ impl fmt::Display for PathError {
             Self::Denied(p) => write!(f, "{p} is one of the files that the person keeps from all tools"),
             Self::Changed(p) => {
                 write!(f, "{p} was changed by another program just now; nothing was written. View it again, then edit")
+            }
+            Self::Stuck(p, part) => {
+                write!(
+                    f,
+                    "an edit of {p} failed and could not be taken back; what it held is beside it in {part}. Tell the person"
+                )
             }
             Self::TooLong(p, size) => write!(f, "{p} has {size} bytes, too many to read whole"),
             Self::Io(p, error) => write!(f, "{p}: {error}"),
@@ -253,7 +264,7 @@ impl Root {
             use rustix::fs::{Mode, OFlags, ResolveFlags};
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            match rustix::fs::openat2(&self.dir, path, flags, Mode::empty(), resolve) {
+            match patient(|| rustix::fs::openat2(&self.dir, path, flags, Mode::empty(), resolve)) {
                 Err(rustix::io::Errno::NOSYS) => {}
                 opened => return Ok(opened?.into()),
             }
@@ -319,7 +330,8 @@ impl Root {
             Kind::Other => return Err(PathError::NotAFile(path.shown())),
         }
         let part = part_name();
-        let done = place.new_file(&part, bytes, Some(mode)).and_then(|_| place.rename(part.as_ref(), name, true));
+        let done =
+            place.new_file(&part, bytes, Rights::Mode(mode)).and_then(|_| place.rename(part.as_ref(), name, true));
         if done.is_err() {
             place.remove(part.as_ref());
         }
@@ -335,7 +347,8 @@ impl Root {
             Want::Folder => OFlags::PATH | OFlags::DIRECTORY,
         };
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        match rustix::fs::openat2(&self.dir, path.name(), flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
+        let open = || rustix::fs::openat2(&self.dir, path.name(), flags | OFlags::CLOEXEC, Mode::empty(), resolve);
+        match patient(open) {
             Ok(fd) => Ok(fd.into()),
             Err(Errno::XDEV) => Err(PathError::Outside(path.shown())),
             Err(Errno::NOENT) => Err(PathError::Missing(path.shown())),

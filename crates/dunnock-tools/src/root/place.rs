@@ -19,14 +19,56 @@ pub(super) use by_descriptor::Place;
 #[cfg(not(target_os = "linux"))]
 pub(super) use by_name::Place;
 
+/// Opens a file for which others may have to wait: an edit of it is about to be decided.
+#[cfg(unix)]
+pub(crate) fn patient<T>(mut open: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    let began = std::time::Instant::now();
+    loop {
+        match open() {
+            Err(rustix::io::Errno::AGAIN) if began.elapsed() < std::time::Duration::from_secs(2) => {
+                std::thread::sleep(std::time::Duration::from_micros(500));
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// Who may do what with a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rights<'a> {
+    /// What the system gives to new files; and whether it can be run.
+    New { runs: bool },
+    /// This mode.
+    #[cfg(target_os = "linux")]
+    Mode(u32),
+    /// This mode, and the owner of a file that is there.
+    Like(u32, &'a OsStr),
+}
+
 impl Place {
     /// A new file with these bytes, on the disk; and the number by which it is known again.
-    pub(super) fn new_file(&self, name: &str, bytes: &[u8], mode: Option<u32>) -> io::Result<(u64, File)> {
+    pub(super) fn new_file(&self, name: &str, bytes: &[u8], rights: Rights<'_>) -> io::Result<(u64, File)> {
         // What replaces a private file is private from its first byte.
-        let mut file = self.fresh(name, if mode.is_some() { 0o600 } else { 0o666 })?;
+        let mut file = self.fresh(
+            name,
+            match rights {
+                Rights::New { runs } => 0o666 | if runs { 0o111 } else { 0 },
+                #[cfg(target_os = "linux")]
+                Rights::Mode(_) => 0o600,
+                Rights::Like(..) => 0o600,
+            },
+        )?;
         file.write_all(bytes)?;
+        if let Rights::Like(_, other) = rights {
+            self.give(&file, other);
+        }
         #[cfg(unix)]
-        if let Some(mode) = mode {
+        if let Some(mode) = match rights {
+            Rights::New { .. } => None,
+            #[cfg(target_os = "linux")]
+            Rights::Mode(mode) => Some(mode),
+            Rights::Like(mode, _) => Some(mode),
+        } {
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
         }
         file.sync_all()?;
@@ -40,7 +82,7 @@ impl Place {
 #[cfg(target_os = "linux")]
 mod by_descriptor {
     use super::super::Root;
-    use super::{File, Kind, OsStr, Path, PathBuf, io};
+    use super::{File, Kind, OsStr, Path, PathBuf, io, patient};
     use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
     use rustix::io::Errno;
 
@@ -105,7 +147,18 @@ mod by_descriptor {
         }
         pub(in super::super) fn read(&self, name: &OsStr) -> io::Result<File> {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-            Ok(rustix::fs::openat(&self.0, name, flags, Mode::empty())?.into())
+            Ok(patient(|| rustix::fs::openat(&self.0, name, flags, Mode::empty()))?.into())
+        }
+        /// Gives a new file to the owner of another, as far as that is allowed.
+        pub(super) fn give(&self, file: &File, like: &OsStr) {
+            use std::os::unix::fs::MetadataExt as _;
+            let there = rustix::fs::statat(&self.0, like, AtFlags::SYMLINK_NOFOLLOW);
+            let (Ok(there), Ok(new)) = (there, file.metadata()) else { return };
+            let owner = (there.st_uid != new.uid()).then(|| rustix::fs::Uid::from_raw(there.st_uid));
+            let group = (there.st_gid != new.gid()).then(|| rustix::fs::Gid::from_raw(there.st_gid));
+            if (owner.is_some() || group.is_some()) && rustix::fs::fchown(file, owner, group).is_err() {
+                let _ = rustix::fs::fchown(file, None, group);
+            }
         }
         pub(in super::super) fn rename(&self, from: &OsStr, to: &OsStr, over: bool) -> io::Result<()> {
             if over {
@@ -211,9 +264,15 @@ mod by_name {
                 Some(0)
             }
         }
-        pub(super) fn fresh(&self, name: &str, _: u32) -> io::Result<File> {
-            File::options().write(true).create_new(true).open(self.0.join(name))
+        pub(super) fn fresh(&self, name: &str, mode: u32) -> io::Result<File> {
+            let mut options = File::options();
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+            #[cfg(not(unix))]
+            let _ = mode;
+            options.read(true).write(true).create_new(true).open(self.0.join(name))
         }
+        pub(super) fn give(&self, _: &File, _: &OsStr) {}
         pub(in super::super) fn read(&self, name: &OsStr) -> io::Result<File> {
             File::open(self.0.join(name))
         }
