@@ -201,7 +201,8 @@ async fn git_runs_nothing_that_a_repository_chooses() {
         bare += usize::from(home.path().join("ran").exists());
     }
     println!("{} tricks, git itself falls for {bare}", evil.len());
-    assert!(bare >= 7, "{bare}");
+    // Which of them depends on its version.
+    assert!(bare >= 5, "{bare}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

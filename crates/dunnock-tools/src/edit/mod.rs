@@ -1,12 +1,15 @@
 //! Edits of text: what a file is made of, where an edit belongs, and what becomes of it. No file is opened here.
 //!
-//! `text` is a file that gives the same bytes again; `find` the ladder by which a place is found; `near` what a model is told when
+//! `text` is a file that gives the same bytes again; `find` the ladder by which a place is found, with `indentation` and
+//! `typographic` for what its rungs forgive; `near` what a model is told when
 //! there is none; `apply` carries out a patch in memory. Tools bring the files and take the result to `root::Root::commit`.
 
 mod apply;
 mod find;
+mod indentation;
 mod near;
 mod text;
+mod typographic;
 
 pub use apply::{Looked, Outcome, apply};
 pub use find::{Edited, Miss, Place, Rung, Step, edit_lines, places_of, replace};
