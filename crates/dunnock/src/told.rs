@@ -2,6 +2,7 @@
 
 use crate::{preview, say};
 use dunnock_core::State;
+use dunnock_core::patch::Patch;
 use dunnock_proto::{
     About, CallId, CallPart, Decoded, Event, FinalArgs, Finished, Outcome, Part, Proof, Record, Scope, Tree, Usage,
     VerifyArgs, Why,
@@ -141,6 +142,13 @@ pub(crate) fn gist(call: &CallPart) -> String {
             text("pattern").map(|p| format!("{p:?}{}", text("path").map_or(String::new(), |p| format!(" in {p}"))))
         }
         "list_files" => Some(text("glob").or_else(|| text("path")).unwrap_or_else(|| ".".into())),
+        "move_file" => text("path").zip(text("to")).map(|(from, to)| format!("{from} to {to}")),
+        // Its files, as policy and the tool read them.
+        "apply_patch" => text("patch")
+            .and_then(|patch| Patch::parse(&patch).ok())
+            .map(|patch| patch.paths().collect::<Vec<_>>().join(", ")),
+        "git_status" => Some(String::new()),
+        "git_diff" => Some([text("commit"), text("path")].into_iter().flatten().collect::<Vec<_>>().join(" ")),
         "ask_person" => text("question"),
         "final_output" => text("answer"),
         "update_plan" => {
@@ -294,5 +302,25 @@ fn exact(tool: &str, args: &str) -> String {
             _ => args.to_owned(),
         },
         Some(_) | None => args.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_told_by_what_it_is_about() {
+        let told = |tool: &str, args: serde_json::Value| {
+            gist(&CallPart { id: "c".into(), tool: tool.into(), args: args.to_string().into(), recovered: false })
+        };
+        let patch =
+            "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Update File: b\n*** Move to: c\n-x\n+y\n*** End Patch";
+        assert_eq!(told("apply_patch", serde_json::json!({ "patch": patch })), "a.txt, b, c");
+        assert_eq!(told("move_file", serde_json::json!({"path": "a", "to": "b"})), "a to b");
+        assert_eq!(told("git_status", serde_json::json!({})), "");
+        assert_eq!(told("git_diff", serde_json::json!({"path": "src", "commit": "HEAD~1"})), "HEAD~1 src");
+        // What cannot be read is shown as it is.
+        assert!(told("apply_patch", serde_json::json!({"patch": "x"})).contains("patch"));
     }
 }

@@ -248,7 +248,7 @@ fn place(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
         let mut places: Vec<usize> = match plain.iter().all(|line| line.is_empty()) && rung == Rung::Exact {
             // Empty lines only: nowhere in particular, unless that is all there is.
             true => (0..=text.len().saturating_sub(old.len())).filter(|at| exact(text, *at, &old)).collect(),
-            false => places_of(text, &plain, rung).iter().map(|place| place.line).collect(),
+            false => places_of(text, &plain, rung),
         };
         if hunk.at_end {
             places.retain(|line| line + old.len() == text.len());

@@ -53,15 +53,6 @@ impl Rung {
     }
 }
 
-/// A place that was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// How.
-    pub rung: Rung,
-    /// Its first line, from 0.
-    pub line: usize,
-}
-
 /// Why nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Miss {
@@ -191,9 +182,9 @@ fn steps<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Step<'a>> {
     steps
 }
 
-/// Every place where these lines stand, on a rung.
+/// The first line, from 0, of every place where these lines stand, on a rung.
 #[must_use]
-pub fn places_of(text: &Text, old: &[&str], rung: Rung) -> Vec<Place> {
+pub fn places_of(text: &Text, old: &[&str], rung: Rung) -> Vec<usize> {
     let old: Vec<Cow<'_, str>> = old.iter().map(|line| rung.key(line)).collect();
     // Nothing but empty lines is nowhere in particular.
     if old.iter().all(|line| line.trim().is_empty()) {
@@ -211,21 +202,21 @@ pub fn places_of(text: &Text, old: &[&str], rung: Rung) -> Vec<Place> {
     let number = |line: &str| numbers.get(rung.key(line).as_ref()).copied().unwrap_or(u32::MAX);
     let lines: Vec<u32> = text.lines().map(number).collect();
     let windows = lines.windows(wanted.len()).enumerate();
-    windows.filter(|(_, window)| *window == wanted.as_slice()).map(|(line, _)| Place { rung, line }).collect()
+    windows.filter(|(_, window)| *window == wanted.as_slice()).map(|(line, _)| line).collect()
 }
 
 /// Edits the one place among these.
-fn at(text: &Text, places: &[Place], steps: &[Step<'_>], rung: Rung) -> Result<Edited, Miss> {
+fn at(text: &Text, places: &[usize], steps: &[Step<'_>], rung: Rung) -> Result<Edited, Miss> {
     match places {
         [] => Err(Miss::Absent),
         [one] => {
-            let (changed, lines) = edit_lines(text, one.line, steps, rung).ok_or(Miss::Ragged(one.line))?;
+            let (changed, lines) = edit_lines(text, *one, steps, rung).ok_or(Miss::Ragged(*one))?;
             if changed == *text {
                 return Err(Miss::Same);
             }
             Ok(Edited { text: changed, rung, lines: vec![lines] })
         }
-        many => Err(Miss::Many(rung, many.iter().map(|place| place.line).collect())),
+        many => Err(Miss::Many(rung, many.to_vec())),
     }
 }
 

@@ -12,7 +12,7 @@ mod text;
 mod typographic;
 
 pub use apply::{Looked, Outcome, apply};
-pub use find::{Edited, Miss, Place, Rung, Step, edit_lines, places_of, replace};
+pub use find::{Edited, Miss, Rung, Step, edit_lines, places_of, replace};
 pub use near::{describe, numbered, range};
 pub use text::{Binary, Breaks, NoSuchCharacter, Text};
 
