@@ -234,6 +234,8 @@ pub trait Log: Send + Sync {
     ) -> Wait<'a, Result<(), LogError>>;
     /// The last fact of a command that was answered before.
     fn answered<'a>(&'a self, session: &'a SessionId, input: &'a InputId) -> Wait<'a, Result<Option<Seq>, LogError>>;
+    /// Keeps a blob that a command to this session is about to name.
+    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> Wait<'a, Result<(), LogError>>;
     /// A blob.
     fn blob(&self, hash: Hash) -> Wait<'_, Result<Option<Arc<[u8]>>, LogError>>;
     /// How a call ended, if it did.
@@ -285,19 +287,23 @@ pub struct Found {
 /// Where live pieces go.
 pub type Live = Arc<dyn Fn(Delta) + Send + Sync>;
 
+/// What a model is asked.
+#[derive(Debug, Clone)]
+pub struct Asking {
+    /// The head as it was recorded, never as this release would render it.
+    pub head: Arc<[u8]>,
+    /// The turn and everything said.
+    pub request: Request,
+    /// The pictures that it names.
+    pub pictures: BTreeMap<Hash, Arc<[u8]>>,
+}
+
 /// A model.
 pub trait Model: Send + Sync {
     /// Renders the head for `config.model`: the bytes and what the core must know of them.
     fn head<'a>(&'a self, config: &'a Config, workspace: &'a str) -> Wait<'a, Result<(Head, Blob), String>>;
-    /// Asks for an answer with the head as it was recorded, never as this release would render it. Stops, and still
-    /// reports, when told to.
-    fn ask(
-        &self,
-        head: Arc<[u8]>,
-        request: Request,
-        live: Live,
-        halt: Halt,
-    ) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>>;
+    /// Asks for an answer. Stops, and still reports, when told to.
+    fn ask(&self, asking: Asking, live: Live, halt: Halt) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>>;
     /// Replaces old talk by a summary, asked of the model that the head names.
     fn summarise(&self, head: Arc<[u8]>, request: Request, halt: Halt) -> Wait<'_, Result<Arc<str>, String>>;
 }

@@ -369,9 +369,17 @@ impl State {
     pub fn reserve(&self) -> Reserved {
         let head = self.head.as_ref().map_or(0, |h| h.bytes / self.config.token_bytes);
         let input = head + self.context;
+        // A small window has no room for a long answer.
+        let output = self.window().map_or(u64::MAX, |window| window / 4).min(self.config.max_output);
         let micros = self.config.price.map_or(0, |p| {
-            (input.saturating_mul(p.input) + self.config.max_output.saturating_mul(p.output)).div_ceil(1_000_000)
+            (input.saturating_mul(p.input) + output.saturating_mul(p.output)).div_ceil(1_000_000)
         });
-        Reserved { tokens: input + self.config.max_output, micros }
+        Reserved { tokens: input + output, micros }
+    }
+
+    /// Tokens that the model holds: as the person said, or as the head knows.
+    #[must_use]
+    pub fn window(&self) -> Option<u64> {
+        self.config.window.or_else(|| self.head.as_ref().and_then(|head| head.window))
     }
 }

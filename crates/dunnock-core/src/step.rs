@@ -351,6 +351,10 @@ impl Draft<'_> {
                 self.finish(call.id, Outcome::NotRun, &why);
                 continue;
             }
+            if let Some(fault) = &call.part.fault {
+                self.finish(call.id, Outcome::NotRun, &format!("not run: {fault}"));
+                continue;
+            }
             let Some(role) = call.role else {
                 self.finish(call.id, Outcome::NotRun, &format!("there is no tool {}", call.part.tool));
                 continue;
@@ -505,8 +509,7 @@ impl Draft<'_> {
     fn must_shrink(&self) -> Option<(Strength, Seq)> {
         let s = &self.s;
         let full = s
-            .config
-            .window
+            .window()
             .is_some_and(|w| s.reserve().tokens.saturating_mul(100) > w.saturating_mul(u64::from(s.config.compact_at)));
         if !(full || s.overflowed) {
             return None;

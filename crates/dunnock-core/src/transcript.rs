@@ -81,6 +81,16 @@ impl Request {
     pub fn messages(&self) -> Vec<Message> {
         segments(self.tail.as_ref()).iter().flat_map(|s| s.messages.iter().cloned()).collect()
     }
+    /// The pictures in them.
+    #[must_use]
+    pub fn pictures(&self) -> Vec<Hash> {
+        let segments = segments(self.tail.as_ref());
+        let images = segments.iter().flat_map(|s| s.messages.iter()).filter_map(|m| match m {
+            Message::User { images, .. } => Some(images),
+            Message::Assistant { .. } | Message::Result { .. } | Message::Notice { .. } => None,
+        });
+        images.flatten().copied().collect()
+    }
     /// What was added since the request before.
     #[must_use]
     pub fn added(&self) -> &[Message] {

@@ -64,6 +64,7 @@ pub fn head(model: &str, salt: u64) -> Head {
         version: "0".into(),
         tools: tools(),
         bytes: 400,
+        window: None,
         why: "test".into(),
         first_changed: None,
     }
@@ -72,6 +73,7 @@ pub fn head(model: &str, salt: u64) -> Head {
 pub fn config(r: &mut Rng) -> Config {
     let some = |r: &mut Rng, percent, low, span| r.chance(percent).then(|| low + r.below(span));
     Config {
+        profile: String::new(),
         model: "m/1".into(),
         mode: *r.pick(&[Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::Auto, Mode::All]).unwrap(),
         attended: r.chance(60),
@@ -163,7 +165,7 @@ fn call_part(r: &mut Rng) -> Part {
         _ => format!("{{\"path\":\"{}\"}}", path(r)).into(),
     };
     // Providers of local models repeat their ids: so do we.
-    Part::Call(Arc::new(CallPart { id: "call_0".into(), tool: tool.into(), args, recovered: false }))
+    Part::Call(Arc::new(CallPart { id: "call_0".into(), tool: tool.into(), args, recovered: false, fault: None }))
 }
 
 pub fn answered(r: &mut Rng, turn: Turn) -> Answered {
@@ -178,7 +180,7 @@ pub fn answered(r: &mut Rng, turn: Turn) -> Answered {
         (0..1 + r.below(4)).for_each(|_| parts.push(call_part(r)));
         if r.chance(25) {
             let args = "{}".into();
-            let part = CallPart { id: "f".into(), tool: "final_output".into(), args, recovered: false };
+            let part = CallPart { id: "f".into(), tool: "final_output".into(), args, recovered: false, fault: None };
             parts.push(Part::Call(Arc::new(part)));
         }
     }

@@ -18,7 +18,7 @@ fn call(line: &str) -> Call {
         })
         .collect();
     let args = format!("{{\"command\":\"{escaped}\"}}");
-    let part = CallPart { id: "c".into(), tool: "shell".into(), args: args.into(), recovered: false };
+    let part = CallPart { id: "c".into(), tool: "shell".into(), args: args.into(), recovered: false, fault: None };
     Call {
         id: CallId { turn: Turn(1), index: 0 },
         part: Arc::new(part),

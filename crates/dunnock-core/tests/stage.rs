@@ -127,7 +127,7 @@ impl Scene {
                             format!("{{\"command\":\"{args}\"}}")
                         };
                         let (id, tool, args) = ("call_0".into(), tool.into(), args.into());
-                        Part::Call(Arc::new(CallPart { id, tool, args, recovered: false }))
+                        Part::Call(Arc::new(CallPart { id, tool, args, recovered: false, fault: None }))
                     }
                     None => Part::Text { text: text.into() },
                 };

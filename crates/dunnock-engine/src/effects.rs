@@ -4,11 +4,12 @@ use crate::compact;
 use crate::driver::{Driver, Mail, Running};
 use crate::workspace::{self, Writing};
 use crate::world::World;
-use dunnock_core::ports::{Back, Blob, Halt, Job, Live, Restored};
+use dunnock_core::ports::{Asking, Back, Blob, Halt, Job, Live, Restored};
 use dunnock_core::{Call, Effect, Phase, Request, Work, failpoint, policy};
 use dunnock_proto::{
-    At, Checkpointed, Delta, Failure, Finished, Outcome, RewindFailed, Rewound, SessionId, Tree, TurnFailed,
+    At, Checkpointed, Delta, Failure, Finished, Hash, Outcome, RewindFailed, Rewound, SessionId, Tree, TurnFailed,
 };
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +71,11 @@ impl Driver {
                             Err(error) => return (headless(&request, &error.to_string()), Vec::new()),
                         },
                     };
-                    match world.model.ask(head, request, live, halt).await {
+                    let pictures = match pictures(&world, &request).await {
+                        Ok(pictures) => pictures,
+                        Err(why) => return (why, Vec::new()),
+                    };
+                    match world.model.ask(Asking { head, request, pictures }, live, halt).await {
                         Ok((answered, blobs)) => (Work::Answer(answered), blobs),
                         Err(failed) => (Work::Failed(failed), Vec::new()),
                     }
@@ -232,6 +237,24 @@ async fn wake(world: World, at: At, halt: Halt) -> Done {
 
 fn ended(call: &Call, outcome: Outcome, shown: &str) -> Work {
     Work::Output(Finished::plain(call.id, outcome, shown))
+}
+
+/// The pictures that a request names.
+async fn pictures(world: &World, request: &Request) -> Result<BTreeMap<Hash, Arc<[u8]>>, Work> {
+    let mut all = BTreeMap::new();
+    for hash in request.pictures() {
+        let why = match world.log.blob(hash).await {
+            Ok(Some(bytes)) => {
+                all.insert(hash, bytes);
+                continue;
+            }
+            Ok(None) => "it is not in the log".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let error = format!("a picture of this session cannot be read: {why}");
+        return Err(Work::Failed(TurnFailed::unsent(request.turn, Failure::Rejected, error)));
+    }
+    Ok(all)
 }
 
 /// A turn whose recorded head cannot be had: it is not asked with another.

@@ -1,15 +1,19 @@
 //! One request: its tries, its end, and what it comes to when it is told to stop.
 
-use crate::chat::{self, Answer};
-use crate::head::Recorded;
+use crate::answer::{Answer, Piece};
+use crate::dialects::{Callable, Dialect, Tongue, plan};
+use crate::head::{BYTES_PER_TOKEN, Recorded};
 use crate::provider::Provider;
-use crate::stream::{self, Broken};
+use crate::stream::{self, Broken, Ear};
+use crate::talk::{Bit, Listener, Side, sides};
 use crate::trouble::{Trouble, clean};
+use crate::wires::{self, Outgoing};
 use dunnock_core::ports::{Halt, Live};
-use dunnock_core::{Request, failpoint};
-use dunnock_proto::{Answered, At, Attempt, Delta, Failure, Message, Part, Stop, TurnFailed, Usage};
+use dunnock_core::failpoint;
+use dunnock_proto::{Answered, At, Attempt, Delta, Failure, Hash, Message, Part, Stop, Turn, TurnFailed, Usage};
 use futures_util::StreamExt as _;
-use secrecy::ExposeSecret as _;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long to wait for what.
@@ -54,36 +58,78 @@ fn now() -> At {
     At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
+/// What is asked.
+pub(crate) struct Question<'a> {
+    pub(crate) head: &'a Recorded,
+    pub(crate) turn: Turn,
+    /// The hash of the request.
+    pub(crate) hash: Hash,
+    pub(crate) messages: &'a [Message],
+    pub(crate) pictures: &'a BTreeMap<Hash, Arc<[u8]>>,
+    /// Send it even if it does not fit, to see what the server does.
+    pub(crate) anyway: bool,
+}
+
+/// About how many tokens a request takes: pictures are counted by the piece, not by their bytes.
+fn tokens(body: &[u8], sides: &[Side<'_>]) -> u64 {
+    const PICTURE: u64 = 1_500;
+    let bits = sides.iter().flat_map(|side| match side {
+        Side::Person(bits) => bits.as_slice(),
+        Side::Model(_) => &[],
+    });
+    let pictures = bits.filter_map(|bit| match bit {
+        Bit::Picture(picture) => Some(picture.base64.len() as u64),
+        Bit::Text(_) | Bit::Result { .. } => None,
+    });
+    let (count, bytes) = pictures.fold((0, 0), |(count, bytes), len| (count + 1, bytes + len));
+    (body.len() as u64).saturating_sub(bytes) / BYTES_PER_TOKEN + count * PICTURE
+}
+
 /// Asks until there is an answer, trying is no use, or it is told to stop.
 pub(crate) async fn ask(
     line: &Line<'_>,
-    head: &Recorded,
-    request: &Request,
-    messages: &[Message],
+    question: &Question<'_>,
     live: Live,
     halt: Halt,
 ) -> Result<Answered, TurnFailed> {
-    let turn = request.turn;
-    let body = chat::body(head, messages);
+    let Question { head, turn, hash, messages, pictures, anyway } = *question;
+    let wire = head.wire.to_string();
+    let to = Listener { model: &head.model, wire: &wire, dialect: head.dialect };
+    let unsent = |failure, error| TurnFailed::unsent(turn, failure, error);
+    let sides = sides(messages, pictures, &to).map_err(|why| unsent(Failure::Rejected, why))?;
+    let callable: Arc<[Callable]> = head.callable.clone().into();
+    let mut bare = false;
+    let mut body = head.wire.body(&Outgoing { head, sides: &sides, bare });
+    if let Some(window) = head.window
+        && tokens(&body, &sides) > window
+        && !anyway
+    {
+        let (need, name) = (tokens(&body, &sides), &head.model);
+        let error = format!(
+            "the request takes about {need} tokens, and {name} holds {window}: it is not sent. Give the model a larger \
+             window, or set \"window\" if it has one"
+        );
+        return Err(unsent(Failure::Overflow, error));
+    }
     let mut attempts: Vec<Attempt> = Vec::new();
     let mut usage = Usage::default();
     loop {
         let (at, began) = (now(), Instant::now());
         let attempt = u32::try_from(attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
-        let mut answer = Answer::default();
+        let mut answer = Answer::new(Tongue::new(head.dialect, &callable));
         let tried = {
             let (mut said, mut thought) = (0_u64, 0_u64);
             let live = live.clone();
-            let mut show = move |piece: chat::Piece| {
-                if !piece.reasoning.is_empty() {
+            let mut show = move |piece: Piece| match piece {
+                Piece::Reasoning(text) => {
                     let offset = thought;
-                    thought += piece.reasoning.len() as u64;
-                    live(Delta::Reasoning { turn, attempt, offset, text: piece.reasoning.into() });
+                    thought += text.len() as u64;
+                    live(Delta::Reasoning { turn, attempt, offset, text: text.into() });
                 }
-                if !piece.text.is_empty() {
+                Piece::Text(text) => {
                     let offset = said;
-                    said += piece.text.len() as u64;
-                    live(Delta::Text { turn, attempt, offset, text: piece.text.into() });
+                    said += text.len() as u64;
+                    live(Delta::Text { turn, attempt, offset, text: text.into() });
                 }
             };
             tokio::select! {
@@ -108,26 +154,32 @@ pub(crate) async fn ask(
         let trouble = match tried {
             Some(Tried::Done) => {
                 attempts.push(record(None));
-                let partial = answer.text.clone();
+                let partial = answer.said();
                 let (parts, stop) = answer.finish(turn.0);
-                if let Some(why) = no_answer(&parts, &stop) {
+                let why = no_answer(&parts, &stop).map(str::to_owned).or_else(|| twice(head, messages, &parts));
+                if let Some(why) = why {
                     let error = format!("{}: {why}", line.provider.name);
                     return Err(fail(attempts, Failure::Rejected, error, &partial));
                 }
-                let (model, wire) = (head.model.clone(), line.provider.wire.to_string());
-                let request = request.hash();
-                return Ok(Answered { turn, attempts, model, wire, parts, stop, usage, request, raw: None });
+                let model = head.model.clone();
+                return Ok(Answered { turn, attempts, model, wire, parts, stop, usage, request: hash, raw: None });
             }
             Some(Tried::Trouble(trouble)) => trouble,
             None => {
                 attempts.push(record(Some("interrupted".into())));
-                return Err(fail(attempts, Failure::Cut, "interrupted".into(), &answer.text));
+                return Err(fail(attempts, Failure::Cut, "interrupted".into(), &answer.said()));
             }
         };
         attempts.push(record(Some(trouble.words.clone())));
+        if trouble.bare && !bare {
+            // The model cannot be asked for something that is only nice to have.
+            bare = true;
+            body = head.wire.body(&Outgoing { head, sides: &sides, bare });
+            continue;
+        }
         let pause = match trouble.again {
             Some((most, wait)) if !answer.begun && attempt < most => pause(line.patience, attempt, wait),
-            Some(_) | None => return Err(fail(attempts, trouble.failure, trouble.words, &answer.text)),
+            Some(_) | None => return Err(fail(attempts, trouble.failure, trouble.words, &answer.said())),
         };
         let first = trouble.words.split(". ").next().unwrap_or_default();
         let said = format!("{first} (trying again in {:.1} s)", pause.as_secs_f32());
@@ -157,6 +209,23 @@ fn no_answer(parts: &[Part], stop: &Stop) -> Option<&'static str> {
     }
 }
 
+/// A plan that is none is told to the model once; the second time in a row is the end (P4).
+fn twice(head: &Recorded, messages: &[Message], parts: &[Part]) -> Option<String> {
+    let broken = |parts: &[Part]| {
+        let fault = |call: &Arc<dunnock_proto::CallPart>| {
+            call.fault.as_ref().filter(|_| call.tool == plan::BROKEN).map(ToString::to_string)
+        };
+        Part::calls(parts).find_map(fault)
+    };
+    let last = messages.iter().rev().find_map(|message| match message {
+        Message::Assistant { parts, .. } => Some(parts),
+        Message::User { .. } | Message::Result { .. } | Message::Notice { .. } => None,
+    });
+    let now = broken(parts).filter(|_| head.dialect == Dialect::Plan)?;
+    broken(last?)?;
+    Some(format!("the model gave no valid plan, although it was told what was wrong: {now}"))
+}
+
 /// What the server asked for, or twice the last pause; with jitter, so that many clients do not come back at once.
 fn pause(patience: Patience, attempt: u32, wait: Option<Duration>) -> Duration {
     let doubled = patience.pause.saturating_mul(1 << attempt.saturating_sub(1).min(16));
@@ -171,15 +240,11 @@ async fn try_once(
     head: &Recorded,
     body: Vec<u8>,
     answer: &mut Answer,
-    show: &mut (dyn FnMut(chat::Piece) + Send),
+    show: &mut (dyn FnMut(Piece) + Send),
 ) -> Tried {
     let provider = line.provider;
-    let url = format!("{}/chat/completions", provider.base_url.trim_end_matches('/'));
-    let mut request = line.client.post(url).header("content-type", "application/json").body(body);
-    request = request.header("accept", "text/event-stream");
-    if let Some(key) = &provider.key {
-        request = request.bearer_auth(key.expose_secret());
-    }
+    let request = wires::request(line.client, provider, head.wire, reqwest::Method::POST, None);
+    let request = request.header("content-type", "application/json").header("accept", "text/event-stream").body(body);
     failpoint::hit("model.send", "");
     let response = match tokio::time::timeout(line.patience.idle, request.send()).await {
         Ok(Ok(response)) => response,
@@ -194,18 +259,13 @@ async fn try_once(
         return Tried::Trouble(Trouble::status(provider, head.names().1, status, wait, &body));
     }
     let plain = header("content-type").is_some_and(|t| t.starts_with("application/json"));
+    let mut reader = head.wire.reader();
+    let mut ear = Ear { framing: head.wire.framing(), reader: reader.as_mut(), answer };
     let done = if plain {
         let body = all_of(response, line.patience.idle).await;
-        match answer.take(&String::from_utf8_lossy(&body)) {
-            Ok(piece) => {
-                show(piece);
-                if answer.whole() { Ok(()) } else { Err(Broken::Unfinished) }
-            }
-            Err(chat::Bad::Garbage(why)) => Err(Broken::Garbage(why)),
-            Err(chat::Bad::Server(why)) => Err(Broken::Server(why)),
-        }
+        ear.whole(&String::from_utf8_lossy(&body), show)
     } else {
-        stream::read(response.bytes_stream(), line.patience.idle, answer, show).await
+        stream::read(response.bytes_stream(), line.patience.idle, &mut ear, show).await
     };
     match done {
         Ok(()) => Tried::Done,
@@ -220,7 +280,7 @@ fn broken(provider: &Provider, why: &Broken) -> Trouble {
         Broken::Idle(_) => Some((2, None)),
         Broken::Lost(_) | Broken::Unfinished | Broken::Garbage(_) | Broken::Server(_) => Some((4, None)),
     };
-    Trouble { failure: Failure::Transport, words, again }
+    Trouble { failure: Failure::Transport, words, again, bare: false }
 }
 
 /// The beginning of a body: enough for a message, bounded in bytes and time.

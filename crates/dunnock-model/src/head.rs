@@ -3,9 +3,14 @@
 //! Invariant: nothing in a head changes from turn to turn: no clock, no git state, no counts. What is sent later is the
 //! recorded bytes, never what this release would render.
 
+use crate::dialects::{Callable, Dialect};
+use crate::profile::Size;
+use crate::provider::Quirks;
+use crate::wires::Wire;
 use dunnock_core::ports::{Blob, Offer};
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 use serde::{Deserialize, Serialize};
+use serde_json::Map;
 use serde_json::value::RawValue;
 use std::path::PathBuf;
 
@@ -43,6 +48,9 @@ impl Prompts {
     /// Every prompt: its name and the text in the binary.
     pub const ALL: &'static [(&'static str, &'static str)] = &[
         ("system.md", include_str!("../../../prompts/system.md")),
+        ("small.md", include_str!("../../../prompts/small.md")),
+        ("text-calls.md", include_str!("../../../prompts/text-calls.md")),
+        ("plan.md", include_str!("../../../prompts/plan.md")),
         ("summary.md", include_str!("../../../prompts/summary.md")),
     ];
 
@@ -78,7 +86,7 @@ impl Prompts {
     ///
     /// # Errors
     /// When a replaced prompt cannot be read or rendered; says which.
-    pub fn system(&self, briefing: &Briefing) -> Result<String, String> {
+    pub fn system(&self, briefing: &Briefing, size: Size, dialect: Dialect) -> Result<String, String> {
         let at = &briefing.surroundings;
         let instructions = briefing.instructions.iter();
         let instructions: Vec<Value> =
@@ -86,7 +94,22 @@ impl Prompts {
         let surroundings = context! {
             os => at.os.as_str(), shell => at.shell.as_str(), root => at.root.as_str(), git => at.git,
         };
-        self.render("system.md", context! { surroundings => surroundings, instructions => instructions })
+        let name = match size {
+            Size::Default => "system.md",
+            Size::Small => "small.md",
+        };
+        let text = self.render(name, context! { surroundings => surroundings, instructions => instructions })?;
+        let calls = match dialect {
+            Dialect::Native => return Ok(text),
+            Dialect::Text => "text-calls.md",
+            Dialect::Plan => "plan.md",
+        };
+        let tool = |offer: &Offer| {
+            let (name, about, schema) = (offer.tool.name.as_str(), offer.description.as_str(), offer.schema.as_str());
+            context! { name => name, about => about, schema => schema }
+        };
+        let tools: Vec<Value> = briefing.offers.iter().map(tool).collect();
+        Ok(format!("{text}\n\n{}", self.render(calls, context! { tools => tools })?))
     }
 
     /// What a model is told that shall sum talk up.
@@ -98,17 +121,48 @@ impl Prompts {
     }
 }
 
-/// A head as recorded.
+/// A head as recorded: everything that the bytes of a request depend on beside the talk.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Recorded {
     /// Of this form.
     pub(crate) v: u16,
     /// `provider/model`.
     pub(crate) model: String,
+    /// How the server is spoken to.
+    #[serde(default)]
+    pub(crate) wire: Wire,
+    /// How calls are written.
+    #[serde(default)]
+    pub(crate) dialect: Dialect,
     /// The system text.
     pub(crate) system: String,
     /// The tools as the wire has them, byte for byte.
     pub(crate) tools: Box<RawValue>,
+    /// What may be called in words, where the dialect is not the wire's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) callable: Vec<Callable>,
+    /// What the server holds the answer to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) schema: Option<Box<RawValue>>,
+    /// Tokens that the model holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) window: Option<u64>,
+    /// The longest answer to ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_output: Option<u64>,
+    /// Several calls in one answer are welcome.
+    #[serde(default = "yes")]
+    pub(crate) parallel: bool,
+    /// What is peculiar about the server.
+    #[serde(default)]
+    pub(crate) quirks: Quirks,
+    /// More fields for each request.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) body: Map<String, serde_json::Value>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Recorded {
@@ -117,10 +171,18 @@ impl Recorded {
     }
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
         let head: Self = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-        if head.v == 1 { Ok(head) } else { Err(format!("a later release made it (form {})", head.v)) }
+        if (1..=2).contains(&head.v) { Ok(head) } else { Err(format!("a later release made it (form {})", head.v)) }
     }
     /// The provider's name and the model's.
     pub(crate) fn names(&self) -> (&str, &str) {
         self.model.split_once('/').unwrap_or((&self.model, ""))
     }
+    /// About how many tokens this takes of every request.
+    pub(crate) fn tokens(&self) -> u64 {
+        let schema = self.schema.as_ref().map_or(0, |s| s.get().len());
+        ((self.system.len() + self.tools.get().len() + schema) as u64) / BYTES_PER_TOKEN
+    }
 }
+
+/// A guess that is low for code and right for prose: what it finds too long is too long.
+pub(crate) const BYTES_PER_TOKEN: u64 = 4;

@@ -1,30 +1,54 @@
-//! Speaks to models: providers as data, wires, streams, retries, and the words of a session's head.
+//! Speaks to models: providers as data, wires, dialects, streams, retries, and the words of a session's head.
 //!
-//! [`Speaker`] is the [`Model`](dunnock_core::ports::Model) port. A request goes: `head.rs` (what was recorded) and
-//! `chat.rs` (bytes of the wire) into `ask.rs` (tries, cancelling, what went wrong), over `stream.rs` (server-sent events
-//! with an idle timer and a bound).
+//! [`Speaker`] is the [`Model`](dunnock_core::ports::Model) port. A request goes: what was recorded (`head.rs`) and the talk as
+//! two sides in a dialect (`talk.rs`) become bytes of a wire (`wires/`), which `ask.rs` sends (tries, cancelling, what went
+//! wrong). What comes back goes through `stream.rs` (framing, an idle timer, a bound) to the wire's reader, and its words
+//! through the dialect (`dialects/`), into one `answer.rs`.
 //!
-//! A new wire is one file beside `chat.rs`; a new provider is a line in `provider.rs`, or some lines of the user's
-//! configuration.
+//! A new wire is one file in `wires/` and its arms in `wires/mod.rs`; a new dialect likewise; a new provider is a line in
+//! `provider.rs`, or some lines of the user's configuration.
 //!
 //! Invariant: a key is sent in a header to its own provider and appears nowhere else: not in errors, not in `Debug`.
 //! Invariant: nothing is tried again once a piece of the answer has been shown.
+//! Invariant: what only its maker can read goes back to its maker alone.
 
+mod answer;
 mod ask;
-mod chat;
+mod check;
+pub mod dialects;
 mod head;
+mod profile;
 mod provider;
 mod speaker;
 mod stream;
+mod talk;
 mod trouble;
+mod window;
+mod wires;
 
 pub use ask::Patience;
+pub use check::{Checked, Probe, Verdict};
+pub use dialects::Dialect;
 pub use head::{Briefing, Prompts, Surroundings};
-pub use provider::{KNOWN, Known, Provider, Wire};
+pub use profile::{EditFormat, Profile, Profiles, Size};
+pub use provider::{Auth, KNOWN, Known, Provider, Quirks};
 pub use speaker::{Brief, Speaker};
+pub use talk::picture_kind;
+pub use wires::Wire;
 
 /// What fuzzers and hostile tests feed: a stream in pieces, read to its end. Returns what was understood, or why not.
 #[doc(hidden)]
-pub async fn read_pieces(pieces: Vec<Vec<u8>>) -> Result<Vec<dunnock_proto::Part>, String> {
-    stream::read_pieces(pieces).await
+pub async fn read_pieces(
+    wire: Wire,
+    dialect: Dialect,
+    tools: &std::sync::Arc<[dialects::Callable]>,
+    pieces: Vec<Vec<u8>>,
+) -> Result<Vec<dunnock_proto::Part>, String> {
+    let bytes = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, String>));
+    let mut answer = answer::Answer::new(dialects::Tongue::new(dialect, tools));
+    let mut reader = wire.reader();
+    let mut ear = stream::Ear { framing: wire.framing(), reader: reader.as_mut(), answer: &mut answer };
+    let idle = std::time::Duration::from_secs(5);
+    stream::read(bytes, idle, &mut ear, &mut |_| {}).await.map_err(|e| e.to_string())?;
+    Ok(answer.finish(1).0)
 }

@@ -1,35 +1,53 @@
-//! Providers are data: a name, an address, a wire and where the key is.
+//! Providers are data: a name, an address, a wire, where the key is, and what is peculiar about them.
 
+use crate::dialects::Dialect;
+use crate::wires::Wire;
 use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// How a server is spoken to.
+/// How a key is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
-    /// OpenAI's Chat Completions, streaming: most servers and gateways.
-    Chat,
+pub enum Auth {
+    /// `authorization: Bearer KEY`.
+    Bearer,
+    /// `api-key: KEY`, as Azure wants it.
+    ApiKey,
+    /// `x-api-key: KEY`, as Anthropic wants it.
+    XApiKey,
 }
 
-impl fmt::Display for Wire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Chat => "chat",
-        })
-    }
+impl Auth {
+    /// Every one, as it is configured.
+    pub const ALL: &'static [&'static str] = &["bearer", "api-key", "x-api-key"];
 }
 
-impl FromStr for Wire {
+impl FromStr for Auth {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "chat" => Ok(Self::Chat),
-            "responses" | "anthropic" | "ollama" => {
-                Err(format!("the wire {text} is not in this release; use \"chat\", which most servers speak too"))
-            }
-            _ => Err(format!("there is no wire {text:?}; use \"chat\"")),
+            "bearer" => Ok(Self::Bearer),
+            "api-key" => Ok(Self::ApiKey),
+            "x-api-key" => Ok(Self::XApiKey),
+            _ => Err(format!("{text:?} is not one of {}", Self::ALL.join(", "))),
         }
     }
+}
+
+/// What is peculiar about a server or a model. All of it can be configured, and `models check` finds most of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Quirks {
+    /// Messages must alternate between the two sides: what follows each other from one side is sent as one.
+    pub merge: bool,
+    /// Its readable reasoning must come back to it.
+    pub echo: bool,
+    /// It is asked for its reasoning in sealed form, which goes back to it.
+    pub sealed: bool,
+    /// It refuses to be asked for usage in a stream.
+    pub no_usage: bool,
 }
 
 /// Somebody who serves models.
@@ -39,15 +57,45 @@ pub struct Provider {
     pub name: String,
     /// How it is spoken to.
     pub wire: Wire,
-    /// The address before `/chat/completions`.
+    /// The address to which the wire adds its path.
     pub base_url: String,
     /// The variable that holds the key, if it wants one.
     pub key_env: Option<String>,
     /// The key.
     pub key: Option<SecretString>,
+    /// How the key is shown.
+    pub auth: Auth,
+    /// How calls are written, if the person says so.
+    pub dialect: Option<Dialect>,
+    /// Tokens that its models hold, if the person says so.
+    pub window: Option<u64>,
+    /// The longest answer to ask for, in tokens.
+    pub max_output: Option<u64>,
+    /// More fields for each request: the inside of a JSON object.
+    pub body: Option<String>,
+    /// What is peculiar about it.
+    pub quirks: Quirks,
 }
 
 impl Provider {
+    /// A provider about which nothing is peculiar.
+    #[must_use]
+    pub fn plain(name: &str, wire: Wire, base_url: &str) -> Self {
+        Self {
+            name: name.into(),
+            wire,
+            base_url: base_url.into(),
+            key_env: None,
+            key: None,
+            auth: wire.auth(),
+            dialect: None,
+            window: None,
+            max_output: None,
+            body: None,
+            quirks: Quirks::default(),
+        }
+    }
+
     /// Whether it is on this machine: no proxy stands before it, and asking it tells nobody anything.
     #[must_use]
     pub fn is_local(&self) -> bool {
@@ -58,6 +106,17 @@ impl Provider {
             .iter()
             .any(|l| host.strip_prefix(l).is_some_and(|r| r.is_empty() || r.starts_with(':')))
     }
+
+    /// The address for a wire, without its last slash: Ollama's own wire begins at the root, the others below `/v1` there.
+    pub(crate) fn root(&self, wire: Wire) -> Cow<'_, str> {
+        let url = self.base_url.trim_end_matches('/');
+        let bare = url.strip_suffix("/v1").unwrap_or(url);
+        match (self.wire, wire) {
+            (_, Wire::Ollama) => Cow::Borrowed(bare),
+            (Wire::Ollama, Wire::Chat | Wire::Responses | Wire::Anthropic) => Cow::Owned(format!("{bare}/v1")),
+            (Wire::Chat | Wire::Responses | Wire::Anthropic, _) => Cow::Borrowed(url),
+        }
+    }
 }
 
 /// A provider that needs no configuration.
@@ -65,51 +124,131 @@ impl Provider {
 pub struct Known {
     /// As in `provider/model`.
     pub name: &'static str,
-    /// The address before `/chat/completions`.
+    /// What it is, for people.
+    pub about: &'static str,
+    /// How it is spoken to.
+    pub wire: Wire,
+    /// The address; `{NAME}` stands for a variable of the environment.
     pub base_url: &'static str,
     /// The variable that holds the key; a local server has none.
     pub key_env: Option<&'static str>,
-    /// The model to use when only the key is there.
+    /// The model to use when only the key is there; `{NAME}` as above.
     pub default_model: Option<&'static str>,
-    /// What it is, for people.
-    pub about: &'static str,
+    /// How the key is shown.
+    pub auth: Auth,
+    /// The longest answer to ask for, where the wire wants one.
+    pub max_output: Option<u64>,
+    /// What is peculiar about it.
+    pub quirks: Quirks,
 }
+
+const NONE: Quirks = Quirks { merge: false, echo: false, sealed: false, no_usage: false };
+
+const LOCAL: Known = Known {
+    name: "",
+    about: "",
+    wire: Wire::Chat,
+    base_url: "",
+    key_env: None,
+    default_model: None,
+    auth: Auth::Bearer,
+    max_output: None,
+    quirks: NONE,
+};
 
 /// Those there are, in the order in which they are chosen when nothing else decides.
 pub const KNOWN: &[Known] = &[
     Known {
+        name: "azure",
+        about: "Azure OpenAI",
+        wire: Wire::Responses,
+        base_url: "{AZURE_OPENAI_ENDPOINT}/openai/v1",
+        key_env: Some("AZURE_OPENAI_KEY"),
+        default_model: Some("{AZURE_OPENAI_DEPLOYMENT}"),
+        auth: Auth::ApiKey,
+        quirks: Quirks { sealed: true, ..NONE },
+        ..LOCAL
+    },
+    Known {
         name: "openai",
+        about: "OpenAI",
+        wire: Wire::Responses,
         base_url: "https://api.openai.com/v1",
         key_env: Some("OPENAI_API_KEY"),
         default_model: Some("gpt-5.1"),
-        about: "OpenAI",
+        quirks: Quirks { sealed: true, ..NONE },
+        ..LOCAL
+    },
+    Known {
+        name: "anthropic",
+        about: "Anthropic",
+        wire: Wire::Anthropic,
+        base_url: "https://api.anthropic.com/v1",
+        key_env: Some("ANTHROPIC_API_KEY"),
+        default_model: Some("claude-sonnet-4-5"),
+        auth: Auth::XApiKey,
+        max_output: Some(32_000),
+        ..LOCAL
+    },
+    Known {
+        name: "gemini",
+        about: "Google Gemini",
+        base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
+        key_env: Some("GEMINI_API_KEY"),
+        ..LOCAL
+    },
+    Known {
+        name: "deepseek",
+        about: "DeepSeek",
+        base_url: "https://api.deepseek.com/v1",
+        key_env: Some("DEEPSEEK_API_KEY"),
+        quirks: Quirks { echo: true, ..NONE },
+        ..LOCAL
+    },
+    Known {
+        name: "mistral",
+        about: "Mistral",
+        base_url: "https://api.mistral.ai/v1",
+        key_env: Some("MISTRAL_API_KEY"),
+        quirks: Quirks { no_usage: true, ..NONE },
+        ..LOCAL
+    },
+    Known {
+        name: "openrouter",
+        about: "OpenRouter",
+        base_url: "https://openrouter.ai/api/v1",
+        key_env: Some("OPENROUTER_API_KEY"),
+        ..LOCAL
     },
     Known {
         name: "ollama",
-        base_url: "http://127.0.0.1:11434/v1",
-        key_env: None,
-        default_model: None,
         about: "Ollama on this machine",
+        wire: Wire::Ollama,
+        base_url: "http://127.0.0.1:11434",
+        ..LOCAL
     },
-    Known {
-        name: "llamacpp",
-        base_url: "http://127.0.0.1:8080/v1",
-        key_env: None,
-        default_model: None,
-        about: "llama.cpp's server on this machine",
-    },
-    Known {
-        name: "lmstudio",
-        base_url: "http://127.0.0.1:1234/v1",
-        key_env: None,
-        default_model: None,
-        about: "LM Studio on this machine",
-    },
-    Known {
-        name: "vllm",
-        base_url: "http://127.0.0.1:8000/v1",
-        key_env: None,
-        default_model: None,
-        about: "vLLM on this machine",
-    },
+    Known { name: "llamacpp", about: "llama.cpp's server on this machine", base_url: "http://127.0.0.1:8080/v1", ..LOCAL },
+    Known { name: "lmstudio", about: "LM Studio on this machine", base_url: "http://127.0.0.1:1234/v1", ..LOCAL },
+    Known { name: "vllm", about: "vLLM on this machine", base_url: "http://127.0.0.1:8000/v1", ..LOCAL },
 ];
+
+impl Known {
+    /// A text of the table with variables of the environment put in; `None` when one is missing.
+    #[must_use]
+    pub fn filled(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+        let Some((before, rest)) = text.split_once('{') else { return Some(text.into()) };
+        let (name, after) = rest.split_once('}')?;
+        let value = env(name).map(|v| v.trim().trim_end_matches('/').to_owned()).filter(|v| !v.is_empty())?;
+        Some(format!("{before}{value}{after}"))
+    }
+}
+
+impl fmt::Display for Auth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bearer => "bearer",
+            Self::ApiKey => "api-key",
+            Self::XApiKey => "x-api-key",
+        })
+    }
+}

@@ -1,14 +1,18 @@
 //! The model port: providers, one client, and the head.
 
-use crate::ask::{Line, Patience, ask, some_of};
-use crate::chat;
+use crate::ask::{Line, Patience, Question, ask, some_of};
+use crate::dialects::{Callable, Dialect, plan};
 use crate::head::{Briefing, Prompts, Recorded};
-use crate::provider::{Provider, Wire};
+use crate::profile::{EditFormat, Profile, Profiles, Size};
+use crate::provider::{Provider, Quirks};
 use crate::trouble::Trouble;
+use crate::wires::{self, Wire};
+use crate::window;
+use dunnock_core::ports::{Asking, Blob, Halt, Live, Model, Offer, Wait};
 use dunnock_core::Request;
-use dunnock_core::ports::{Blob, Halt, Live, Model, Wait};
 use dunnock_proto::{Answered, Config, Failure, Head, Message, Part, TurnFailed};
-use secrecy::ExposeSecret as _;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -20,8 +24,9 @@ pub struct Speaker {
     providers: Vec<Provider>,
     /// Those that are configured and cannot be used, and why.
     unusable: Vec<(String, String)>,
-    prompts: Prompts,
-    brief: Brief,
+    pub(crate) prompts: Prompts,
+    profiles: Profiles,
+    pub(crate) brief: Brief,
     patience: Patience,
     app: String,
     /// For servers on this machine: no proxy, and no certificates, whose reading takes longer than everything else.
@@ -34,7 +39,20 @@ impl Speaker {
     #[must_use]
     pub fn new(providers: Vec<Provider>, prompts: Prompts, brief: Brief, patience: Patience, app: &str) -> Self {
         let (near, far) = (OnceLock::new(), OnceLock::new());
-        Self { providers, unusable: Vec::new(), prompts, brief, patience, app: app.into(), near, far }
+        let (unusable, profiles) = (Vec::new(), Profiles::default());
+        Self { providers, unusable, prompts, profiles, brief, patience, app: app.into(), near, far }
+    }
+
+    /// Follows the profiles that are kept there.
+    #[must_use]
+    pub fn following(self, profiles: Profiles) -> Self {
+        Self { profiles, ..self }
+    }
+
+    /// Where profiles are kept.
+    #[must_use]
+    pub fn profiles(&self) -> &Profiles {
+        &self.profiles
     }
 
     /// Knows of providers that cannot be used, to say why when one is asked for.
@@ -43,7 +61,7 @@ impl Speaker {
         Self { unusable, ..self }
     }
 
-    fn provider(&self, model: &str) -> Result<&Provider, String> {
+    pub(crate) fn provider(&self, model: &str) -> Result<&Provider, String> {
         let Some((name, rest)) = model.split_once('/') else {
             return Err(format!(
                 "{model:?} is not a model: write provider/model. \"dunnock models list\" shows those there are"
@@ -74,7 +92,7 @@ impl Speaker {
         self.provider(model).map(drop)
     }
 
-    fn client(&self, provider: &Provider) -> Result<&reqwest::Client, String> {
+    pub(crate) fn client(&self, provider: &Provider) -> Result<&reqwest::Client, String> {
         let near = provider.is_local();
         let slot = if near { &self.near } else { &self.far };
         let made = slot.get_or_init(|| {
@@ -101,11 +119,9 @@ impl Speaker {
     /// # Errors
     /// Why it could not be asked.
     pub async fn models(&self, provider: &Provider, within: Duration) -> Result<Vec<String>, String> {
-        let url = format!("{}/models", provider.base_url.trim_end_matches('/'));
-        let mut request = self.client(provider)?.get(url).timeout(within);
-        if let Some(key) = &provider.key {
-            request = request.bearer_auth(key.expose_secret());
-        }
+        let path = Some(provider.wire.models_path());
+        let request = wires::request(self.client(provider)?, provider, provider.wire, reqwest::Method::GET, path);
+        let request = request.timeout(within);
         let response = request.send().await.map_err(|e| Trouble::unreachable(provider, &e).words)?;
         let status = response.status().as_u16();
         let body = some_of(response, within).await;
@@ -128,64 +144,170 @@ impl Speaker {
         &self.providers
     }
 
-    fn render(&self, config: &Config, workspace: &str) -> Result<(Head, Blob), String> {
-        let provider = self.provider(&config.model)?;
-        let briefing = (self.brief)(config, workspace)?;
-        let tools = match provider.wire {
-            Wire::Chat => chat::tools(&briefing.offers)?,
+    /// What is known of a model: by its profile, and beyond that by what is configured.
+    fn known(&self, model: &str) -> Result<Traits, String> {
+        let provider = self.provider(model)?;
+        let kept = self.profiles.get(model)?;
+        let mut traits = Traits {
+            wire: provider.wire,
+            dialect: Dialect::Native,
+            constrained: true,
+            edit: EditFormat::Any,
+            size: Size::Default,
+            window: provider.window,
+            parallel: true,
+            quirks: provider.quirks,
         };
-        let system = self.prompts.system(&briefing)?;
-        let blob = Recorded { v: 1, model: config.model.clone(), system, tools }.blob()?;
+        if let Some(kept) = kept {
+            traits = Traits {
+                wire: kept.wire,
+                dialect: kept.dialect,
+                constrained: kept.constrained,
+                edit: kept.edit,
+                size: kept.profile,
+                window: provider.window.or(kept.window),
+                parallel: kept.parallel,
+                quirks: Quirks { merge: kept.merge || provider.quirks.merge, ..provider.quirks },
+            };
+        }
+        Ok(Traits { dialect: provider.dialect.unwrap_or(traits.dialect), ..traits })
+    }
+
+    async fn render(&self, config: &Config, workspace: &str) -> Result<(Head, Blob), String> {
+        let mut traits = self.known(&config.model)?;
+        if !config.profile.is_empty() {
+            traits.size = config.profile.parse()?;
+        }
+        let provider = self.provider(&config.model)?;
+        let name = config.model.split_once('/').map_or("", |(_, name)| name);
+        if let Some(window) = config.window {
+            traits.window = Some(window);
+        } else if traits.window.is_none() {
+            traits.window = window::of(self.client(provider)?, provider, traits.wire, name).await;
+        }
+        let mut briefing = (self.brief)(config, workspace)?;
+        briefing.offers.retain(|offer| Profile::offers(traits.size, traits.edit, &offer.tool.name));
+        let recorded = self.recorded(&config.model, provider, &traits, &briefing)?;
+        fits(&recorded, traits.size)?;
+        let blob = recorded.blob()?;
         let head = Head {
             hash: blob.hash,
             model: config.model.clone(),
-            wire: provider.wire.to_string(),
-            dialect: "native".into(),
-            profile: "default".into(),
+            wire: traits.wire.to_string(),
+            dialect: traits.dialect.to_string(),
+            profile: traits.size.to_string(),
             version: self.app.clone(),
             tools: briefing.offers.into_iter().map(|o| o.tool).collect(),
             bytes: blob.bytes.len() as u64,
+            window: traits.window,
             why: "start".into(),
             first_changed: None,
         };
         Ok((head, blob))
     }
 
-    async fn send(
+    pub(crate) fn recorded(
         &self,
-        head: &Recorded,
-        request: &Request,
-        messages: &[Message],
-        live: Live,
-        halt: Halt,
-    ) -> Result<Answered, TurnFailed> {
-        let refuse = |error| TurnFailed::unsent(request.turn, Failure::Rejected, error);
-        let provider = self.provider(&head.model).map_err(refuse)?;
+        model: &str,
+        provider: &Provider,
+        traits: &Traits,
+        briefing: &Briefing,
+    ) -> Result<Recorded, String> {
+        let none: &[Offer] = &[];
+        let offers = if traits.dialect == Dialect::Native { &briefing.offers } else { none };
+        let callable = match traits.dialect {
+            Dialect::Native => Vec::new(),
+            Dialect::Text | Dialect::Plan => callable(&briefing.offers)?,
+        };
+        let schema = match (traits.dialect, traits.constrained) {
+            (Dialect::Plan, true) => {
+                Some(RawValue::from_string(plan::schema(&callable)).map_err(|e| e.to_string())?)
+            }
+            _ => None,
+        };
+        let body = match &provider.body {
+            Some(text) => serde_json::from_str(text)
+                .map_err(|e| format!("providers.{}.body is not a JSON object: {e}", provider.name))?,
+            None => serde_json::Map::new(),
+        };
+        Ok(Recorded {
+            v: 2,
+            model: model.to_owned(),
+            wire: traits.wire,
+            dialect: traits.dialect,
+            system: self.prompts.system(briefing, traits.size, traits.dialect)?,
+            tools: traits.wire.tools(offers)?,
+            callable,
+            schema,
+            window: traits.window,
+            max_output: provider.max_output,
+            parallel: traits.parallel,
+            quirks: traits.quirks,
+            body,
+        })
+    }
+
+    pub(crate) async fn send(&self, question: &Question<'_>, live: Live, halt: Halt) -> Result<Answered, TurnFailed> {
+        let refuse = |error| TurnFailed::unsent(question.turn, Failure::Rejected, error);
+        let provider = self.provider(&question.head.model).map_err(refuse)?;
         let client = self.client(provider).map_err(refuse)?;
         let line = Line { client, provider, patience: self.patience };
-        ask(&line, head, request, messages, live, halt).await
+        ask(&line, question, live, halt).await
     }
+}
+
+/// How a model is spoken to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Traits {
+    pub(crate) wire: Wire,
+    pub(crate) dialect: Dialect,
+    pub(crate) constrained: bool,
+    pub(crate) edit: EditFormat,
+    pub(crate) size: Size,
+    pub(crate) window: Option<u64>,
+    pub(crate) parallel: bool,
+    pub(crate) quirks: Quirks,
+}
+
+fn callable(offers: &[Offer]) -> Result<Vec<Callable>, String> {
+    let one = |offer: &Offer| {
+        let schema = serde_json::from_str(&offer.schema).map_err(|e| e.to_string())?;
+        Ok(Callable { name: offer.tool.name.clone(), schema })
+    };
+    offers.iter().map(one).collect()
+}
+
+/// Instructions and tools must leave room to work in.
+fn fits(head: &Recorded, size: Size) -> Result<(), String> {
+    let Some(window) = head.window else { return Ok(()) };
+    let need = head.tokens();
+    if need <= window * 3 / 4 {
+        return Ok(());
+    }
+    let way = match size {
+        Size::Default => "Use --profile small, or give it a larger window",
+        Size::Small => "Give it a larger window",
+    };
+    let name = &head.model;
+    Err(format!("instructions and tools take about {need} tokens, and {name} holds {window}. {way}"))
 }
 
 impl Model for Speaker {
     fn head<'a>(&'a self, config: &'a Config, workspace: &'a str) -> Wait<'a, Result<(Head, Blob), String>> {
-        Box::pin(async move { self.render(config, workspace) })
+        Box::pin(self.render(config, workspace))
     }
 
-    fn ask(
-        &self,
-        head: Arc<[u8]>,
-        request: Request,
-        live: Live,
-        halt: Halt,
-    ) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>> {
+    fn ask(&self, asking: Asking, live: Live, halt: Halt) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>> {
         Box::pin(async move {
+            let Asking { head, request, pictures } = asking;
             let recorded = Recorded::read(&head).map_err(|why| {
                 let error = format!("the instructions of this session cannot be read: {why}");
                 TurnFailed::unsent(request.turn, Failure::Rejected, error)
             })?;
             let messages = request.messages();
-            self.send(&recorded, &request, &messages, live, halt).await.map(|answered| (answered, Vec::new()))
+            let (head, turn, hash) = (&recorded, request.turn, request.hash());
+            let question = Question { head, turn, hash, messages: &messages, pictures: &pictures, anyway: false };
+            self.send(&question, live, halt).await.map(|answered| (answered, Vec::new()))
         })
     }
 
@@ -195,12 +317,16 @@ impl Model for Speaker {
             // The talk as one text: a model that is to sum up must not be able to go on with the work instead.
             let talk: Vec<String> = request.messages().iter().map(told).collect();
             recorded.system = self.prompts.summary()?;
+            recorded.dialect = Dialect::Native;
+            recorded.schema = None;
             recorded.tools = serde_json::value::to_raw_value::<[u8; 0]>(&[]).map_err(|e| e.to_string())?;
             let mut text = talk.join("\n\n");
             loop {
                 let messages = [Message::User { text: text.as_str().into(), images: Vec::new() }];
                 let quiet: Live = Arc::new(|_| {});
-                let answered = match self.send(&recorded, &request, &messages, quiet, halt.clone()).await {
+                let (head, turn, hash, pictures) = (&recorded, request.turn, request.hash(), BTreeMap::new());
+                let question = Question { head, turn, hash, messages: &messages, pictures: &pictures, anyway: false };
+                let answered = match self.send(&question, quiet, halt.clone()).await {
                     Ok(answered) => answered,
                     // Too long for one request: the task stands at the beginning, what matters now at the end.
                     Err(failed) if failed.failure == Failure::Overflow && text.len() > 4_000 => {

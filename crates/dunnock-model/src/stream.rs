@@ -3,7 +3,8 @@
 //! The idle timer is on bytes because keep-alive comments are not events; the bound is because a server that never ends
 //! an event would otherwise fill the memory.
 
-use crate::chat::{Answer, Bad, Piece};
+use crate::answer::{Answer, Bad, CONTENT, Piece};
+use crate::wires::{Framing, Reader};
 use eventsource_stream::Eventsource as _;
 use futures_util::{Stream, StreamExt as _};
 use std::fmt;
@@ -13,8 +14,8 @@ use std::time::Duration;
 
 /// One event.
 const EVENT: usize = 4 << 20;
-/// One answer.
-const WHOLE: usize = 64 << 20;
+/// Everything that comes for one answer; what is kept of it is bounded by the answer.
+const WHOLE: usize = 512 << 20;
 
 /// Why a stream ended before its answer did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,11 +52,64 @@ impl fmt::Display for Broken {
 }
 impl std::error::Error for Broken {}
 
+impl From<Bad> for Broken {
+    fn from(bad: Bad) -> Self {
+        match bad {
+            Bad::Garbage(why) => Self::Garbage(why),
+            Bad::Server(why) => Self::Server(why),
+            Bad::TooLong => Self::TooLong(CONTENT),
+        }
+    }
+}
+
+/// What takes a stream in.
+pub(crate) struct Ear<'a> {
+    pub(crate) framing: Framing,
+    pub(crate) reader: &'a mut dyn Reader,
+    pub(crate) answer: &'a mut Answer,
+}
+
+impl Ear<'_> {
+    /// One event; whether it was the last.
+    fn take(&mut self, data: &str, each: &mut (dyn FnMut(Piece) + Send)) -> Result<bool, Broken> {
+        let taken = self.reader.take(data, self.answer);
+        self.answer.take_shown().into_iter().for_each(&mut *each);
+        taken?;
+        Ok(self.answer.closed)
+    }
+
+    /// The stream is over, or the answer is.
+    pub(crate) fn end(&mut self, each: &mut (dyn FnMut(Piece) + Send)) -> Result<(), Broken> {
+        if !self.answer.whole() {
+            return Err(Broken::Unfinished);
+        }
+        self.reader.end(self.answer)?;
+        self.answer.end();
+        self.answer.take_shown().into_iter().for_each(each);
+        Ok(())
+    }
+
+    /// An answer that came whole.
+    pub(crate) fn whole(&mut self, body: &str, each: &mut (dyn FnMut(Piece) + Send)) -> Result<(), Broken> {
+        match self.framing {
+            Framing::Events => drop(self.take(body, each)?),
+            Framing::Lines => {
+                for line in body.lines() {
+                    if self.take(line, each)? {
+                        break;
+                    }
+                }
+            }
+        }
+        self.end(each)
+    }
+}
+
 /// Reads a stream to the answer's end. `each` is given what can be shown.
 pub(crate) async fn read<S, B, E>(
     bytes: S,
     idle: Duration,
-    answer: &mut Answer,
+    ear: &mut Ear<'_>,
     each: &mut (dyn FnMut(Piece) + Send),
 ) -> Result<(), Broken>
 where
@@ -92,23 +146,45 @@ where
             Some((next, (bytes, whole, over)))
         }
     });
-    let mut events = Box::pin(without_mark(timed)).eventsource();
-    while let Some(event) = events.next().await {
-        since.store(0, Ordering::Relaxed);
-        let event = event.map_err(|error| match error {
-            eventsource_stream::EventStreamError::Transport(broken) => broken,
-            other => Broken::Garbage(other.to_string()),
-        })?;
-        let piece = answer.take(&event.data).map_err(|bad| match bad {
-            Bad::Garbage(why) => Broken::Garbage(why),
-            Bad::Server(why) => Broken::Server(why),
-        })?;
-        each(piece);
-        if answer.closed {
-            return Ok(());
+    let mut bytes = Box::pin(without_mark(timed));
+    match ear.framing {
+        Framing::Events => {
+            let mut events = bytes.eventsource();
+            while let Some(event) = events.next().await {
+                since.store(0, Ordering::Relaxed);
+                let event = event.map_err(|error| match error {
+                    eventsource_stream::EventStreamError::Transport(broken) => broken,
+                    other => Broken::Garbage(other.to_string()),
+                })?;
+                if ear.take(&event.data, each)? {
+                    return ear.end(each);
+                }
+            }
+        }
+        Framing::Lines => {
+            let mut line: Vec<u8> = Vec::new();
+            while let Some(piece) = bytes.next().await {
+                for part in piece?.split_inclusive(|byte| *byte == b'\n') {
+                    line.extend_from_slice(part);
+                    if part.ends_with(b"\n") {
+                        since.store(0, Ordering::Relaxed);
+                        if one_line(&std::mem::take(&mut line), ear, each)? {
+                            return ear.end(each);
+                        }
+                    }
+                }
+            }
+            if !line.is_empty() {
+                one_line(&line, ear, each)?;
+            }
         }
     }
-    if answer.whole() { Ok(()) } else { Err(Broken::Unfinished) }
+    ear.end(each)
+}
+
+fn one_line(line: &[u8], ear: &mut Ear<'_>, each: &mut (dyn FnMut(Piece) + Send)) -> Result<bool, Broken> {
+    let line = std::str::from_utf8(line).map_err(|e| Broken::Garbage(e.to_string()))?;
+    ear.take(line, each)
 }
 
 /// The bytes without a byte order mark at their start, in whatever pieces that comes: the parser panics at one.
@@ -130,12 +206,4 @@ fn without_mark<B: AsRef<[u8]>>(
         });
         std::future::ready(Some(piece))
     })
-}
-
-/// Reads pieces that are at hand; see [`crate::read_pieces`].
-pub(crate) async fn read_pieces(pieces: Vec<Vec<u8>>) -> Result<Vec<dunnock_proto::Part>, String> {
-    let bytes = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, Broken>));
-    let mut answer = Answer::default();
-    read(bytes, Duration::from_secs(5), &mut answer, &mut |_| {}).await.map_err(|e| e.to_string())?;
-    Ok(answer.finish(1).0)
 }

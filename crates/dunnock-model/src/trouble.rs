@@ -17,6 +17,8 @@ pub(crate) struct Trouble {
     pub(crate) words: String,
     /// How often this may be tried again in all, and how long the server asked to wait.
     pub(crate) again: Option<(u32, Option<Duration>)>,
+    /// Something in the request that is only nice to have was refused.
+    pub(crate) bare: bool,
 }
 
 /// What a server said of an error: the message inside its JSON, or its text. Not cut yet, and the key not yet taken out.
@@ -45,9 +47,12 @@ pub(crate) fn clean(provider: &Provider, text: &str) -> String {
     }
 }
 
+/// What servers say when they refuse something that an answer can do without.
+const NICE_TO_HAVE: &[&str] = &["encrypted", "reasoning.summary", "stream_options", "include"];
+
 impl Trouble {
     pub(crate) fn rejected(words: String) -> Self {
-        Self { failure: Failure::Rejected, words, again: None }
+        Self { failure: Failure::Rejected, words, again: None, bare: false }
     }
 
     /// A connection that was not made, or broke before an answer began.
@@ -70,7 +75,7 @@ impl Trouble {
             format!("{name} at {url} did not answer: {why}")
         };
         // Nobody listening will rarely change within seconds: three tries are enough.
-        Self { failure: Failure::Transport, words, again: Some((if error.is_connect() { 3 } else { 5 }, None)) }
+        Self { failure: Failure::Transport, words, again: Some((if error.is_connect() { 3 } else { 5 }, None)), bare: false }
     }
 
     /// An answer that is an error.
@@ -99,17 +104,23 @@ impl Trouble {
                 failure: Failure::Overflow,
                 words: format!("the request is too long for {model}{said}"),
                 again: None,
+                bare: false,
             },
             400 | 422 | 500 if too_long.iter().any(|w| low.contains(w)) => Self {
                 failure: Failure::Overflow,
                 words: format!("the request is too long for {model}{said}"),
                 again: None,
+                bare: false,
+            },
+            400 | 422 if NICE_TO_HAVE.iter().any(|w| low.contains(w)) => Self {
+                bare: true,
+                ..Self::rejected(format!("{name} refused the request ({status}){said}"))
             },
             400 | 404 if low.contains("model") => Self::rejected(format!(
                 "{name} has no model {model:?} ({status}){said}. \"dunnock models list\" shows those it has"
             )),
             404 | 405 => Self::rejected(format!(
-                "there is no chat service at {} ({status}){said}. Correct providers.{name}.base_url",
+                "there is no such service at {} ({status}){said}. Correct providers.{name}.base_url",
                 provider.base_url
             )),
             300..=399 => Self::rejected(format!(
@@ -120,7 +131,7 @@ impl Trouble {
             }
             408 | 409 | 425 | 429 | 500..=599 => {
                 let words = format!("{name} is busy or failing ({status}){said}. Try again later");
-                Self { failure: Failure::Transport, words, again: Some((5, wait)) }
+                Self { failure: Failure::Transport, words, again: Some((5, wait)), bare: false }
             }
             _ => Self::rejected(format!("{name} refused the request ({status}){said}")),
         }

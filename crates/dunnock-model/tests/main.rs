@@ -1,23 +1,28 @@
 //! Against real HTTP, on loopback.
 
-#![expect(clippy::unwrap_used, missing_docs, reason = "a test ends where it goes wrong")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a test ends where it goes wrong")]
 
+mod conversations;
+mod corpus;
 mod hostile;
+mod providers;
 mod requests;
 mod troubles;
 
-use dunnock_core::ports::{Halt, Live, Model as _, Offer};
+use dunnock_core::ports::{Asking, Halt, Live, Model as _, Offer};
 use dunnock_core::{Request, Transcript};
 use dunnock_model::{Briefing, Patience, Prompts, Provider, Speaker, Surroundings, Wire};
 use dunnock_proto::*;
 use dunnock_testkit::server::ScriptedServer;
+use dunnock_testkit::speech;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A provider at that address.
 pub fn provider(base_url: &str, key: Option<&str>) -> Provider {
-    let (name, key_env) = ("script".to_owned(), Some("SCRIPT_KEY".to_owned()));
-    Provider { name, wire: Wire::Chat, base_url: base_url.into(), key_env, key: key.map(|k| k.to_owned().into()) }
+    let key = key.map(|k| k.to_owned().into());
+    Provider { key_env: Some("SCRIPT_KEY".into()), key, ..Provider::plain("script", Wire::Chat, base_url) }
 }
 
 /// Pauses short enough for tests.
@@ -29,7 +34,7 @@ pub fn patience() -> Patience {
 pub fn speaker(provider: Provider) -> Speaker {
     let brief = |_: &Config, workspace: &str| {
         let tool = Tool { name: "shell".into(), class: Class::Command, recovery: Recovery::Unknown, role: Role::Work };
-        let schema = r#"{"type":"object","properties":{"command":{"type":"string"}}}"#.to_owned();
+        let schema = r#"{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}"#.to_owned();
         Ok(Briefing {
             surroundings: Surroundings { os: "linux".into(), shell: "bash".into(), root: workspace.into(), git: true },
             instructions: vec![("AGENTS.md".into(), "be {{ kind }}".into())],
@@ -55,6 +60,20 @@ pub fn prompt(text: &str) -> Event {
     Prompted { text: text.into(), images: Vec::new() }.into()
 }
 
+/// A picture of one dot.
+pub const DOT: &[u8] = b"\x89PNG\r\n\x1a\n one dot";
+
+/// The pictures of a talk: there is only one.
+fn pictures(events: &[Event]) -> BTreeMap<Hash, Arc<[u8]>> {
+    let named = events.iter().any(|e| matches!(e, Event::Prompted(p) if !p.images.is_empty()));
+    named.then(|| (Hash::of(DOT), Arc::from(DOT))).into_iter().collect()
+}
+
+/// The wire of a scripted server, and ours.
+pub fn ours(wire: speech::Wire) -> Wire {
+    wire.name().parse().unwrap()
+}
+
 /// What came of asking, and what was seen live.
 pub struct Asked {
     pub answer: Result<Answered, TurnFailed>,
@@ -62,11 +81,16 @@ pub struct Asked {
 }
 
 pub async fn ask_with(speaker: &Speaker, events: &[Event], halt: Halt) -> Asked {
-    let (head, blob) = speaker.head(&config(), "/w").await.unwrap();
+    ask_as(speaker, &config(), events, halt).await
+}
+
+pub async fn ask_as(speaker: &Speaker, config: &Config, events: &[Event], halt: Halt) -> Asked {
+    let (head, blob) = speaker.head(config, "/w").await.unwrap();
     let seen: Arc<Mutex<Vec<Delta>>> = Arc::default();
     let log = seen.clone();
     let live: Live = Arc::new(move |delta| log.lock().unwrap().push(delta));
-    let answer = speaker.ask(blob.bytes, request(head.hash, events), live, halt).await.map(|(answered, _)| answered);
+    let asking = Asking { head: blob.bytes, request: request(head.hash, events), pictures: pictures(events) };
+    let answer = speaker.ask(asking, live, halt).await.map(|(answered, _)| answered);
     let live = seen.lock().unwrap().clone();
     Asked { answer, live }
 }

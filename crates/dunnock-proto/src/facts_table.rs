@@ -139,6 +139,9 @@ pub struct CallPart {
     /// Found in plain text, not given as a call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recovered: bool,
+    /// Why this cannot be run, for the model: it was meant as a call, and is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Arc<str>>,
 }
 
 impl CallPart {

@@ -118,6 +118,9 @@ pub struct Head {
     pub tools: Vec<Tool>,
     /// Its length in bytes.
     pub bytes: u64,
+    /// Tokens that the model holds, where the server or a table says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
     /// Why there is a new one.
     pub why: String,
     /// The first byte that differs from the head before, if there was one.
@@ -252,6 +255,8 @@ macro_rules! config {
 config! {
     /// `provider/model` in use.
     model: String = String::new();
+    /// Which subset of tools and prompts; empty: as the model's check found best.
+    profile: String = String::new();
     /// Who is asked, and for what.
     mode: Mode = Mode::Auto;
     /// Somebody can answer: limits and budgets become questions instead of ends.

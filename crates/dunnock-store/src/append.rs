@@ -4,7 +4,7 @@ use crate::blobs::SMALL;
 use crate::open::{Sqlite, Writer, classify, failed};
 use dunnock_core::failpoint;
 use dunnock_core::ports::{Appended, Batch, Blob, Charge, LogError};
-use dunnock_proto::{Body, Need, Record};
+use dunnock_proto::{Body, Need, Record, SessionId};
 use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 
 /// Facts in one statement; longer batches take several.
@@ -34,6 +34,15 @@ impl Sqlite {
         drop(writer);
         self.fold_back(size);
         end.map_err(|e| self.mark_damage(e))
+    }
+
+    pub(crate) async fn keep_blob(&self, session: &SessionId, blob: &Blob) -> Result<(), LogError> {
+        let mut writer = self.writer().await?;
+        self.keep_large(blob)?;
+        let conn = writer.conn()?;
+        let row = sqlx::query("SELECT no FROM sessions WHERE id = ?1").bind(session.as_str()).fetch_optional(&mut *conn);
+        let row = row.await.map_err(classify)?.ok_or_else(|| LogError::Failed("there is no such session".into()))?;
+        keep_small(conn, row.try_get("no").map_err(classify)?, blob).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::delete::{branched_off, has_branch};
 use crate::search::text_of;
-use dunnock_core::ports::{Appended, Batch, Found, Ledger, Listed, Log, LogError, Wait};
+use dunnock_core::ports::{Appended, Batch, Blob, Found, Ledger, Listed, Log, LogError, Wait};
 use dunnock_proto::{At, Hash, InputId, Record, Seq, SessionId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -109,6 +109,16 @@ impl Log for Memory {
 
     fn answered<'a>(&'a self, session: &'a SessionId, input: &'a InputId) -> Wait<'a, Result<Option<Seq>, LogError>> {
         Box::pin(async move { Ok(self.inner().sessions.get(session).and_then(|s| s.inputs.get(input)).copied()) })
+    }
+
+    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> Wait<'a, Result<(), LogError>> {
+        Box::pin(async move {
+            let mut inner = self.inner();
+            let known = inner.sessions.get_mut(session).ok_or_else(|| LogError::Failed("no such session".into()))?;
+            known.blobs.push(blob.hash);
+            inner.blobs.insert(blob.hash, blob.bytes.clone());
+            Ok(())
+        })
     }
 
     fn blob(&self, hash: Hash) -> Wait<'_, Result<Option<Arc<[u8]>>, LogError>> {

@@ -1,7 +1,7 @@
 //! Reading facts and lists.
 
 use crate::open::{Sqlite, classify, failed};
-use dunnock_core::ports::{Appended, Batch, Found, Ledger, Listed, Log, LogError, Wait};
+use dunnock_core::ports::{Appended, Batch, Blob, Found, Ledger, Listed, Log, LogError, Wait};
 use dunnock_proto::{At, Body, Envelope, Hash, InputId, Need, Record, Seq, SessionId};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
@@ -44,6 +44,10 @@ impl Log for Sqlite {
             let row = sqlx::query(sql).bind(session.as_str()).bind(input.as_str()).fetch_optional(conn).await;
             row.map_err(classify)?.map(|r| r.try_get::<i64, _>(0).map(i64::cast_unsigned).map_err(classify)).transpose()
         })
+    }
+
+    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> Wait<'a, Result<(), LogError>> {
+        Box::pin(self.keep_blob(session, blob))
     }
 
     fn blob(&self, hash: Hash) -> Wait<'_, Result<Option<Arc<[u8]>>, LogError>> {

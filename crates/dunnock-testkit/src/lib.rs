@@ -12,5 +12,6 @@ pub mod model;
 pub mod ordinary;
 pub mod scenario;
 pub mod server;
+pub mod speech;
 pub mod tools;
 pub mod worlds;

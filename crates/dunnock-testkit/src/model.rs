@@ -1,7 +1,7 @@
 //! A model that says what its script says.
 
 use dunnock_core::Request;
-use dunnock_core::ports::{Blob, Halt, Live, Model, Wait};
+use dunnock_core::ports::{Asking, Blob, Halt, Live, Model, Wait};
 use dunnock_proto::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -135,6 +135,7 @@ impl Model for ScriptedModel {
                 version: "test".into(),
                 tools: tools(),
                 bytes: blob.bytes.len() as u64,
+                window: None,
                 why: "start".into(),
                 first_changed: None,
             };
@@ -144,8 +145,7 @@ impl Model for ScriptedModel {
 
     fn ask(
         &self,
-        head: Arc<[u8]>,
-        request: Request,
+        Asking { head, request, .. }: Asking,
         live: Live,
         halt: Halt,
     ) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>> {
@@ -196,7 +196,7 @@ impl Model for ScriptedModel {
             }
             for (tool, args) in &say.calls {
                 let (tool, args) = (tool.clone(), args.as_str().into());
-                parts.push(Part::Call(Arc::new(CallPart { id: "call_0".into(), tool, args, recovered: false })));
+                parts.push(Part::Call(Arc::new(CallPart { id: "call_0".into(), tool, args, recovered: false, fault: None })));
             }
             let answered = Answered {
                 turn,

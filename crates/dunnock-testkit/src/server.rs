@@ -1,9 +1,10 @@
 //! A scripted model behind real HTTP: answers stream, stop at gates and break on purpose.
 //!
-//! It serves `POST /v1/chat/completions` as server-sent events and `GET /v1/models`. The place in the script is the number of answers in the
-//! request, so that a request sent again gets the same answer. It listens on loopback only and ends when dropped.
+//! It serves every wire by the end of its address, and lists of models. The place in the script is the number of answers in
+//! the request, so that a request sent again gets the same answer; or a brain looks at the request and answers. It listens on loopback only and ends when dropped.
 
 use crate::model::Say;
+use crate::speech::{self, Speech, Wire, pieces};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
 use hyper::body::{Frame, Incoming};
@@ -45,6 +46,16 @@ pub enum Fault {
     Plain,
     /// These bytes instead of an answer's events.
     Raw(Vec<u8>),
+    /// The same, compressed.
+    Gzip(Vec<u8>),
+    /// These bytes, and then nothing, for ever.
+    Hang(Vec<u8>),
+    /// These bytes, then those so many times, then these.
+    Repeat(Vec<u8>, Vec<u8>, usize, Vec<u8>),
+    /// These bytes, and then the connection is cut.
+    Reset(Vec<u8>),
+    /// These bytes, each piece after so many milliseconds.
+    Drip(Vec<u8>, usize, u64),
     /// So many megabytes of one event that never ends.
     Endless(usize),
 }
@@ -87,11 +98,47 @@ pub struct Rules {
     pub key: Option<String>,
     /// The models that it has.
     pub models: Vec<String>,
+    /// How its model writes calls.
+    pub speech: Speech,
+    /// Tokens that its model holds, if it says so.
+    pub window: Option<u64>,
+    /// Looks at a request and answers, instead of a script.
+    pub brain: Option<Brain>,
+}
+
+/// What answers a request by looking at it.
+#[derive(Clone)]
+pub struct Brain(pub Arc<dyn Fn(Wire, &Value) -> Served + Send + Sync>);
+
+impl std::fmt::Debug for Brain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Brain")
+    }
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Got {
+    /// The address, with what follows a question mark.
+    pub path: String,
+    /// Names in small letters.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl Got {
+    /// A header, if it came.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { key: None, models: vec!["scripted".into()] }
+        let (models, speech) = (vec!["scripted".into()], Speech::Native);
+        Self { key: None, models, speech, window: None, brain: None }
     }
 }
 
@@ -104,7 +151,7 @@ impl From<Say> for Served {
 struct Shared {
     script: Vec<Served>,
     rules: Rules,
-    requests: Mutex<Vec<Bytes>>,
+    requests: Mutex<Vec<Got>>,
     failed: Mutex<Vec<usize>>,
     gate: Semaphore,
 }
@@ -161,7 +208,19 @@ impl ScriptedServer {
     /// The same, byte for byte.
     #[must_use]
     pub fn bodies(&self) -> Vec<Bytes> {
+        self.asked().into_iter().map(|got| got.body).collect()
+    }
+
+    /// The same, with addresses and headers.
+    #[must_use]
+    pub fn asked(&self) -> Vec<Got> {
         self.shared.requests.lock().unwrap().clone()
+    }
+
+    /// The address without a path.
+    #[must_use]
+    pub fn root(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// Waits until so many requests came.
@@ -183,38 +242,68 @@ impl Drop for ScriptedServer {
     }
 }
 
+/// The key that came, whichever way it is shown.
+fn given(got: &Got) -> Option<&str> {
+    let bearer = got.header("authorization").and_then(|v| v.strip_prefix("Bearer "));
+    bearer.or_else(|| got.header("api-key")).or_else(|| got.header("x-api-key"))
+}
+
+/// What is told about the models.
+fn about(shared: &Shared, method: &str, path: &str) -> Option<Response<Body>> {
+    let rules = &shared.rules;
+    let models = rules.models.iter();
+    let json = match (method, path) {
+        ("GET", path) if path.ends_with("/models") => {
+            let one = |id: &String| match rules.window {
+                Some(window) => json!({"id": id, "object": "model", "max_model_len": window}),
+                None => json!({"id": id, "object": "model"}),
+            };
+            json!({"object": "list", "data": models.map(one).collect::<Vec<_>>()})
+        }
+        ("GET", "/api/tags") => json!({"models": models.map(|name| json!({"name": name})).collect::<Vec<_>>()}),
+        ("POST", "/api/show") => json!({"model_info": {"script.context_length": rules.window.unwrap_or(131_072)}}),
+        _ => return None,
+    };
+    Some(says(200, &json.to_string()))
+}
+
 async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let given = request.headers().get("authorization").and_then(|v| v.to_str().ok()).map(str::to_owned);
-    let bytes = request.into_body().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let header = |(name, value): (&hyper::header::HeaderName, &hyper::header::HeaderValue)| {
+        (name.to_string(), value.to_str().unwrap_or_default().to_owned())
+    };
+    let headers = request.headers().iter().map(header).collect();
+    let body = request.into_body().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
+    let got = Got { path: uri.path_and_query().map_or_else(String::new, ToString::to_string), headers, body };
     if let Some(key) = &shared.rules.key
-        && given.as_deref() != Some(&format!("Bearer {key}"))
+        && given(&got) != Some(key)
     {
         // Some servers repeat the key that they refuse.
-        let given = given.unwrap_or_default().replace("Bearer ", "");
+        let given = given(&got).unwrap_or_default();
         return Ok(says(
             401,
             &json!({"error": {"message": format!("Incorrect API key provided: {given}")}}).to_string(),
         ));
     }
-    match (method.as_str(), path.as_str()) {
-        ("GET", "/v1/models") => {
-            let models: Vec<Value> = shared.rules.models.iter().map(|m| json!({"id": m, "object": "model"})).collect();
-            return Ok(says(200, &json!({"object": "list", "data": models}).to_string()));
-        }
-        ("POST", "/v1/chat/completions") => {}
-        _ => return Ok(plain(404, None, "no such address")),
+    if let Some(told) = about(&shared, method.as_str(), uri.path()) {
+        return Ok(told);
     }
-    let Ok(body) = serde_json::from_slice::<Value>(&bytes) else { return Ok(plain(400, None, "not JSON")) };
+    let Some(wire) = Wire::of(uri.path()).filter(|_| method == "POST") else {
+        return Ok(plain(404, None, "no such address"));
+    };
+    let Ok(body) = serde_json::from_slice::<Value>(&got.body) else { return Ok(plain(400, None, "not JSON")) };
     let model = body["model"].as_str().unwrap_or_default();
     if !shared.rules.models.iter().any(|m| m == model) {
         let text = format!("The model `{model}` does not exist");
         return Ok(says(404, &json!({"error": {"message": text}}).to_string()));
     }
-    let answers = |m: &&Value| m["role"] == "assistant";
-    let at = body["messages"].as_array().map_or(0, |all| all.iter().filter(answers).count());
-    shared.requests.lock().unwrap().push(bytes);
-    let mut served = shared.script.get(at).cloned().unwrap_or_else(|| Say::text("done").into());
+    let at = wire.answers(&body);
+    shared.requests.lock().unwrap().push(got);
+    let mut served = match &shared.rules.brain {
+        Some(Brain(brain)) => brain(wire, &body),
+        None => shared.script.get(at).cloned().unwrap_or_else(|| Say::text("done").into()),
+    };
+    served.say = shared.rules.speech.put(&served.say);
     if served.times > 0 {
         let mut failed = shared.failed.lock().unwrap();
         if failed.iter().filter(|n| **n == at).count() >= served.times {
@@ -232,21 +321,18 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
             return Ok(response.expect("a plain response can be built"));
         }
         Fault::Deaf => tokio::time::sleep(Duration::from_secs(3600)).await,
-        Fault::Plain => {
-            let calls: Vec<Value> = served.say.calls.iter().map(|(tool, args)| {
-                json!({"id": "c", "type": "function", "function": {"name": tool, "arguments": args}})
-            }).collect();
-            let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
-            let message = json!({"role": "assistant", "content": served.say.text, "tool_calls": calls});
-            return Ok(says(200, &json!({"choices": [{"message": message, "finish_reason": finish}]}).to_string()));
-        }
+        Fault::Plain => return Ok(says(200, &speech::whole(wire, &served.say))),
         _ => {}
     }
+    let gzip = matches!(served.fault, Fault::Gzip(_));
     let (send, receive) = mpsc::channel::<Result<Frame<Bytes>, std::io::Error>>(1);
-    tokio::spawn(stream(shared, served, send));
+    tokio::spawn(stream(shared, wire, served, send));
     let body = StreamBody::new(Receiving(receive));
-    let response = Response::builder().header("content-type", "text/event-stream").body(BodyExt::boxed(body));
-    Ok(response.expect("a plain response can be built"))
+    let mut response = Response::builder().header("content-type", wire.content_type());
+    if gzip {
+        response = response.header("content-encoding", "gzip");
+    }
+    Ok(response.body(BodyExt::boxed(body)).expect("a plain response can be built"))
 }
 
 fn whole(text: &str) -> Body {
@@ -266,39 +352,19 @@ fn plain(status: u16, after: Option<u32>, text: &'static str) -> Response<Body> 
     builder.body(whole(text)).expect("a plain response can be built")
 }
 
-/// The pieces of an answer, as a server would send them.
-fn pieces(say: &Say) -> Vec<String> {
-    let event = |delta: Value, finish: Value| {
-        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
-        format!("data: {}\n\n", json!({"id": "script", "object": "chat.completion.chunk", "choices": [choice]}))
-    };
-    let mut pieces = Vec::new();
-    for word in say.reasoning.split_inclusive(' ').filter(|w| !w.is_empty()) {
-        pieces.push(event(json!({"reasoning_content": word}), Value::Null));
-    }
-    for word in say.text.split_inclusive(' ').filter(|w| !w.is_empty()) {
-        pieces.push(event(json!({"content": word}), Value::Null));
-    }
-    for (index, (tool, args)) in say.calls.iter().enumerate() {
-        let (head, tail) = args.split_at(args.floor_char_boundary(args.len() / 2));
-        let first = json!({"index": index, "id": format!("call_{index}"), "type": "function", "function": {"name": tool, "arguments": head}});
-        pieces.push(event(json!({"tool_calls": [first]}), Value::Null));
-        let second = json!({"index": index, "function": {"arguments": tail}});
-        pieces.push(event(json!({"tool_calls": [second]}), Value::Null));
-    }
-    let finish = if say.calls.is_empty() { "stop" } else { "tool_calls" };
-    pieces.push(event(json!({}), json!(finish)));
-    let usage = json!({"prompt_tokens": say.usage.input, "completion_tokens": say.usage.output});
-    pieces.push(format!("data: {}\n\n", json!({"choices": [], "usage": usage})));
-    pieces.push("data: [DONE]\n\n".into());
-    pieces
-}
-
-async fn stream(shared: Arc<Shared>, served: Served, send: mpsc::Sender<Result<Frame<Bytes>, std::io::Error>>) {
-    let mut pieces = pieces(&served.say);
+async fn stream(
+    shared: Arc<Shared>,
+    wire: Wire,
+    served: Served,
+    send: mpsc::Sender<Result<Frame<Bytes>, std::io::Error>>,
+) {
+    let mut pieces = pieces(wire, &served.say);
     match served.fault {
         Fault::Silence => return tokio::time::sleep(Duration::from_secs(3600)).await,
-        Fault::Garbage => pieces.insert(0, "data: {\"choices\": [{\n\n".into()),
+        Fault::Garbage => {
+            let event = if wire == Wire::Ollama { "{\"message\": [{\n" } else { "data: {\"choices\": [{\n\n" };
+            pieces.insert(0, event.into());
+        }
         Fault::OneByteChunks => {
             let bytes: Vec<u8> = pieces.concat().into_bytes();
             for byte in bytes {
@@ -308,7 +374,38 @@ async fn stream(shared: Arc<Shared>, served: Served, send: mpsc::Sender<Result<F
             }
             return;
         }
-        Fault::Raw(bytes) => {
+        Fault::Drip(bytes, size, ms) => {
+            for piece in bytes.chunks(size) {
+                tokio::time::sleep(Duration::from_millis(ms)).await;
+                if send.send(Ok(Frame::data(Bytes::copy_from_slice(piece)))).await.is_err() {
+                    return;
+                }
+            }
+            return;
+        }
+        Fault::Repeat(before, bytes, times, after) => {
+            let _ = send.send(Ok(Frame::data(Bytes::from(before)))).await;
+            let most = 1_000;
+            let many = Bytes::from(bytes.repeat(most));
+            for _ in 0..times / most {
+                if send.send(Ok(Frame::data(many.clone()))).await.is_err() {
+                    return;
+                }
+            }
+            let _ = send.send(Ok(Frame::data(Bytes::from(after)))).await;
+            return;
+        }
+        Fault::Hang(bytes) => {
+            let _ = send.send(Ok(Frame::data(Bytes::from(bytes)))).await;
+            return send.closed().await;
+        }
+        Fault::Reset(bytes) => {
+            let _ = send.send(Ok(Frame::data(Bytes::from(bytes)))).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let _ = send.send(Err(std::io::Error::other("cut"))).await;
+            return;
+        }
+        Fault::Raw(bytes) | Fault::Gzip(bytes) => {
             for piece in bytes.chunks(1000) {
                 if send.send(Ok(Frame::data(Bytes::copy_from_slice(piece)))).await.is_err() {
                     return;
@@ -318,7 +415,8 @@ async fn stream(shared: Arc<Shared>, served: Served, send: mpsc::Sender<Result<F
         }
         Fault::Endless(megabytes) => {
             let piece = Bytes::from(vec![b'x'; 1 << 20]);
-            let _ = send.send(Ok(Frame::data(Bytes::from_static(b"data: ")))).await;
+            let first: &[u8] = if wire == Wire::Ollama { b"{\"message\":\"" } else { b"data: " };
+            let _ = send.send(Ok(Frame::data(Bytes::copy_from_slice(first)))).await;
             for _ in 0..megabytes {
                 if send.send(Ok(Frame::data(piece.clone()))).await.is_err() {
                     return;

@@ -32,6 +32,10 @@ struct Faulty {
 }
 
 impl Log for Faulty {
+    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> Wait<'a, Result<(), LogError>> {
+        self.inner.keep(session, blob)
+    }
+
     fn append(&self, batch: Batch) -> Wait<'_, Result<Appended, LogError>> {
         Box::pin(async move {
             let n = self.appends.fetch_add(1, Ordering::SeqCst);

@@ -127,7 +127,7 @@ async fn long_session(store: &Sqlite, id: &str, n: u64) -> SessionId {
         let call = CallId { turn: Turn(turn), index: 0 };
         let upto = events.len() as Seq;
         events.push(TurnStarted { turn: Turn(turn), upto, head: Hash::ZERO, reserved: Reserved::default() }.into());
-        let part = CallPart { id: "c".into(), tool: "view".into(), args: args.into(), recovered: false };
+        let part = CallPart { id: "c".into(), tool: "view".into(), args: args.into(), recovered: false, fault: None };
         events.push(
             Answered {
                 turn: Turn(turn),

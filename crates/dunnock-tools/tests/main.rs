@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// A call of a tool, or of the harness.
 pub fn job(root: &Path, tool: &str, args: &str) -> Job {
     let known = dunnock_tools::offers().into_iter().find(|o| o.tool.name == tool).map(|o| o.tool);
-    let part = CallPart { id: "c".into(), tool: tool.into(), args: args.into(), recovered: false };
+    let part = CallPart { id: "c".into(), tool: tool.into(), args: args.into(), recovered: false, fault: None };
     let call = Call {
         id: CallId { turn: Turn(1), index: 0 },
         part: Arc::new(part),

@@ -262,6 +262,12 @@ pub(crate) struct Flags {
     /// Stop after so much: 200ktok, 10min, 2usd
     #[arg(long, value_name = "HOW MUCH")]
     pub(crate) budget: Option<String>,
+    /// How much the model is told at once: default, small (few tools; for small models)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// A picture that goes with the prompt; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub(crate) image: Vec<PathBuf>,
     /// Work in this folder instead of the current one
     #[arg(long, value_name = "DIR")]
     pub(crate) cd: Option<PathBuf>,
@@ -286,6 +292,7 @@ impl Flags {
             one("sandbox", &self.sandbox),
             one("max-steps", &self.max_steps),
             one("budget", &self.budget),
+            one("profile", &self.profile),
         ]
         .into_iter()
         .flatten()
@@ -351,6 +358,15 @@ pub(crate) enum Models {
     /// List providers, whether they can be reached, and their models
     List {
         /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find out what a model can do, in about two minutes, and keep it for every session
+    Check {
+        /// The model; the one that is configured if left out
+        #[arg(value_name = "P/M")]
+        model: Option<String>,
+        /// One JSON object
         #[arg(long)]
         json: bool,
     },

@@ -1,5 +1,7 @@
 //! Every setting there is: its name, what it may be, what it is unless somebody says otherwise, and what it means.
 
+use dunnock_model::{Auth, Dialect, Size, Wire};
+
 /// What a setting may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -58,6 +60,13 @@ pub(crate) const MODES: &[&str] = &["read", "ask", "edits", "auto", "all"];
 /// In the order in which `dunnock config` shows them.
 pub(crate) const KEYS: &[Key] = &[
     key("model", Kind::Model, None, Untrusted::No, "the model, as provider/model"),
+    key(
+        "profile",
+        Kind::Choice(Size::ALL),
+        None,
+        Untrusted::No,
+        "how much the model is told at once; as \"models check\" found best if left out",
+    ),
     key("approve", Kind::Choice(MODES), Some("auto"), Untrusted::Earlier, "who is asked, and for what"),
     key("sandbox", Kind::Sandbox, Some("auto"), Untrusted::No, "how well commands must be confined"),
     key(
@@ -160,14 +169,49 @@ pub(crate) const KEYS: &[Key] = &[
 pub(crate) const PROVIDER: &[Key] = &[
     key(
         "wire",
-        Kind::Choice(&["chat", "responses", "anthropic", "ollama"]),
+        Kind::Choice(Wire::NAMES),
         Some("chat"),
         Untrusted::No,
         "how it is spoken to",
     ),
-    key("base_url", Kind::Text, None, Untrusted::No, "the address before /chat/completions"),
+    key(
+        "base_url",
+        Kind::Text,
+        None,
+        Untrusted::No,
+        "the address to which the wire adds its path (/chat/completions, /responses, /messages, /api/chat); {NAME} stands for a variable",
+    ),
     key("api_key_env", Kind::Variable, None, Untrusted::No, "the variable that holds the key; unset: no key is sent"),
+    key("auth", Kind::Choice(Auth::ALL), None, Untrusted::No, "how the key is shown; by the wire if left out"),
+    key(
+        "dialect",
+        Kind::Choice(Dialect::ALL),
+        None,
+        Untrusted::No,
+        "how calls are written; as \"models check\" found best if left out",
+    ),
+    key(
+        "window",
+        Kind::Count(256, 100_000_000),
+        None,
+        Untrusted::No,
+        "tokens that its models hold; asked of the server, or known, if left out",
+    ),
+    key("max_output", Kind::Count(1, 100_000_000), None, Untrusted::No, "the longest answer to ask for, in tokens"),
+    key(
+        "body",
+        Kind::Text,
+        None,
+        Untrusted::No,
+        "more fields for each request, as a JSON object: {\"reasoning_effort\": \"high\"}",
+    ),
+    key("merge", SWITCH, None, Untrusted::No, "send what follows each other from one side as one message"),
+    key("echo", SWITCH, None, Untrusted::No, "send its readable reasoning back to it"),
+    key("sealed", SWITCH, None, Untrusted::No, "ask for sealed reasoning, and send that back to it"),
+    key("usage", SWITCH, None, Untrusted::No, "ask for usage in streams"),
 ];
+
+const SWITCH: Kind = Kind::Choice(&["on", "off"]);
 
 /// The reference page of all settings.
 pub(crate) fn page() -> String {
@@ -203,14 +247,16 @@ pub(crate) fn page() -> String {
     page.push_str(head);
     PROVIDER.iter().for_each(|key| page.push_str(&row(key, "providers.NAME.")));
     page.push_str("\nThose that need no configuration, in the order in which they are tried when no model is set:\n\n");
-    page.push_str("| name | what | address | key from |\n|---|---|---|---|\n");
+    page.push_str("| name | what | wire | address | key from | model if none is set |\n|---|---|---|---|---|---|\n");
     for known in dunnock_model::KNOWN {
-        let (name, about, url, key) = (known.name, known.about, known.base_url, known.key_env.unwrap_or("-"));
-        page.push_str(&format!("| `{name}` | {about} | {url} | {key} |\n"));
+        let (name, about, wire, url) = (known.name, known.about, known.wire, known.base_url);
+        let (key, model) = (known.key_env.unwrap_or("-"), known.default_model.unwrap_or("-"));
+        page.push_str(&format!("| `{name}` | {about} | {wire} | {url} | {key} | {model} |\n"));
     }
-    page.push_str(
-        "\nPrompts are template files; one of the same name in `~/.config/dunnock/prompts/` replaces `prompts/system.md` or \
-         `prompts/summary.md`.\n",
-    );
+    let prompts: Vec<String> = dunnock_model::Prompts::ALL.iter().map(|(name, _)| format!("`{name}`")).collect();
+    page.push_str(&format!(
+        "\nPrompts are template files ({}); one of the same name in `~/.config/dunnock/prompts/` replaces each.\n",
+        prompts.join(", ")
+    ));
     page
 }

@@ -15,6 +15,7 @@ mod keys_table;
 mod lines;
 mod models;
 mod person;
+mod pictures;
 mod place;
 mod plain;
 mod preview;
@@ -117,6 +118,7 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
         Command::Fork { id, at } => back::fork(data, &id, at).await,
         Command::Why { id, call } => reply::why(data, &id, &call).await,
         Command::Models(args::Models::List { json }) => models::list(data, json).await,
+        Command::Models(args::Models::Check { model, json }) => models::check(data, model, json).await,
         Command::Config { json, cd, trust } => about::config(data, cd, trust, json),
         Command::Doctor { json } => doctor::run(data, json).await,
         Command::Rules { what, json } => rules::run(what, json),

@@ -1,6 +1,8 @@
-//! `dunnock models list`: who can be asked, and for what.
+//! `dunnock models`: who can be asked, and what a model can do.
 
+use crate::settings::Value;
 use crate::{place, run, say, work};
+use dunnock_model::{Dialect, Probe, Verdict};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -49,9 +51,68 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
             ("", true) => {
                 "choose one: dunnock run --model PROVIDER/MODEL \"...\", or model = \"PROVIDER/MODEL\" in the configuration"
             }
-            ("", false) => "none can be used. Set OPENAI_API_KEY, or start a local server",
+            ("", false) => "none can be used. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start a local server",
             _ => "* is the one that is configured",
         });
     }
     Ok(if any { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// `dunnock models check`: what a model can do, kept for every session.
+pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
+    let flags = model.into_iter().map(|model| ("model", Value::Text(model))).collect();
+    let mut settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, flags))?;
+    let speaker = work::speaker(&settings)?;
+    let model = work::model(&mut settings, &speaker).await?;
+    if !json {
+        say::aside(&format!("checking {model}; this takes up to two minutes"));
+    }
+    let mut tell = |probe: &Probe| {
+        if !json {
+            let mark = match probe.verdict {
+                Verdict::Yes => "yes",
+                Verdict::No => "no",
+                Verdict::Untried => "-",
+            };
+            let said = say::one_line(&probe.said);
+            say::line(&format!("  {:<20} {mark:<4} {said} ({:.1} s)", probe.name, probe.took.as_secs_f32()));
+        }
+    };
+    let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
+    let checked = match speaker.check(&model, &today, &mut tell).await {
+        Ok(checked) => checked,
+        Err(why) => anyhow::bail!("{model} cannot be checked: {why}"),
+    };
+    let path = speaker.profiles().put(&checked.profile).map_err(|why| anyhow::anyhow!(why))?;
+    let path = path.map_or_else(String::new, |path| path.display().to_string());
+    if json {
+        let probe = |p: &Probe| {
+            let works = match p.verdict {
+                Verdict::Yes => Some(true),
+                Verdict::No => Some(false),
+                Verdict::Untried => None,
+            };
+            json!({"name": p.name, "works": works, "said": p.said, "ms": p.took.as_millis() as u64})
+        };
+        let probes: Vec<_> = checked.probes.iter().map(probe).collect();
+        say::line(&json!({"profile": checked.profile, "probes": probes, "file": path}).to_string());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let p = &checked.profile;
+    let window = p.window.map_or_else(|| "unknown".into(), |w| format!("{w} tokens"));
+    say::line(&format!(
+        "\n{model} from now on: wire {}, calls {}{}, edits {}, profile {}, window {window}, {} at a time{}",
+        p.wire,
+        p.dialect,
+        if p.dialect == Dialect::Plan && p.constrained { " (held to a schema)" } else { "" },
+        p.edit,
+        p.profile,
+        if p.parallel { "several calls" } else { "one call" },
+        if p.reasoning { ", shows its reasoning" } else { "" },
+    ));
+    for fault in &p.faults {
+        say::line(&format!("  ! {fault}"));
+    }
+    say::aside(&format!("kept in {path}; delete it to forget"));
+    Ok(ExitCode::SUCCESS)
 }

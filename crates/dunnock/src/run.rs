@@ -5,7 +5,7 @@ use crate::drive::{self, CtrlC, Drive, Seen, View, attended};
 use crate::end::usage;
 use crate::settings::Value;
 use crate::signals::Signals;
-use crate::{place, say, sessions, work};
+use crate::{pictures, place, say, sessions, work};
 use anyhow::{Context as _, bail};
 use dunnock_core::{Phase, Status};
 use dunnock_engine::{Door, create};
@@ -31,6 +31,7 @@ pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flag
              to be seen, and delete the session: dunnock sessions delete",
         );
     }
+    let pictures = pictures::read(&flags.image)?;
     let mut open = work::open(&settings, flags.output.as_deref()).await?;
     place::keeps_its_own(&workspace, &settings)?;
     let model = work::model(&mut settings, &open.speaker).await?;
@@ -44,8 +45,9 @@ pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flag
     // JSON lines hold every fact, the first one too.
     let seen = Seen { state: dunnock_core::State::default(), tally: seen.tally };
     let signals = Signals::new()?;
+    let images = pictures::keep(&open.world, &session, &pictures).await?;
     let mut door = Door::open(open.world.clone(), session.clone(), 0).await?;
-    let upto = accepted(door.send(Command::Prompt { text: task, images: Vec::new() }).await?)?;
+    let upto = accepted(door.send(Command::Prompt { text: task, images }).await?)?;
     let (world, output, ctrl_c) = (open.world, flags.output, CtrlC::Stops);
     Drive { world, session, seen, view, signals, ctrl_c, output, upto }.go(door).await
 }
@@ -87,6 +89,10 @@ pub(crate) async fn go_on(
     prompt: Option<String>,
     flags: Flags,
 ) -> anyhow::Result<ExitCode> {
+    let pictures = pictures::read(&flags.image)?;
+    if prompt.is_none() && !pictures.is_empty() {
+        return Err(usage("a picture goes with a prompt: --prompt \"...\""));
+    }
     let seen = Seen::read(&open.world, &session).await?;
     let id = say::id(&session).to_owned();
     if let Some(unknown) = &seen.state.read_only {
@@ -125,6 +131,7 @@ pub(crate) async fn go_on(
     if over && prompt.is_none() {
         return drive.show_end().await;
     }
+    let images = pictures::keep(&open.world, &session, &pictures).await?;
     let mut door = Door::open(open.world, session, from).await?;
     // Whether somebody can answer is a matter of who drives, not of who looks in.
     let here = door.handle().is_some().then(|| attended(flags.json));
@@ -132,7 +139,7 @@ pub(crate) async fn go_on(
         drive.upto = accepted(door.send(Command::Configure { set }).await?)?;
     }
     if let Some(text) = prompt {
-        drive.upto = accepted(door.send(Command::Prompt { text: text.into(), images: Vec::new() }).await?)?;
+        drive.upto = accepted(door.send(Command::Prompt { text: text.into(), images }).await?)?;
     } else if again {
         drive.upto = accepted(door.send(Command::Run).await?)?;
     }

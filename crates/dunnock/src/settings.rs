@@ -6,7 +6,7 @@
 use crate::end::usage;
 use crate::keys_table::{KEYS, Key, Kind, PROVIDER, Untrusted};
 use anyhow::{Context as _, bail};
-use dunnock_model::{KNOWN, Provider, Wire};
+use dunnock_model::{KNOWN, Known, Provider, Quirks, Wire};
 use dunnock_proto::{Budget, Level, Mode, Sandbox};
 use secrecy::SecretString;
 use std::collections::BTreeMap;
@@ -87,10 +87,25 @@ impl Settings {
             let mut set = |key: &str, value: &str| {
                 settings.values.insert(name(key), (Value::Text(value.into()), Origin::Default));
             };
-            set("wire", "chat");
+            set("wire", &known.wire.to_string());
             set("base_url", known.base_url);
             if let Some(env) = known.key_env {
                 set("api_key_env", env);
+            }
+            if known.auth != known.wire.auth() {
+                set("auth", &known.auth.to_string());
+            }
+            if let Some(most) = known.max_output {
+                set("max_output", &most.to_string());
+            }
+            let quirks = known.quirks;
+            for (key, on) in [("merge", quirks.merge), ("echo", quirks.echo), ("sealed", quirks.sealed)] {
+                if on {
+                    set(key, "on");
+                }
+            }
+            if quirks.no_usage {
+                set("usage", "off");
             }
         }
         if let Some(path) = &sources.user {
@@ -309,9 +324,37 @@ impl Settings {
         let base_url = field("base_url").ok_or_else(|| {
             format!("the provider {name} has no address. Set providers.{name}.base_url, for instance \"http://127.0.0.1:8080/v1\"")
         })?;
+        let base_url = Known::filled(&base_url, env).ok_or_else(|| {
+            let variable = base_url.split(['{', '}']).nth(1).unwrap_or_default();
+            format!("the provider {name} has no address. Set {variable}")
+        })?;
         let key_env = field("api_key_env");
         let key = key_env.as_deref().and_then(env).map(|k| k.trim().to_owned()).filter(|k| !k.is_empty());
-        Ok(Provider { name: name.to_owned(), wire, base_url, key_env, key: key.map(SecretString::from) })
+        let count = |key: &str| field(key).and_then(|n| n.parse().ok());
+        let on = |key: &str| field(key).as_deref() == Some("on");
+        let body = field("body");
+        if let Some(body) = &body {
+            serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(body)
+                .map_err(|why| format!("providers.{name}.body is not a JSON object: {why}"))?;
+        }
+        Ok(Provider {
+            name: name.to_owned(),
+            wire,
+            base_url,
+            key_env,
+            key: key.map(SecretString::from),
+            auth: field("auth").and_then(|a| a.parse().ok()).unwrap_or_else(|| wire.auth()),
+            dialect: field("dialect").and_then(|d| d.parse().ok()),
+            window: count("window"),
+            max_output: count("max_output"),
+            body,
+            quirks: Quirks {
+                merge: on("merge"),
+                echo: on("echo"),
+                sealed: on("sealed"),
+                no_usage: field("usage").as_deref() == Some("off"),
+            },
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::settings::Settings;
 use crate::{place, rules, sandbox, say};
 use anyhow::bail;
 use dunnock_engine::{SystemClock, World};
-use dunnock_model::{Briefing, KNOWN, Patience, Prompts, Speaker, Surroundings};
+use dunnock_model::{Briefing, KNOWN, Known, Patience, Profiles, Prompts, Speaker, Surroundings};
 use dunnock_proto::{Config, ConfigPatch, Level, Sandbox};
 #[cfg(unix)]
 use dunnock_tools::Bounds;
@@ -46,7 +46,8 @@ pub(crate) fn speaker(settings: &Settings) -> anyhow::Result<Speaker> {
     };
     let idle = Duration::from_secs(settings.count("idle_timeout").unwrap_or(300));
     let patience = Patience { idle, ..Patience::default() };
-    Ok(Speaker::new(providers, prompts, Arc::new(brief), patience, APP).without(unusable))
+    let profiles = Profiles::kept_in(place::data_dir(settings)?.join("models"));
+    Ok(Speaker::new(providers, prompts, Arc::new(brief), patience, APP).without(unusable).following(profiles))
 }
 
 fn shell(settings: &Settings) -> Shell {
@@ -185,6 +186,7 @@ pub(crate) fn config(settings: &Settings, model: String, attended: bool) -> anyh
     let number = |key: &str, or: u32| settings.count(key).and_then(|n| u32::try_from(n).ok()).unwrap_or(or);
     Ok(Config {
         model,
+        profile: settings.text("profile").unwrap_or_default().to_owned(),
         mode: settings.mode(),
         sandbox: settings.sandbox(),
         attended,
@@ -205,6 +207,7 @@ pub(crate) fn patch(settings: &Settings, now: &Config, attended: Option<bool>) -
     let whole = config(settings, settings.text("model").unwrap_or_default().to_owned(), false)?;
     let patch = ConfigPatch {
         model: settings.flagged("model").then_some(whole.model),
+        profile: settings.flagged("profile").then_some(whole.profile),
         mode: settings.flagged("approve").then_some(whole.mode),
         sandbox: settings.flagged("sandbox").then_some(whole.sandbox),
         max_steps: settings.flagged("max_steps").then_some(whole.max_steps),
@@ -254,7 +257,7 @@ pub(crate) async fn model(settings: &mut Settings, speaker: &Speaker) -> anyhow:
             Ok(one.clone())
         }
         [] => Err(usage(
-            "no model is configured. Set OPENAI_API_KEY, or start a local server (Ollama, llama.cpp, LM Studio, vLLM), or set \
+            "no model is configured. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start a local server (Ollama, llama.cpp, LM Studio, vLLM), or set \
              model = \"provider/model\" in the configuration; \"dunnock models list\" shows the choices",
         )),
         several => {
@@ -273,7 +276,11 @@ pub(crate) fn model_by_key(settings: &mut Settings) -> Option<String> {
     let keyed = |env: &str| place::text_var(env).is_some_and(|key| !key.is_empty());
     let (known, env, default) = KNOWN
         .iter()
-        .filter_map(|known| Some((known, known.key_env?, known.default_model?)))
+        .filter_map(|known| {
+            let model = Known::filled(known.default_model?, &place::text_var)?;
+            Known::filled(known.base_url, &place::text_var)?;
+            Some((known, known.key_env?, model))
+        })
         .find(|(_, env, _)| keyed(env))?;
     let model = format!("{}/{default}", known.name);
     settings.found("model", &model, &format!("because {env} is set"));

@@ -1,0 +1,578 @@
+//! `dunnock models check`: a short run of small tasks that finds out how a model is best spoken to.
+//!
+//! Each probe asks for one thing and looks at what came, never at the model's name. What they find is a
+//! [`Profile`], which every session with that model follows.
+
+use crate::ask::Question;
+use crate::dialects::{Callable, Dialect, schema};
+use crate::head::{BYTES_PER_TOKEN, Briefing};
+use crate::profile::{EditFormat, Profile, Size};
+use crate::speaker::{Speaker, Traits};
+use crate::window;
+use crate::wires::Wire;
+use dunnock_core::patch::Patch;
+use dunnock_core::ports::{Halt, Live};
+use dunnock_proto::{Answered, CallId, Config, Delta, Failure, Hash, Message, Part, Turn, TurnFailed};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// For one probe.
+const ONE: Duration = Duration::from_secs(40);
+/// For all of them: what has not begun by then is not tried.
+const ALL: Duration = Duration::from_secs(150);
+/// A prompt of more tokens than this is not sent only to see it refused.
+const LARGE: u64 = 70_000;
+/// Below this a model is told less.
+const ROOMY: u64 = 16_000;
+
+/// What a probe found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It works.
+    Yes,
+    /// It does not.
+    No,
+    /// It was not tried.
+    Untried,
+}
+
+/// One probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// In a word or two.
+    pub name: &'static str,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// In words.
+    pub said: String,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// How sessions will speak to it.
+    pub profile: Profile,
+    /// How that was found out.
+    pub probes: Vec<Probe>,
+}
+
+/// A check under way.
+struct Check<'a> {
+    speaker: &'a Speaker,
+    model: &'a str,
+    traits: Traits,
+    briefing: Briefing,
+    began: Instant,
+    probes: Vec<Probe>,
+    tell: &'a mut (dyn FnMut(&Probe) + Send),
+    reasoning: bool,
+    faults: Vec<String>,
+}
+
+/// What is asked in a probe.
+struct Ask<'a> {
+    tools: &'a [&'a str],
+    messages: Vec<Message>,
+    anyway: bool,
+}
+
+impl<'a> Ask<'a> {
+    fn plain(text: &str) -> Self {
+        Self { tools: &[], messages: vec![user(text)], anyway: false }
+    }
+    fn with(tools: &'a [&'a str], text: &str) -> Self {
+        Self { tools, ..Self::plain(text) }
+    }
+}
+
+fn user(text: &str) -> Message {
+    Message::User { text: text.into(), images: Vec::new() }
+}
+
+impl Speaker {
+    /// Finds out how a model is best spoken to. `tell` is given each probe as it ends.
+    ///
+    /// # Errors
+    /// When the model cannot be asked at all.
+    pub async fn check(
+        &self,
+        model: &str,
+        today: &str,
+        tell: &mut (dyn FnMut(&Probe) + Send),
+    ) -> Result<Checked, String> {
+        let provider = self.provider(model)?;
+        let briefing = (self.brief)(&Config { model: model.into(), ..Config::default() }, ".")?;
+        let traits = Traits {
+            wire: provider.wire,
+            dialect: Dialect::Native,
+            constrained: true,
+            edit: EditFormat::Any,
+            size: Size::Small,
+            window: provider.window,
+            parallel: true,
+            quirks: provider.quirks,
+        };
+        let briefing = Briefing { instructions: Vec::new(), ..briefing };
+        let (began, probes, faults) = (Instant::now(), Vec::new(), Vec::new());
+        let mut check =
+            Check { speaker: self, model, traits, briefing, began, probes, tell, reasoning: false, faults };
+        check.all().await?;
+        let Check { traits, reasoning, faults, probes, .. } = check;
+        let profile = Profile {
+            v: 1,
+            model: model.into(),
+            wire: traits.wire,
+            dialect: traits.dialect,
+            constrained: traits.constrained,
+            edit: traits.edit,
+            profile: traits.size,
+            window: traits.window,
+            parallel: traits.parallel,
+            merge: traits.quirks.merge,
+            reasoning,
+            faults,
+            checked: today.into(),
+        };
+        Ok(Checked { profile, probes })
+    }
+}
+
+impl Check<'_> {
+    async fn all(&mut self) -> Result<(), String> {
+        self.reach().await?;
+        self.window().await;
+        self.streaming().await;
+        self.template().await;
+        self.calls().await;
+        self.schema().await;
+        self.edits().await;
+        self.long().await;
+        self.cancel().await;
+        self.overflow().await;
+        let narrow = self.traits.window.is_some_and(|w| w < ROOMY);
+        let weak = self.traits.edit == EditFormat::Whole || self.traits.dialect != Dialect::Native && self.failed("calls");
+        self.traits.size = if narrow || weak { Size::Small } else { Size::Default };
+        Ok(())
+    }
+
+    fn failed(&self, name: &str) -> bool {
+        self.probes.iter().any(|p| p.name == name && p.verdict == Verdict::No)
+    }
+
+    fn note(&mut self, name: &'static str, verdict: Verdict, said: impl Into<String>, began: Instant) {
+        let probe = Probe { name, verdict, said: said.into(), took: began.elapsed() };
+        (self.tell)(&probe);
+        self.probes.push(probe);
+    }
+
+    /// Whether there is time for one more probe.
+    fn late(&mut self, name: &'static str) -> bool {
+        let late = self.began.elapsed() > ALL;
+        if late {
+            self.note(name, Verdict::Untried, "there was no time left", Instant::now());
+        }
+        late
+    }
+
+    async fn ask(&mut self, ask: Ask<'_>) -> Result<Answered, TurnFailed> {
+        self.ask_live(ask, Arc::new(|_| {}), Halt::default()).await
+    }
+
+    async fn ask_live(&mut self, ask: Ask<'_>, live: Live, halt: Halt) -> Result<Answered, TurnFailed> {
+        let refuse = |error| TurnFailed::unsent(Turn(1), Failure::Rejected, error);
+        let mut briefing = self.briefing.clone();
+        briefing.offers.retain(|offer| ask.tools.contains(&offer.tool.name.as_str()));
+        let provider = self.speaker.provider(self.model).map_err(refuse)?;
+        // Without tools there is nothing to write in another dialect.
+        let dialect = if ask.tools.is_empty() { Dialect::Native } else { self.traits.dialect };
+        let traits = Traits { dialect, ..self.traits };
+        let head = self.speaker.recorded(self.model, provider, &traits, &briefing).map_err(refuse)?;
+        let (pictures, hash) = (BTreeMap::new(), Hash::ZERO);
+        let (head, messages) = (&head, ask.messages.as_slice());
+        let question = Question { head, turn: Turn(1), hash, messages, pictures: &pictures, anyway: ask.anyway };
+        let asking = self.speaker.send(&question, live, halt.clone());
+        let answer = match tokio::time::timeout(ONE, asking).await {
+            Ok(answer) => answer,
+            Err(_) => Err(TurnFailed::unsent(Turn(1), Failure::Transport, format!("no answer within {} s", ONE.as_secs()))),
+        };
+        if let Ok(answered) = &answer {
+            self.reasoning |= answered.parts.iter().any(|p| matches!(p, Part::Reasoning { .. }));
+        }
+        answer
+    }
+
+    /// Whether it answers at all, over its own wire or another.
+    async fn reach(&mut self) -> Result<(), String> {
+        let began = Instant::now();
+        let own = self.traits.wire;
+        let mut first = String::new();
+        let others = Wire::ALL.iter().copied().filter(|wire| *wire != own);
+        for wire in [own].into_iter().chain(others) {
+            self.traits.wire = wire;
+            match self.ask(Ask::plain("Answer with one word: ready")).await {
+                Ok(answered) => {
+                    let words = Part::words(&answered.parts);
+                    let said = words.split_whitespace().take(6).collect::<Vec<_>>().join(" ");
+                    self.note("plain answer", Verdict::Yes, format!("over {wire}: \"{said}\""), began);
+                    return Ok(());
+                }
+                Err(failed) if wire == own => {
+                    first = failed.error;
+                    // Only a server that does not know this address may know another.
+                    if !first.contains("there is no such service") {
+                        break;
+                    }
+                }
+                Err(_) => {}
+            }
+        }
+        self.traits.wire = own;
+        self.note("plain answer", Verdict::No, first.clone(), began);
+        Err(first)
+    }
+
+    async fn window(&mut self) {
+        let began = Instant::now();
+        if self.traits.window.is_none()
+            && let Ok(provider) = self.speaker.provider(self.model)
+            && let Ok(client) = self.speaker.client(provider)
+        {
+            let name = self.model.split_once('/').map_or("", |(_, name)| name);
+            self.traits.window = window::of(client, provider, self.traits.wire, name).await;
+        }
+        match self.traits.window {
+            Some(window) => self.note("window", Verdict::Yes, format!("{window} tokens"), began),
+            None => self.note("window", Verdict::Untried, "the server does not say; set \"window\"", began),
+        }
+    }
+
+    async fn streaming(&mut self) {
+        if self.late("streaming") {
+            return;
+        }
+        let began = Instant::now();
+        let pieces = Arc::new(AtomicUsize::new(0));
+        let count = pieces.clone();
+        let live: Live = Arc::new(move |delta| {
+            count.fetch_add(usize::from(matches!(delta, Delta::Text { .. } | Delta::Reasoning { .. })), Ordering::Relaxed);
+        });
+        let answer = self.ask_live(Ask::plain("Count from one to ten, in words."), live, Halt::default()).await;
+        let pieces = pieces.load(Ordering::Relaxed);
+        match answer {
+            Ok(_) if pieces > 1 => self.note("streaming", Verdict::Yes, format!("{pieces} pieces"), began),
+            Ok(_) => {
+                self.faults.push("answers come whole, not in pieces".into());
+                self.note("streaming", Verdict::No, "the answer came whole", began);
+            }
+            Err(failed) => self.note("streaming", Verdict::No, failed.error, began),
+        }
+    }
+
+    /// Talks that some chat templates refuse.
+    async fn template(&mut self) {
+        if self.late("template") {
+            return;
+        }
+        let began = Instant::now();
+        let two = || vec![user("The word is heron."), user("Say the word.")];
+        let ask = |messages| Ask { tools: &[], messages, anyway: false };
+        match self.ask(ask(two())).await {
+            Ok(_) => self.note("template", Verdict::Yes, "takes messages in any order", began),
+            Err(failed) => {
+                self.traits.quirks.merge = true;
+                match self.ask(ask(two())).await {
+                    Ok(_) => {
+                        self.faults.push("messages must alternate: they are joined".into());
+                        self.note("template", Verdict::No, "messages must alternate; they will be joined", began);
+                    }
+                    Err(_) => {
+                        self.traits.quirks.merge = false;
+                        self.faults.push("its chat template refuses ordinary talk".into());
+                        self.note("template", Verdict::No, failed.error, began);
+                    }
+                }
+            }
+        }
+    }
+
+    /// How it calls: as its wire has it, as text, or in a plan.
+    async fn calls(&mut self) {
+        const TOOLS: &[&str] = &["view_file"];
+        const TASK: &str = "Read the file notes.txt. Call view_file with the path notes.txt, and do nothing else.";
+        let mut last = String::new();
+        for dialect in [Dialect::Native, Dialect::Text, Dialect::Plan] {
+            let name = match dialect {
+                Dialect::Native => "native call",
+                Dialect::Text => "call as text",
+                Dialect::Plan => "JSON plan",
+            };
+            if self.late(name) {
+                return;
+            }
+            let began = Instant::now();
+            self.traits.dialect = dialect;
+            let answer = self.ask(Ask::with(TOOLS, TASK)).await;
+            match one_call(&answer, "view_file", &self.callable()) {
+                Ok(args) if args["path"].as_str().is_some_and(|p| p.ends_with("notes.txt")) => {
+                    self.note(name, Verdict::Yes, "one call, as asked", began);
+                    self.after_calls(dialect).await;
+                    return;
+                }
+                Ok(args) => last = format!("other arguments: {args}"),
+                Err(why) => last = why,
+            }
+            if dialect == Dialect::Native && self.traits.constrained {
+                self.faults.push("does not call tools by itself".into());
+            }
+            self.note(name, Verdict::No, last.clone(), began);
+        }
+        self.traits.dialect = Dialect::Text;
+        self.traits.parallel = false;
+        self.faults.push("no way of calling tools worked".into());
+        self.note("calls", Verdict::No, last, Instant::now());
+    }
+
+    fn callable(&self) -> Vec<Callable> {
+        let one = |offer: &dunnock_core::ports::Offer| {
+            Some(Callable { name: offer.tool.name.clone(), schema: serde_json::from_str(&offer.schema).ok()? })
+        };
+        self.briefing.offers.iter().filter_map(one).collect()
+    }
+
+    /// Several calls at once, and going on after a result.
+    async fn after_calls(&mut self, dialect: Dialect) {
+        const TOOLS: &[&str] = &["view_file"];
+        if self.late("parallel calls") {
+            return;
+        }
+        let began = Instant::now();
+        let task = "Read the files a.txt and b.txt, both at once: call view_file twice in one answer.";
+        let calls = match self.ask(Ask::with(TOOLS, task)).await {
+            Ok(answered) => Part::calls(&answered.parts).filter(|c| c.fault.is_none()).count(),
+            Err(_) => 0,
+        };
+        self.traits.parallel = calls > 1;
+        let verdict = if calls > 1 { Verdict::Yes } else { Verdict::No };
+        self.note("parallel calls", verdict, format!("{calls} in one answer"), began);
+        if self.late("results") {
+            return;
+        }
+        let began = Instant::now();
+        let call = dunnock_proto::CallPart {
+            id: "call_1".into(),
+            tool: "view_file".into(),
+            args: r#"{"path":"notes.txt"}"#.into(),
+            recovered: false,
+            fault: None,
+        };
+        let (model, wire): (Arc<str>, Arc<str>) = (self.model.into(), self.traits.wire.to_string().into());
+        let messages = vec![
+            user("What is in notes.txt?"),
+            Message::Assistant { model, wire, parts: Arc::new([Part::Call(Arc::new(call))]), cut: false },
+            Message::Result {
+                call: CallId { turn: Turn(1), index: 0 },
+                id: "call_1".into(),
+                tool: "view_file".into(),
+                text: "The heron flies at dawn.".into(),
+                ok: true,
+            },
+        ];
+        match self.ask(Ask { tools: TOOLS, messages, anyway: false }).await {
+            Ok(_) => self.note("results", Verdict::Yes, "goes on after a result", began),
+            Err(failed) => {
+                self.note("results", Verdict::No, failed.error, began);
+                if dialect == Dialect::Native {
+                    self.faults.push("its chat template refuses results of tools: they go as text".into());
+                    self.traits.dialect = Dialect::Text;
+                }
+            }
+        }
+    }
+
+    /// Whether the server can be held to a schema.
+    async fn schema(&mut self) {
+        if self.late("schema") || self.probes.iter().any(|p| p.name == "JSON plan") {
+            // Looked at already.
+            self.traits.constrained &= !self.failed("JSON plan");
+            return;
+        }
+        let began = Instant::now();
+        let before = std::mem::replace(&mut self.traits.dialect, Dialect::Plan);
+        let answer = self.ask(Ask::with(&["view_file"], "Read the file notes.txt.")).await;
+        self.traits.dialect = before;
+        let broken = |a: &Answered| Part::calls(&a.parts).any(|c| c.fault.is_some());
+        match answer {
+            Ok(answered) if !broken(&answered) => self.note("schema", Verdict::Yes, "keeps to a schema", began),
+            Ok(_) => {
+                self.traits.constrained = false;
+                self.note("schema", Verdict::No, "does not keep to a schema", began);
+            }
+            Err(failed) => {
+                self.traits.constrained = false;
+                self.note("schema", Verdict::No, failed.error, began);
+            }
+        }
+    }
+
+    /// How it changes a file best.
+    async fn edits(&mut self) {
+        const FILE: &str = "def greet():\n    print(\"Hello\")\n    return 1\n";
+        let mut works = Vec::new();
+        for (name, tool, format) in [
+            ("edit by patch", "apply_patch", EditFormat::Patch),
+            ("edit by replacing", "replace_text", EditFormat::Replace),
+            ("edit by whole file", "write_file", EditFormat::Whole),
+        ] {
+            // Whoever replaces well need not write whole files.
+            if format == EditFormat::Whole && works.contains(&EditFormat::Replace) || self.late(name) {
+                continue;
+            }
+            let began = Instant::now();
+            let task = format!(
+                "The file greet.py holds:\n\n{FILE}\nChange it so that it prints Goodbye instead of Hello, with one call of {tool}."
+            );
+            let answer = self.ask(Ask::with(&[tool], &task)).await;
+            let good = one_call(&answer, tool, &self.callable()).and_then(|args| edited(format, &args, FILE));
+            match good {
+                Ok(()) => {
+                    works.push(format);
+                    self.note(name, Verdict::Yes, "makes the change", began);
+                }
+                Err(why) => self.note(name, Verdict::No, why, began),
+            }
+        }
+        let can = |format| works.contains(&format);
+        self.traits.edit = match (can(EditFormat::Patch), can(EditFormat::Replace)) {
+            (true, true) => EditFormat::Any,
+            (false, true) => EditFormat::Replace,
+            (true, false) => EditFormat::Patch,
+            (false, false) => EditFormat::Whole,
+        };
+    }
+
+    /// Whether it still knows the beginning of a long prompt.
+    async fn long(&mut self) {
+        if self.late("long prompt") {
+            return;
+        }
+        let began = Instant::now();
+        let tokens = self.traits.window.map_or(6_000, |w| (w * 6 / 10).min(6_000));
+        let task = long_prompt(tokens);
+        match self.ask(Ask::plain(&task)).await {
+            Ok(answered) if Part::words(&answered.parts).to_lowercase().contains("heron") => {
+                self.note("long prompt", Verdict::Yes, format!("about {tokens} tokens"), began);
+            }
+            Ok(_) => {
+                self.faults.push("loses the beginning of long prompts".into());
+                let said = format!("of about {tokens} tokens it did not know the beginning");
+                self.note("long prompt", Verdict::No, said, began);
+            }
+            Err(failed) => self.note("long prompt", Verdict::No, failed.error, began),
+        }
+    }
+
+    async fn cancel(&mut self) {
+        if self.late("cancelling") {
+            return;
+        }
+        let began = Instant::now();
+        let halt = Halt::default();
+        let (told, seen) = (halt.clone(), Arc::new(AtomicUsize::new(0)));
+        let count = seen.clone();
+        let live: Live = Arc::new(move |delta| {
+            if matches!(delta, Delta::Text { .. } | Delta::Reasoning { .. }) && count.fetch_add(1, Ordering::Relaxed) == 2 {
+                told.tell();
+            }
+        });
+        let stopped = self.ask_live(Ask::plain("Count from one to two hundred, in words."), live, halt).await;
+        let cut = stopped.is_err_and(|failed| failed.failure == Failure::Cut);
+        let again = Instant::now();
+        let after = self.ask(Ask::plain("Answer with one word: ready")).await;
+        match after {
+            Ok(_) if cut && again.elapsed() < Duration::from_secs(20) => {
+                self.note("cancelling", Verdict::Yes, "stops, and answers again at once", began);
+            }
+            Ok(_) if !cut => self.note("cancelling", Verdict::Untried, "the answer was over first", began),
+            Ok(_) | Err(_) => {
+                self.faults.push("works on after it was cancelled".into());
+                self.note("cancelling", Verdict::No, "works on after it was cancelled", began);
+            }
+        }
+    }
+
+    /// What the server does with a prompt that cannot fit.
+    async fn overflow(&mut self) {
+        let Some(window) = self.traits.window else {
+            return self.note("overflow", Verdict::Untried, "the window is not known", Instant::now());
+        };
+        if window > LARGE {
+            return self.note("overflow", Verdict::Untried, "the window is too large to fill", Instant::now());
+        }
+        if self.late("overflow") {
+            return;
+        }
+        let began = Instant::now();
+        let task = long_prompt(window * 2);
+        let ask = Ask { anyway: true, ..Ask::plain(&task) };
+        match self.ask(ask).await {
+            Err(failed) if failed.failure == Failure::Overflow => {
+                self.note("overflow", Verdict::Yes, "refuses what does not fit", began);
+            }
+            Err(failed) => self.note("overflow", Verdict::No, failed.error, began),
+            Ok(_) => {
+                self.faults.push("cuts prompts that do not fit, in silence".into());
+                self.note("overflow", Verdict::No, "cuts what does not fit, in silence", began);
+            }
+        }
+    }
+}
+
+/// A secret word, then so many tokens of something else, then a question.
+fn long_prompt(tokens: u64) -> String {
+    let filler = "The river went on through the reeds and the wind moved the grass on the bank. ";
+    let times = (tokens * BYTES_PER_TOKEN) as usize / filler.len();
+    format!("The secret word is heron.\n\n{}\n\nWhat is the secret word? Answer with that word.", filler.repeat(times))
+}
+
+/// The arguments of the one call of an answer, if there is one that fits.
+fn one_call(answer: &Result<Answered, TurnFailed>, tool: &str, tools: &[Callable]) -> Result<Value, String> {
+    let answered = answer.as_ref().map_err(|failed| failed.error.clone())?;
+    let Some(call) = Part::calls(&answered.parts).next() else { return Err("no call came".into()) };
+    if let Some(fault) = &call.fault {
+        return Err(fault.to_string());
+    }
+    if call.tool != tool {
+        return Err(format!("{} was called instead", call.tool));
+    }
+    let args: Value = serde_json::from_str(&call.args).map_err(|e| format!("the arguments are not JSON: {e}"))?;
+    let known = tools.iter().find(|t| t.name == tool).map(|t| schema::check(&t.schema, &args));
+    known.unwrap_or(Ok(())).map(|()| args)
+}
+
+/// Whether the arguments of an edit would make the change.
+fn edited(format: EditFormat, args: &Value, file: &str) -> Result<(), String> {
+    let text = |key: &str| args[key].as_str().unwrap_or_default().to_owned();
+    let after = match format {
+        EditFormat::Any => return Err("nothing was asked".into()),
+        EditFormat::Patch => {
+            let patch = text("patch");
+            Patch::parse(&patch).map_err(|e| e.to_string())?;
+            patch
+        }
+        EditFormat::Replace => {
+            let old = text("old");
+            if old.is_empty() || file.matches(&old).count() != 1 {
+                return Err("the old text is not in the file, or not once".into());
+            }
+            file.replacen(&old, &text("new"), 1)
+        }
+        EditFormat::Whole => text("content"),
+    };
+    let kept = format == EditFormat::Patch || after.contains("return 1");
+    if after.contains("Goodbye") && kept { Ok(()) } else { Err("the change is not the one that was asked for".into()) }
+}

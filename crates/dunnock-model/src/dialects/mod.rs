@@ -1,0 +1,184 @@
+//! How calls are written, whatever wire carries them: as the wire's own, as marked text, or as a JSON plan.
+//!
+//! A dialect has three sides: what the model is told (`prompts/`), how its words are read ([`Tongue`]), and how the talk
+//! so far is written for it again (`answer` and `result` of its file). The loop never knows which one is spoken.
+//!
+//! Invariant: a call found in words has a known name and arguments that fit, or it carries its fault and never runs.
+
+pub(crate) mod plan;
+pub mod schema;
+pub mod text_calls;
+mod think;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// How calls are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// As the wire has them.
+    #[default]
+    Native,
+    /// Marked, in the text of the answer.
+    Text,
+    /// The whole answer is one JSON object.
+    Plan,
+}
+
+impl Dialect {
+    /// Every one, as it is configured.
+    pub const ALL: &'static [&'static str] = &["native", "text", "plan"];
+}
+
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Native => "native",
+            Self::Text => "text",
+            Self::Plan => "plan",
+        })
+    }
+}
+
+impl FromStr for Dialect {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "native" => Ok(Self::Native),
+            "text" => Ok(Self::Text),
+            "plan" => Ok(Self::Plan),
+            _ => Err(format!("{text:?} is not one of {}", Self::ALL.join(", "))),
+        }
+    }
+}
+
+/// A tool that may be called in words.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Callable {
+    /// Its name.
+    pub name: String,
+    /// The schema of its arguments.
+    pub schema: Value,
+}
+
+/// A call that was found in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The tool.
+    pub tool: String,
+    /// The arguments as they were written.
+    pub args: String,
+    /// It was not asked for in this form.
+    pub recovered: bool,
+    /// Why it cannot run.
+    pub fault: Option<String>,
+}
+
+/// What was heard in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// Words for the person.
+    Text(String),
+    /// Thoughts.
+    Reasoning(String),
+    /// A call.
+    Call(Found),
+    /// Everything so far was thought.
+    AllThought,
+}
+
+/// Reads the words of one answer.
+#[derive(Debug)]
+pub(crate) struct Tongue {
+    think: think::Think,
+    calls: Calls,
+}
+
+#[derive(Debug)]
+enum Calls {
+    Native,
+    Text(text_calls::Reader),
+    Plan(plan::Reader),
+}
+
+impl Tongue {
+    pub(crate) fn new(dialect: Dialect, tools: &Arc<[Callable]>) -> Self {
+        let calls = match dialect {
+            Dialect::Native => Calls::Native,
+            Dialect::Text => Calls::Text(text_calls::Reader::new(tools.clone())),
+            Dialect::Plan => Calls::Plan(plan::Reader::new(tools.clone())),
+        };
+        Self { think: think::Think::default(), calls }
+    }
+
+    pub(crate) fn feed(&mut self, more: &str, out: &mut Vec<Heard>) {
+        let mut first = Vec::new();
+        self.think.feed(more, &mut first);
+        self.calls.hear(first, out);
+    }
+
+    /// Nothing more comes; `cut`: because the answer was too long.
+    pub(crate) fn finish(&mut self, cut: bool, out: &mut Vec<Heard>) {
+        let mut first = Vec::new();
+        self.think.finish(&mut first);
+        self.calls.hear(first, out);
+        match &mut self.calls {
+            Calls::Native => {}
+            Calls::Text(reader) => reader.finish(cut, out),
+            Calls::Plan(reader) => reader.finish(cut, out),
+        }
+    }
+}
+
+impl Calls {
+    fn hear(&mut self, first: Vec<Heard>, out: &mut Vec<Heard>) {
+        for heard in first {
+            match (&mut *self, heard) {
+                (Self::Text(reader), Heard::Text(text)) => reader.feed(&text, out),
+                (Self::Plan(reader), Heard::Text(text)) => reader.feed(&text, out),
+                (Self::Text(reader), Heard::AllThought) => {
+                    // What was held back was thought, too.
+                    out.push(Heard::Text(reader.forget()));
+                    out.push(Heard::AllThought);
+                }
+                (Self::Plan(reader), Heard::AllThought) => {
+                    reader.forget();
+                    out.push(Heard::AllThought);
+                }
+                (_, other) => out.push(other),
+            }
+        }
+    }
+}
+
+/// A call by its name and arguments, checked.
+pub(crate) fn checked(tools: &[Callable], name: &str, args: String, recovered: bool) -> Found {
+    let name = name.strip_prefix("functions.").unwrap_or(name);
+    let fault = match tools.iter().find(|t| t.name == name) {
+        None => {
+            let known: Vec<&str> = tools.iter().map(|t| t.name.as_str()).collect();
+            Some(format!("there is no tool {name:?}; there are {}", known.join(", ")))
+        }
+        Some(tool) => match serde_json::from_str::<Value>(&args) {
+            Ok(value) => schema::check(&tool.schema, &value).err().map(|why| format!("the arguments do not fit: {why}")),
+            Err(error) => Some(format!("the arguments are not JSON: {error}")),
+        },
+    };
+    Found { tool: name.to_owned(), args, recovered, fault }
+}
+
+/// A JSON value at the beginning of a text, as it is written, and how long it is; `None` in `Ok` when more must come.
+pub(crate) fn json_prefix(text: &str) -> Result<Option<(&RawValue, usize)>, String> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+    match values.next() {
+        Some(Ok(value)) => Ok(Some((value, values.byte_offset()))),
+        Some(Err(error)) if error.is_eof() => Ok(None),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Ok(None),
+    }
+}

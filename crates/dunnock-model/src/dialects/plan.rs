@@ -1,0 +1,218 @@
+//! JSON plans: the whole answer is `{"thought", "plan": [], "actions": [{"tool", ...}]}`, checked against a schema.
+//!
+//! A plan that is not valid is kept as a call that cannot run, so that the model is told why (P4), and that is a fact like
+//! any other. [`Reader`] shows the thought while it is being written.
+
+use super::{Callable, Found, Heard, checked, json_prefix, schema};
+use dunnock_proto::Part;
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The name of a call that stands for an answer which is no plan.
+pub(crate) const BROKEN: &str = "plan";
+
+/// Names that planners know our tools by, and their arguments: (theirs, ours, [(theirs, ours)]).
+const ALIASES: &[(&str, &str, &[(&str, &str)])] =
+    &[("read_file", "view_file", &[]), ("run", "shell", &[]), ("apply_diff", "apply_patch", &[("diff", "patch")])];
+
+/// What a plan must be, for servers that can be held to it: every string and array has a bound. Fields come in the order in
+/// which they are to be written: thoughts before deeds.
+pub(crate) fn schema(tools: &[Callable]) -> String {
+    let action = |tool: &Callable| {
+        let theirs = tool.schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        let theirs = theirs.into_iter().filter(|(key, _)| key != "tool");
+        let theirs: String = theirs
+            .map(|(key, value)| format!(",{}:{}", json!(key), schema::bounded(&without_words(value))))
+            .collect();
+        let mut required = vec![json!("tool")];
+        required.extend(tool.schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default());
+        format!(
+            r#"{{"type":"object","properties":{{"tool":{{"const":{}}}{theirs}}},"required":{},"additionalProperties":false}}"#,
+            json!(tool.name),
+            json!(required)
+        )
+    };
+    let actions: Vec<String> = tools.iter().map(action).collect();
+    format!(
+        concat!(
+            r#"{{"type":"object","properties":{{"thought":{{"type":"string","maxLength":2000}},"#,
+            r#""plan":{{"type":"array","maxItems":12,"items":{{"type":"string","maxLength":200}}}},"#,
+            r#""actions":{{"type":"array","maxItems":8,"items":{{"anyOf":[{}]}}}}}},"#,
+            r#""required":["thought","plan","actions"],"additionalProperties":false}}"#
+        ),
+        actions.join(",")
+    )
+}
+
+/// Descriptions are for models that read; this is for a grammar.
+fn without_words(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(map) => {
+            map.remove("description");
+            map.remove("default");
+            map.values_mut().for_each(|v| *v = without_words(v.take()));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|v| *v = without_words(v.take())),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    schema
+}
+
+/// Reads a plan.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    tools: Arc<[Callable]>,
+    raw: String,
+    /// How much of the thought was shown, in bytes of the decoded text.
+    shown: usize,
+}
+
+impl Reader {
+    pub(crate) fn new(tools: Arc<[Callable]>) -> Self {
+        Self { tools, raw: String::new(), shown: 0 }
+    }
+
+    pub(crate) fn feed(&mut self, more: &str, out: &mut Vec<Heard>) {
+        self.raw.push_str(more);
+        // Looked at again only while the thought is short: a long one comes whole, at the end.
+        if self.raw.len() <= 8_192
+            && let Some(thought) = thought_so_far(&self.raw)
+            && let Some(new) = thought.get(self.shown..).filter(|new| !new.is_empty())
+        {
+            out.push(Heard::Text(new.to_owned()));
+            self.shown = thought.len();
+        }
+    }
+
+    pub(crate) fn forget(&mut self) {
+        self.raw.clear();
+        self.shown = 0;
+    }
+
+    pub(crate) fn finish(&mut self, cut: bool, out: &mut Vec<Heard>) {
+        let raw = std::mem::take(&mut self.raw);
+        if raw.trim().is_empty() {
+            return;
+        }
+        let (said, calls) = match read(&self.tools, &raw) {
+            Ok(read) => read,
+            Err(why) => {
+                let cut = if cut { " (it was cut off at the limit of output)" } else { "" };
+                let fault = Some(format!("the answer is not a valid plan{cut}: {why}"));
+                out.push(Heard::Call(Found { tool: BROKEN.into(), args: raw, recovered: false, fault }));
+                return;
+            }
+        };
+        // What was shown is the beginning of what was said, unless the thought stood elsewhere in the object.
+        match said.get(self.shown..) {
+            Some(rest) => out.push(Heard::Text(rest.to_owned())),
+            None => out.push(Heard::Text(said)),
+        }
+        out.extend(calls.into_iter().map(Heard::Call));
+    }
+}
+
+/// The thought of a plan that is still being written, as far as it can be told.
+fn thought_so_far(raw: &str) -> Option<String> {
+    let rest = unfenced(raw).trim_start().strip_prefix('{')?.trim_start().strip_prefix("\"thought\"")?;
+    let rest = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+    let mut end = rest.len();
+    let mut escaped = false;
+    for (at, c) in rest.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => {
+                end = at;
+                break;
+            }
+            _ => {}
+        }
+    }
+    // Half an escape is not shown yet: at most a pair of `\uXXXX`.
+    let body = rest.get(..end)?;
+    (0..=12).find_map(|less| {
+        let body = body.get(..body.len().checked_sub(less)?)?;
+        serde_json::from_str::<String>(&format!("\"{body}\"")).ok()
+    })
+}
+
+/// Without a fence around all of it.
+fn unfenced(text: &str) -> &str {
+    let text = text.trim();
+    let Some(rest) = text.strip_prefix("```") else { return text };
+    let inside = rest.split_once('\n').map_or("", |(_, inside)| inside);
+    inside.trim_end().strip_suffix("```").unwrap_or(inside)
+}
+
+fn read(tools: &[Callable], raw: &str) -> Result<(String, Vec<Found>), String> {
+    let text = unfenced(raw);
+    let (value, len) = json_prefix(text)?.ok_or("it ends in the middle")?;
+    if !text.get(len..).unwrap_or_default().trim().is_empty() {
+        return Err("something follows the JSON object".into());
+    }
+    let value: Value = serde_json::from_str(value.get()).map_err(|e| e.to_string())?;
+    let shape = json!({
+        "type": "object",
+        "properties": {
+            "thought": {"type": "string"},
+            "plan": {"type": "array", "items": {"type": "string"}},
+            "actions": {"type": "array", "items": {
+                "type": "object", "properties": {"tool": {"type": "string"}}, "required": ["tool"],
+            }},
+        },
+        "required": ["thought", "actions"],
+        "additionalProperties": false,
+    });
+    schema::check(&shape, &value)?;
+    let mut said = value["thought"].as_str().unwrap_or_default().to_owned();
+    for (n, step) in value["plan"].as_array().into_iter().flatten().filter_map(Value::as_str).enumerate() {
+        let _ = write!(said, "\n{}. {step}", n + 1);
+    }
+    let actions = value["actions"].as_array().into_iter().flatten().filter_map(Value::as_object);
+    let calls = actions.map(|action| call(tools, action.clone())).collect();
+    Ok((said, calls))
+}
+
+fn call(tools: &[Callable], mut action: Map<String, Value>) -> Found {
+    let tool = action.remove("tool").and_then(|t| t.as_str().map(str::to_owned)).unwrap_or_default();
+    let alias = ALIASES.iter().find(|(theirs, ours, _)| {
+        *theirs == tool && !tools.iter().any(|t| t.name == tool) && tools.iter().any(|t| t.name == *ours)
+    });
+    let Some((_, ours, keys)) = alias else { return checked(tools, &tool, Value::Object(action).to_string(), false) };
+    for (theirs, ours) in *keys {
+        if let Some(value) = action.remove(*theirs) {
+            action.insert((*ours).into(), value);
+            action.remove("path"); // the diff names its files
+        }
+    }
+    checked(tools, ours, Value::Object(action).to_string(), false)
+}
+
+/// An answer of the model's, as it would have written it.
+pub(crate) fn answer(parts: &[Part], cut: bool) -> String {
+    let calls: Vec<_> = Part::calls(parts).collect();
+    if let Some(broken) = calls.iter().find(|c| c.tool == BROKEN && c.fault.is_some()) {
+        return broken.args.to_string();
+    }
+    let mut thought = Part::words(parts);
+    if cut {
+        thought.push_str("\n[cut off here]");
+    }
+    let action = |call: &&Arc<dunnock_proto::CallPart>| {
+        let args = serde_json::from_str::<Map<String, Value>>(&call.args).unwrap_or_default();
+        let args: String = args.iter().map(|(key, value)| format!(",{}:{value}", json!(key))).collect();
+        format!(r#"{{"tool":{}{args}}}"#, json!(call.tool))
+    };
+    let actions: Vec<String> = calls.iter().map(action).collect();
+    format!(r#"{{"thought":{},"plan":[],"actions":[{}]}}"#, json!(thought), actions.join(","))
+}
+
+/// What came of an action, for the model.
+pub(crate) fn result(tool: &str, text: &str, ok: bool, fault: Option<&str>) -> String {
+    match fault {
+        Some(why) if tool == BROKEN => format!("{why}. Answer with one JSON object and nothing else."),
+        _ => format!("Result of {tool}{}:\n{text}", if ok { "" } else { " (it failed)" }),
+    }
+}

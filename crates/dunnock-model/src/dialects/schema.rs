@@ -1,0 +1,145 @@
+//! The part of JSON Schema that our own tools use: whether a value fits, and a form in which everything has a bound.
+//!
+//! Schemas come from our own code, never from a server; a test holds this beside a complete implementation.
+
+use serde_json::{Map, Value, json};
+
+/// The longest string and array in a bounded schema, where none is given.
+const STRING: u64 = 20_000;
+const ITEMS: u64 = 50;
+
+/// Whether a value fits.
+///
+/// # Errors
+/// Where it does not, and why.
+pub fn check(schema: &Value, value: &Value) -> Result<(), String> {
+    at(schema, value, "")
+}
+
+fn at(schema: &Value, value: &Value, path: &str) -> Result<(), String> {
+    let wrong = |why: String| Err(if path.is_empty() { why } else { format!("{path}: {why}") });
+    let Some(schema) = schema.as_object() else { return Ok(()) };
+    if let Some(any) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
+        let fits = any.iter().filter(|s| at(s, value, path).is_ok()).count();
+        let one = schema.contains_key("oneOf");
+        if fits == 0 || (one && fits > 1) {
+            return match any.iter().map(|s| at(s, value, path)).next_back() {
+                Some(Err(why)) if fits == 0 => Err(why),
+                _ => wrong("it fits none of the forms".into()),
+            };
+        }
+    }
+    if let Some(constant) = schema.get("const")
+        && constant != value
+    {
+        return wrong(format!("{constant} is wanted"));
+    }
+    if let Some(all) = schema.get("enum").and_then(Value::as_array)
+        && !all.contains(value)
+    {
+        return wrong(format!("one of {} is wanted", Value::Array(all.clone())));
+    }
+    if let Some(types) = schema.get("type") {
+        let types: Vec<&str> = match types {
+            Value::String(one) => vec![one],
+            Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        if !types.iter().any(|t| is(t, value)) {
+            return wrong(format!("{} is wanted, not {}", types.join(" or "), kind(value)));
+        }
+    }
+    let number = |key: &str| schema.get(key).and_then(Value::as_f64);
+    match value {
+        Value::String(text) => {
+            let chars = text.chars().count() as f64;
+            if number("minLength").is_some_and(|least| chars < least) {
+                return wrong("it is too short".into());
+            }
+            if number("maxLength").is_some_and(|most| chars > most) {
+                return wrong("it is too long".into());
+            }
+        }
+        Value::Number(n) => {
+            let n = n.as_f64().unwrap_or(f64::NAN);
+            if number("minimum").is_some_and(|least| n < least) || number("maximum").is_some_and(|most| n > most) {
+                return wrong(format!("{n} is out of bounds"));
+            }
+        }
+        Value::Array(items) => {
+            let many = items.len() as f64;
+            if number("minItems").is_some_and(|least| many < least) {
+                return wrong("there are too few".into());
+            }
+            if number("maxItems").is_some_and(|most| many > most) {
+                return wrong("there are too many".into());
+            }
+            if let Some(each) = schema.get("items") {
+                for (n, item) in items.iter().enumerate() {
+                    at(each, item, &format!("{path}[{n}]"))?;
+                }
+            }
+        }
+        Value::Object(map) => return object(schema, map, path),
+        Value::Null | Value::Bool(_) => {}
+    }
+    Ok(())
+}
+
+fn object(schema: &Map<String, Value>, map: &Map<String, Value>, path: &str) -> Result<(), String> {
+    let inside = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    for key in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+        if !map.contains_key(key) {
+            return Err(format!("{} is missing", inside(key)));
+        }
+    }
+    let known = schema.get("properties").and_then(Value::as_object);
+    for (key, value) in map {
+        match known.and_then(|k| k.get(key)) {
+            Some(property) => at(property, value, &inside(key))?,
+            None if schema.get("additionalProperties") == Some(&Value::Bool(false)) => {
+                return Err(format!("there is no {}", inside(key)));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn is(wanted: &str, value: &Value) -> bool {
+    match wanted {
+        "integer" => value.as_f64().is_some_and(|n| n.fract() == 0.0),
+        "number" => value.is_number(),
+        other => kind(value) == other,
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The schema with a bound on every string and array: small models loop inside what has none.
+#[must_use]
+pub fn bounded(schema: &Value) -> Value {
+    match schema {
+        Value::Object(map) => {
+            let mut map: Map<String, Value> = map.iter().map(|(k, v)| (k.clone(), bounded(v))).collect();
+            let free = !map.contains_key("enum") && !map.contains_key("const");
+            match map.get("type").and_then(Value::as_str) {
+                Some("string") if free => drop(map.entry("maxLength").or_insert(json!(STRING))),
+                Some("array") => drop(map.entry("maxItems").or_insert(json!(ITEMS))),
+                _ => {}
+            }
+            Value::Object(map)
+        }
+        Value::Array(items) => Value::Array(items.iter().map(bounded).collect()),
+        other => other.clone(),
+    }
+}

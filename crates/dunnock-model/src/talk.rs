@@ -1,0 +1,209 @@
+//! Messages as two sides that take turns, in the words of a dialect: what every wire renders from.
+//!
+//! Invariant: a side is a function of the messages up to it, so that each request begins with the bytes of the one before.
+//! Invariant: what only its maker can read goes back to its maker alone.
+
+use crate::dialects::{Dialect, plan, text_calls};
+use base64::Engine as _;
+use dunnock_proto::{CallPart, Hash, Message, Part};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// A picture as wires want it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Picture {
+    pub(crate) media: &'static str,
+    pub(crate) base64: String,
+}
+
+/// What the person's side brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Bit<'a> {
+    Text(Cow<'a, str>),
+    Picture(Picture),
+    Result { id: String, tool: &'a str, text: &'a str, ok: bool },
+}
+
+/// What the model's side brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Said<'a> {
+    /// Only to its maker.
+    Reasoning { text: &'a str, opaque: Option<&'a str> },
+    Text(Cow<'a, str>),
+    Call { id: String, tool: &'a str, args: &'a str },
+}
+
+/// One side, until the other's turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Side<'a> {
+    Person(Vec<Bit<'a>>),
+    Model(Vec<Said<'a>>),
+}
+
+/// The kind of a picture, by its first bytes.
+#[must_use]
+pub fn picture_kind(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// Who is spoken to, and how.
+pub(crate) struct Listener<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) wire: &'a str,
+    pub(crate) dialect: Dialect,
+}
+
+/// The sides of a talk. Fails when a picture is not there.
+pub(crate) fn sides<'a>(
+    messages: &'a [Message],
+    pictures: &BTreeMap<Hash, Arc<[u8]>>,
+    to: &Listener<'_>,
+) -> Result<Vec<Side<'a>>, String> {
+    let mut sides: Vec<Side<'a>> = Vec::new();
+    let mut names = Names::default();
+    let mut faults: VecDeque<Option<&'a str>> = VecDeque::new();
+    for message in messages {
+        match message {
+            Message::User { text, images } => {
+                for hash in images {
+                    let bytes = pictures.get(hash).ok_or("a picture of this talk is not there any more")?;
+                    let media = picture_kind(bytes).unwrap_or("application/octet-stream");
+                    let base64 = base64::engine::general_purpose::STANDARD.encode(bytes);
+                    push(&mut sides, Bit::Picture(Picture { media, base64 }));
+                }
+                push(&mut sides, Bit::Text(Cow::Borrowed(text)));
+            }
+            Message::Notice { text } => {
+                let text = format!("[from the harness, not the person]\n{text}");
+                push(&mut sides, Bit::Text(Cow::Owned(text)));
+            }
+            Message::Result { tool, text, ok, .. } => {
+                let id = names.answered();
+                let fault = faults.pop_front().flatten();
+                let bit = match to.dialect {
+                    Dialect::Native => Bit::Result { id, tool, text, ok: *ok },
+                    Dialect::Text => Bit::Text(Cow::Owned(text_calls::result(tool, text, *ok))),
+                    Dialect::Plan => Bit::Text(Cow::Owned(plan::result(tool, text, *ok, fault))),
+                };
+                push(&mut sides, bit);
+            }
+            Message::Assistant { model, wire, parts, cut } => {
+                let own = model.as_ref() == to.model && wire.as_ref() == to.wire;
+                let calls: Vec<&CallPart> = Part::calls(parts).map(AsRef::as_ref).collect();
+                faults = calls.iter().map(|call| call.fault.as_deref()).collect();
+                let said = match to.dialect {
+                    Dialect::Native => native(parts, *cut, own, &mut names),
+                    Dialect::Text => {
+                        names.skip(calls.len());
+                        written(parts, own, text_calls::answer(parts, *cut))
+                    }
+                    Dialect::Plan => {
+                        names.skip(calls.len());
+                        written(parts, own, plan::answer(parts, *cut))
+                    }
+                };
+                match sides.last_mut() {
+                    Some(Side::Model(before)) => before.extend(said),
+                    Some(Side::Person(_)) | None => sides.push(Side::Model(said)),
+                }
+            }
+        }
+    }
+    Ok(sides)
+}
+
+/// One more bit of the person's side.
+fn push<'a>(sides: &mut Vec<Side<'a>>, bit: Bit<'a>) {
+    match sides.last_mut() {
+        Some(Side::Person(bits)) => bits.push(bit),
+        Some(Side::Model(_)) | None => sides.push(Side::Person(vec![bit])),
+    }
+}
+
+fn reasoning(parts: &[Part], own: bool) -> impl Iterator<Item = Said<'_>> {
+    parts.iter().filter_map(move |part| match part {
+        Part::Reasoning { text, opaque } if own => Some(Said::Reasoning { text, opaque: opaque.as_deref() }),
+        Part::Reasoning { .. } | Part::Text { .. } | Part::Call(_) => None,
+    })
+}
+
+fn written<'a>(parts: &'a [Part], own: bool, text: String) -> Vec<Said<'a>> {
+    reasoning(parts, own).chain([Said::Text(Cow::Owned(text))]).collect()
+}
+
+fn native<'a>(parts: &'a [Part], cut: bool, own: bool, names: &mut Names) -> Vec<Said<'a>> {
+    let mut said: Vec<Said<'a>> = Vec::new();
+    for part in parts {
+        match part {
+            Part::Reasoning { text, opaque } if own => said.push(Said::Reasoning { text, opaque: opaque.as_deref() }),
+            Part::Reasoning { .. } => {}
+            Part::Text { text } if text.is_empty() => {}
+            Part::Text { text } => said.push(Said::Text(Cow::Borrowed(text))),
+            // Servers parse these again; some end the request at arguments that are not JSON. The log keeps what was
+            // written.
+            Part::Call(call) => {
+                let args = if call.fault.is_some() || call.broken().is_some() { "{}" } else { &call.args };
+                said.push(Said::Call { id: names.call(&call.id), tool: &call.tool, args });
+            }
+        }
+    }
+    if cut {
+        said.push(Said::Text("\n[cut off here]".into()));
+    }
+    // No message without content.
+    if said.iter().all(|s| matches!(s, Said::Reasoning { .. })) {
+        said.push(Said::Text("".into()));
+    }
+    said
+}
+
+/// Names of calls as wires take them: the provider's own where it is plain and new, ours otherwise.
+#[derive(Debug, Default)]
+struct Names {
+    used: BTreeSet<String>,
+    open: VecDeque<String>,
+    count: usize,
+}
+
+impl Names {
+    fn call(&mut self, given: &str) -> String {
+        self.count += 1;
+        let plain = !given.is_empty()
+            && given.len() <= 40
+            && given.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        let mut id = if plain { given.to_owned() } else { format!("call-{}", self.count) };
+        if self.used.contains(&id) {
+            id = format!("call-{}", self.count);
+        }
+        while !self.used.insert(id.clone()) {
+            id.push('x');
+        }
+        self.open.push_back(id.clone());
+        id
+    }
+    fn skip(&mut self, calls: usize) {
+        self.count += calls;
+        self.open.extend(std::iter::repeat_n(String::new(), calls));
+    }
+    /// Results come in the order of the calls.
+    fn answered(&mut self) -> String {
+        self.open.pop_front().unwrap_or_default()
+    }
+}
+
+/// The person's side as texts alone, joined: for servers that take one message in a turn.
+pub(crate) fn joined(bits: &[Bit<'_>]) -> String {
+    let text = |bit: &Bit<'_>| match bit {
+        Bit::Text(text) => Some(text.to_string()),
+        Bit::Result { text, .. } => Some((*text).to_owned()),
+        Bit::Picture(_) => None,
+    };
+    bits.iter().filter_map(text).collect::<Vec<_>>().join("\n\n")
+}

@@ -1,0 +1,75 @@
+//! How many tokens a model holds: as its server says, or as the table does.
+
+use crate::provider::Provider;
+use crate::wires::{self, Wire};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Where the server sets it for us, no more than this is asked for unless the person says so: it costs memory.
+const SET: u64 = 32_768;
+
+/// Beginnings of models' names and what those hold, for servers that do not say. Longer names first.
+const TABLE: &[(&str, u64)] = &[
+    ("gpt-5", 272_000),
+    ("gpt-4.1", 1_000_000),
+    ("gpt-4o", 128_000),
+    ("o3", 200_000),
+    ("o4", 200_000),
+    ("claude-", 200_000),
+    ("gemini-", 1_000_000),
+    ("deepseek-", 128_000),
+    ("mistral-", 128_000),
+    ("codestral-", 128_000),
+    ("devstral-", 128_000),
+];
+
+/// What a server on this machine says; what the table says of others.
+pub(crate) async fn of(client: &reqwest::Client, provider: &Provider, wire: Wire, model: &str) -> Option<u64> {
+    if !provider.is_local() {
+        let bare = model.rsplit('/').next().unwrap_or(model);
+        return TABLE.iter().find(|(begin, _)| bare.starts_with(begin)).map(|(_, window)| *window);
+    }
+    if wire == Wire::Ollama {
+        let ask = wires::request(client, provider, wire, reqwest::Method::POST, Some("/api/show"));
+        let shown = json(ask.body(serde_json::json!({ "model": model }).to_string())).await?;
+        return Some(trained(&shown)?.min(SET));
+    }
+    let root = provider.root(Wire::Ollama);
+    let get = |url: String| json(client.get(url));
+    let listed = json(wires::request(client, provider, wire, reqwest::Method::GET, Some("/models"))).await;
+    if let Some(window) = listed.as_ref().and_then(|list| listed_window(list, model)) {
+        return Some(window);
+    }
+    if let Some(window) = get(format!("{root}/props")).await.as_ref().and_then(props_window) {
+        return Some(window);
+    }
+    let studio = get(format!("{root}/api/v0/models/{model}")).await?;
+    number(&studio["loaded_context_length"]).or_else(|| number(&studio["max_context_length"]))
+}
+
+async fn json(request: reqwest::RequestBuilder) -> Option<Value> {
+    let response = request.timeout(Duration::from_millis(1500)).send().await.ok()?;
+    if response.status() != 200 {
+        return None;
+    }
+    serde_json::from_slice(&crate::ask::some_of(response, Duration::from_millis(1500)).await).ok()
+}
+
+fn number(value: &Value) -> Option<u64> {
+    value.as_u64().filter(|n| (256..=100_000_000).contains(n))
+}
+
+/// `model_info` has one key for each architecture.
+fn trained(shown: &Value) -> Option<u64> {
+    let info = shown["model_info"].as_object()?;
+    info.iter().find_map(|(key, value)| number(value).filter(|_| key.ends_with(".context_length")))
+}
+
+fn listed_window(list: &Value, model: &str) -> Option<u64> {
+    let one = list["data"].as_array()?.iter().find(|m| m["id"] == model)?;
+    ["max_model_len", "context_length", "context_window"].iter().find_map(|key| number(&one[*key]))
+}
+
+fn props_window(props: &Value) -> Option<u64> {
+    number(&props["default_generation_settings"]["n_ctx"]).or_else(|| number(&props["n_ctx"]))
+}

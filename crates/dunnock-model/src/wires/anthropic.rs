@@ -1,0 +1,364 @@
+//! Anthropic's Messages: thinking with signatures, and marks where the server may cache.
+//!
+//! Invariant: thinking goes back with its signature, unchanged, and only to its maker.
+
+use super::{Body, Outgoing, Reader, json};
+use crate::answer::{Answer, Bad};
+use crate::talk::{Bit, Said, Side};
+use dunnock_core::ports::Offer;
+use dunnock_proto::{Stop, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// This wire wants a limit; an answer of this length is long enough for most files.
+const MAX_OUTPUT: u64 = 8_192;
+
+pub(crate) fn tool(offer: &Offer, input_schema: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Tool<'a> {
+        name: &'a str,
+        description: &'a str,
+        input_schema: Box<RawValue>,
+    }
+    serde_json::value::to_raw_value(&Tool { name: &offer.tool.name, description: &offer.description, input_schema })
+}
+
+/// Tools come before the system text in what the server caches: one mark there covers both. The two others are at the end
+/// of this request and of the one before, so that what was cached then is found again.
+pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
+    let head = outgoing.head;
+    let mut body = Body::new(head.names().1);
+    // Never more than the window has room for beside the request itself.
+    let most = head.max_output.unwrap_or(MAX_OUTPUT).min(head.window.map_or(u64::MAX, |w| (w / 4).max(1)));
+    body.field("max_tokens", &most).raw("stream", "true");
+    if head.tools.get() != "[]" {
+        body.raw("tools", head.tools.get());
+        if !head.parallel {
+            body.raw("tool_choice", r#"{"type":"auto","disable_parallel_tool_use":true}"#);
+        }
+    }
+    if let Some(schema) = &head.schema {
+        body.raw("output_config", &format!(r#"{{"format":{{"type":"json_schema","schema":{}}}}}"#, schema.get()));
+    }
+    body.more(&head.body);
+    body.field("system", &[json!({"type": "text", "text": head.system, "cache_control": {"type": "ephemeral"}})]);
+    let persons = outgoing.sides.iter().filter(|side| matches!(side, Side::Person(_))).count();
+    let mut messages = Vec::new();
+    let mut seen = 0;
+    for side in outgoing.sides {
+        match side {
+            Side::Person(bits) => {
+                seen += 1;
+                messages.push(person(bits, seen + 2 > persons));
+            }
+            Side::Model(said) => messages.extend(answer(said)),
+        }
+    }
+    body.end_with("messages", &messages)
+}
+
+const MARK: &str = r#","cache_control":{"type":"ephemeral"}}"#;
+
+/// One message, whose results come first. No empty text: this wire refuses it.
+fn person(bits: &[Bit<'_>], mark: bool) -> String {
+    let block = |bit: &Bit<'_>| match bit {
+        Bit::Result { id, text, ok, .. } => {
+            #[derive(Serialize)]
+            struct Block<'a> {
+                r#type: &'static str,
+                tool_use_id: &'a str,
+                content: &'a str,
+                #[serde(skip_serializing_if = "std::ops::Not::not")]
+                is_error: bool,
+            }
+            json(&Block { r#type: "tool_result", tool_use_id: id, content: text, is_error: !ok })
+        }
+        Bit::Text(text) => text_block(if text.trim().is_empty() { "(nothing)" } else { text }),
+        Bit::Picture(picture) => {
+            #[derive(Serialize)]
+            struct Source<'a> {
+                r#type: &'static str,
+                media_type: &'a str,
+                data: &'a str,
+            }
+            #[derive(Serialize)]
+            struct Block<'a> {
+                r#type: &'static str,
+                source: Source<'a>,
+            }
+            let source = Source { r#type: "base64", media_type: picture.media, data: &picture.base64 };
+            json(&Block { r#type: "image", source })
+        }
+    };
+    let (results, others): (Vec<&Bit<'_>>, Vec<&Bit<'_>>) =
+        bits.iter().partition(|bit| matches!(bit, Bit::Result { .. }));
+    let mut blocks: Vec<String> = results.into_iter().chain(others).map(block).collect();
+    if let Some(last) = blocks.last_mut().filter(|_| mark) {
+        last.pop();
+        last.push_str(MARK);
+    }
+    format!(r#"{{"role":"user","content":[{}]}}"#, blocks.join(","))
+}
+
+fn text_block(text: &str) -> String {
+    #[derive(Serialize)]
+    struct Block<'a> {
+        r#type: &'static str,
+        text: &'a str,
+    }
+    json(&Block { r#type: "text", text })
+}
+
+fn answer(said: &[Said<'_>]) -> Option<String> {
+    let block = |one: &Said<'_>| match one {
+        Said::Reasoning { opaque, .. } => opaque.map(str::to_owned),
+        Said::Text(text) if text.trim().is_empty() => None,
+        Said::Text(text) => Some(text_block(text)),
+        Said::Call { id, tool, args } => {
+            let name = Value::from(*tool);
+            Some(format!(r#"{{"type":"tool_use","id":"{id}","name":{name},"input":{args}}}"#))
+        }
+    };
+    let mut blocks: Vec<String> = said.iter().filter_map(block).collect();
+    if blocks.is_empty() || said.iter().all(|one| matches!(one, Said::Reasoning { .. })) {
+        blocks.push(text_block("(nothing)"));
+    }
+    Some(format!(r#"{{"role":"assistant","content":[{}]}}"#, blocks.join(",")))
+}
+
+#[derive(Debug, Deserialize)]
+struct Event<'a> {
+    #[serde(default)]
+    r#type: String,
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(default)]
+    message: Option<WireMessage>,
+    #[serde(default)]
+    content_block: Option<Block>,
+    #[serde(default)]
+    delta: Option<Delta>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+    #[serde(default)]
+    error: Option<Value>,
+    /// Of a whole message, from a server that does not stream.
+    #[serde(default, borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(default)]
+    stop_reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireMessage {
+    usage: Option<WireUsage>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Block {
+    r#type: String,
+    id: Option<String>,
+    name: Option<String>,
+    input: Option<Value>,
+    text: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    data: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Delta {
+    r#type: String,
+    text: Option<String>,
+    partial_json: Option<String>,
+    thinking: Option<String>,
+    signature: Option<String>,
+    stop_reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireUsage {
+    input_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Open {
+    Text,
+    Thinking { signature: String },
+    Call(usize),
+    Other,
+}
+
+/// Reads Messages.
+#[derive(Debug, Default)]
+pub(crate) struct Anthropic {
+    open: Vec<(u64, Open)>,
+}
+
+impl Reader for Anthropic {
+    fn take(&mut self, data: &str, answer: &mut Answer) -> Result<(), Bad> {
+        if data.trim().is_empty() || data.trim() == "[DONE]" {
+            return Ok(());
+        }
+        let event: Event<'_> = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
+        let index = event.index.unwrap_or(0);
+        match event.r#type.as_str() {
+            "message_start" => {
+                if let Some(usage) = event.message.and_then(|m| m.usage) {
+                    count(usage, &mut answer.usage);
+                }
+            }
+            "content_block_start" => {
+                if let Some(block) = event.content_block {
+                    self.begin(index, block, answer)?;
+                }
+            }
+            "content_block_delta" => {
+                if let Some(delta) = event.delta {
+                    self.more(index, delta, answer)?;
+                }
+            }
+            "content_block_stop" => self.stop(index, answer)?,
+            "message_delta" => {
+                if let Some(usage) = event.usage {
+                    count(usage, &mut answer.usage);
+                }
+                if let Some(reason) = event.delta.and_then(|d| d.stop_reason) {
+                    answer.stop = Some(stop(reason));
+                }
+            }
+            "message_stop" => {
+                self.stop_all(answer)?;
+                answer.closed = true;
+            }
+            "error" => {
+                return Err(Bad::Server(crate::trouble::words(&event.error.unwrap_or(Value::Null))));
+            }
+            "message" => {
+                let blocks = event.content.map_or("[]", RawValue::get);
+                let blocks: Vec<Block> = serde_json::from_str(blocks).map_err(|e| Bad::Garbage(e.to_string()))?;
+                for (n, block) in blocks.into_iter().enumerate() {
+                    self.begin(n as u64, block, answer)?;
+                    self.stop(n as u64, answer)?;
+                }
+                if let Some(usage) = event.usage {
+                    count(usage, &mut answer.usage);
+                }
+                answer.stop = Some(event.stop_reason.map_or(Stop::End, stop));
+                answer.closed = true;
+            }
+            "" => match event.error.filter(|e| !e.is_null()) {
+                Some(error) => return Err(Bad::Server(crate::trouble::words(&error))),
+                None => return Err(Bad::Garbage("an event without a type".into())),
+            },
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, answer: &mut Answer) -> Result<(), Bad> {
+        self.stop_all(answer)
+    }
+}
+
+fn stop(reason: String) -> Stop {
+    match reason.as_str() {
+        "end_turn" | "stop_sequence" => Stop::End,
+        "tool_use" => Stop::Calls,
+        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
+        "refusal" => Stop::Filter,
+        _ => Stop::Other(reason),
+    }
+}
+
+/// Counts come twice, the later ones whole. Cached tokens are counted apart here, and with the others by us.
+fn count(wire: WireUsage, usage: &mut Usage) {
+    let read = wire.cache_read_input_tokens.unwrap_or(usage.cached);
+    if let Some(input) = wire.input_tokens.filter(|n| *n > 0 || usage.input == 0) {
+        usage.input = input + read + wire.cache_creation_input_tokens.unwrap_or(0);
+        usage.cached = read;
+    }
+    if let Some(output) = wire.output_tokens {
+        usage.output = output;
+    }
+}
+
+impl Anthropic {
+    fn begin(&mut self, index: u64, block: Block, answer: &mut Answer) -> Result<(), Bad> {
+        if self.open.iter().any(|(open, _)| *open == index) {
+            return Ok(());
+        }
+        let open = match block.r#type.as_str() {
+            "text" => {
+                answer.text(&block.text.unwrap_or_default())?;
+                Open::Text
+            }
+            "thinking" => {
+                answer.reasoning(&block.thinking.unwrap_or_default())?;
+                Open::Thinking { signature: block.signature.unwrap_or_default() }
+            }
+            "redacted_thinking" => {
+                let data = block.data.unwrap_or_default();
+                answer.seal(|_| Some(json(&json!({"type": "redacted_thinking", "data": data}))))?;
+                Open::Other
+            }
+            "tool_use" => {
+                let at = answer.open_call()?;
+                if let Some(call) = answer.call(at) {
+                    call.id = block.id.unwrap_or_default();
+                    call.name = block.name.unwrap_or_default();
+                }
+                if let Some(input) = block.input.filter(|i| i.as_object().is_some_and(|map| !map.is_empty())) {
+                    answer.args(at, &input.to_string())?;
+                }
+                Open::Call(at)
+            }
+            _ => Open::Other,
+        };
+        self.open.push((index, open));
+        Ok(())
+    }
+
+    fn more(&mut self, index: u64, delta: Delta, answer: &mut Answer) -> Result<(), Bad> {
+        let open = self.open.iter_mut().find(|(open, _)| *open == index).map(|(_, open)| open);
+        match (delta.r#type.as_str(), open) {
+            ("text_delta", _) => answer.text(&delta.text.unwrap_or_default()),
+            ("thinking_delta", _) => answer.reasoning(&delta.thinking.unwrap_or_default()),
+            ("signature_delta", Some(Open::Thinking { signature })) => {
+                signature.push_str(&delta.signature.unwrap_or_default());
+                if signature.len() > 1 << 20 { Err(Bad::TooLong) } else { Ok(()) }
+            }
+            ("input_json_delta", Some(Open::Call(at))) => answer.args(*at, &delta.partial_json.unwrap_or_default()),
+            _ => Ok(()),
+        }
+    }
+
+    fn stop(&mut self, index: u64, answer: &mut Answer) -> Result<(), Bad> {
+        let Some(at) = self.open.iter().position(|(open, _)| *open == index) else { return Ok(()) };
+        // It stays known, so that a repeated beginning is none.
+        if let Some((_, open)) = self.open.get_mut(at)
+            && let Open::Thinking { signature } = std::mem::replace(open, Open::Other)
+        {
+            answer.seal(|text| {
+                let block = json!({"type": "thinking", "thinking": text, "signature": signature});
+                (!signature.is_empty()).then(|| block.to_string())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn stop_all(&mut self, answer: &mut Answer) -> Result<(), Bad> {
+        for index in self.open.iter().map(|(index, _)| *index).collect::<Vec<_>>() {
+            self.stop(index, answer)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,435 @@
+//! OpenAI's Chat Completions: most servers and gateways speak it, each a little differently.
+//!
+//! Invariant: what a server sends and this file does not know is kept beside the answer, not dropped; what is known to be
+//! wanted back (`reasoning_details`, `thinking_blocks`, `extra_content`) goes back to its maker.
+
+use super::{Body, Outgoing, Reader, json};
+use crate::answer::{Answer, Bad};
+use crate::talk::{Bit, Picture, Said, Side, joined};
+use dunnock_core::ports::Offer;
+use dunnock_proto::{Stop, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// How much of what is not known is kept.
+const KEEP_UNKNOWN: usize = 64 << 10;
+/// Fields of a message that their maker wants back.
+const WANTED_BACK: &[&str] = &["reasoning_details", "thinking_blocks"];
+
+/// A tool, as this wire and Ollama's have it.
+pub(crate) fn tool(offer: &Offer, parameters: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Function<'a> {
+        name: &'a str,
+        description: &'a str,
+        parameters: Box<RawValue>,
+    }
+    #[derive(Serialize)]
+    struct Tool<'a> {
+        r#type: &'static str,
+        function: Function<'a>,
+    }
+    let function = Function { name: &offer.tool.name, description: &offer.description, parameters };
+    serde_json::value::to_raw_value(&Tool { r#type: "function", function })
+}
+
+/// A request. Everything that stays the same comes first.
+pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
+    let head = outgoing.head;
+    let mut body = Body::new(head.names().1);
+    body.raw("stream", "true");
+    if !(outgoing.bare || head.quirks.no_usage) {
+        body.raw("stream_options", r#"{"include_usage":true}"#);
+    }
+    if let Some(most) = head.max_output {
+        body.field("max_tokens", &most);
+    }
+    if head.tools.get() != "[]" {
+        body.raw("tools", head.tools.get());
+        if !head.parallel {
+            body.raw("parallel_tool_calls", "false");
+        }
+    }
+    if let Some(schema) = &head.schema {
+        let name = r#"{"type":"json_schema","json_schema":{"name":"plan","strict":true,"schema":"#;
+        body.raw("response_format", &format!("{name}{}}}}}", schema.get()));
+    }
+    body.more(&head.body);
+    let mut messages = vec![json(&Out::plain("system", &head.system))];
+    for side in outgoing.sides {
+        match side {
+            Side::Person(bits) if head.quirks.merge => messages.push(merged(bits)),
+            Side::Person(bits) => person(bits, &mut messages),
+            Side::Model(said) => messages.push(answer(said, head.quirks.echo)),
+        }
+    }
+    body.end_with("messages", &messages)
+}
+
+#[derive(Default, Serialize)]
+struct Out<'a> {
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Content<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<OutCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+    #[serde(flatten)]
+    more: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Owned(String),
+    Pieces(Vec<Piece<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Piece<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: Url },
+}
+
+#[derive(Serialize)]
+struct Url {
+    url: String,
+}
+
+#[derive(Serialize)]
+struct OutCall<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: OutFunction<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct OutFunction<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+impl<'a> Out<'a> {
+    fn plain(role: &'static str, content: &'a str) -> Self {
+        Self { role, content: Some(Content::Text(content)), ..Self::default() }
+    }
+}
+
+pub(crate) fn data_url(picture: &Picture) -> String {
+    format!("data:{};base64,{}", picture.media, picture.base64)
+}
+
+fn image(picture: &Picture) -> Piece<'static> {
+    Piece::ImageUrl { image_url: Url { url: data_url(picture) } }
+}
+
+/// Each in a message of its own; pictures with the words that follow them.
+fn person(bits: &[Bit<'_>], messages: &mut Vec<String>) {
+    let mut pieces: Vec<Piece<'_>> = Vec::new();
+    for bit in bits {
+        match bit {
+            Bit::Result { id, text, .. } => {
+                messages.push(json(&Out { tool_call_id: Some(id), ..Out::plain("tool", text) }));
+            }
+            Bit::Picture(picture) => pieces.push(image(picture)),
+            Bit::Text(text) if pieces.is_empty() => messages.push(json(&Out::plain("user", text))),
+            Bit::Text(text) => {
+                pieces.push(Piece::Text { text });
+                let content = Some(Content::Pieces(std::mem::take(&mut pieces)));
+                messages.push(json(&Out { role: "user", content, ..Out::default() }));
+            }
+        }
+    }
+}
+
+/// Results first, then everything else as one message.
+fn merged(bits: &[Bit<'_>]) -> String {
+    let mut results = Vec::new();
+    let (mut pieces, mut rest) = (Vec::new(), Vec::new());
+    for bit in bits {
+        match bit {
+            Bit::Result { id, text, .. } => {
+                results.push(json(&Out { tool_call_id: Some(id), ..Out::plain("tool", text) }));
+            }
+            Bit::Picture(picture) => pieces.push(image(picture)),
+            Bit::Text(_) => rest.push(bit.clone()),
+        }
+    }
+    let text = joined(&rest);
+    if !pieces.is_empty() {
+        pieces.push(Piece::Text { text: &text });
+        results.push(json(&Out { role: "user", content: Some(Content::Pieces(pieces)), ..Out::default() }));
+    } else if !rest.is_empty() {
+        results.push(json(&Out::plain("user", &text)));
+    }
+    results.join(",")
+}
+
+fn answer(said: &[Said<'_>], echo: bool) -> String {
+    let (mut text, mut thought, mut tool_calls) = (String::new(), String::new(), Vec::new());
+    let mut back: Map<String, Value> = Map::new();
+    for one in said {
+        match one {
+            Said::Text(more) => text.push_str(more),
+            Said::Reasoning { text, opaque } => {
+                thought.push_str(text);
+                let kept = opaque.and_then(|o| serde_json::from_str::<Map<String, Value>>(o).ok());
+                back.extend(kept.into_iter().flatten());
+            }
+            Said::Call { id, tool, args } => {
+                let function = OutFunction { name: tool, arguments: args };
+                tool_calls.push(OutCall { id, r#type: "function", function, extra_content: None });
+            }
+        }
+    }
+    for (at, call) in tool_calls.iter_mut().enumerate() {
+        call.extra_content = back.remove(&format!("tool_calls.{at}.extra_content"));
+    }
+    let content = (!text.is_empty() || tool_calls.is_empty()).then_some(Content::Owned(text));
+    let reasoning_content = (echo && !thought.is_empty()).then_some(thought);
+    let more = WANTED_BACK.iter().filter_map(|key| back.remove_entry(*key)).collect();
+    json(&Out { role: "assistant", content, reasoning_content, tool_calls, tool_call_id: None, more })
+}
+
+#[derive(Debug, Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    choices: Option<Vec<Choice>>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Choice {
+    #[serde(default)]
+    delta: Option<WireDelta>,
+    /// A whole answer, from a server that does not stream.
+    #[serde(default)]
+    message: Option<WireDelta>,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct WireDelta {
+    #[serde(default)]
+    content: Option<Value>,
+    #[serde(default)]
+    reasoning_content: Option<String>,
+    #[serde(default)]
+    reasoning: Option<Value>,
+    /// Words instead of an answer: they are one.
+    #[serde(default)]
+    refusal: Option<String>,
+    #[serde(default)]
+    tool_calls: Option<Vec<WireCall>>,
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct WireCall {
+    #[serde(default)]
+    index: Option<usize>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    function: Option<WireFunction>,
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct WireFunction {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    arguments: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireUsage {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<Details>,
+    completion_tokens_details: Option<Details>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Details {
+    cached_tokens: Option<u64>,
+    reasoning_tokens: Option<u64>,
+}
+
+/// How a part of an answer comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Come {
+    Piece,
+    Whole,
+}
+
+/// Where a call of the stream is in the answer.
+#[derive(Debug)]
+struct Slot {
+    index: Option<usize>,
+    at: usize,
+}
+
+/// Reads Chat Completions.
+#[derive(Debug, Default)]
+pub(crate) struct Chat {
+    calls: Vec<Slot>,
+    unknown: Map<String, Value>,
+    unknown_bytes: usize,
+}
+
+impl Reader for Chat {
+    fn take(&mut self, data: &str, answer: &mut Answer) -> Result<(), Bad> {
+        if data.trim() == "[DONE]" {
+            answer.closed = true;
+            return Ok(());
+        }
+        if data.trim().is_empty() {
+            return Ok(());
+        }
+        let chunk: Chunk = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
+        if let Some(error) = chunk.error.filter(|e| !e.is_null()) {
+            return Err(Bad::Server(crate::trouble::words(&error)));
+        }
+        if let Some(usage) = chunk.usage {
+            let details = |d: &Option<Details>, f: fn(&Details) -> Option<u64>| d.as_ref().and_then(f).unwrap_or(0);
+            answer.usage = Usage {
+                input: usage.prompt_tokens.unwrap_or(0),
+                cached: details(&usage.prompt_tokens_details, |d| d.cached_tokens),
+                output: usage.completion_tokens.unwrap_or(0),
+                reasoning: details(&usage.completion_tokens_details, |d| d.reasoning_tokens),
+            };
+        }
+        // One answer was asked for: a second choice is none of ours.
+        if let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() {
+            if let Some(delta) = choice.delta {
+                self.add(delta, Come::Piece, answer)?;
+            }
+            if let Some(message) = choice.message {
+                self.add(message, Come::Whole, answer)?;
+            }
+            if let Some(reason) = choice.finish_reason.filter(|r| !r.is_empty()) {
+                answer.stop = Some(match reason.as_str() {
+                    "stop" => Stop::End,
+                    "tool_calls" | "function_call" => Stop::Calls,
+                    "length" => Stop::Length,
+                    "content_filter" => Stop::Filter,
+                    _ => Stop::Other(reason),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, answer: &mut Answer) -> Result<(), Bad> {
+        let unknown = std::mem::take(&mut self.unknown);
+        if unknown.is_empty() { Ok(()) } else { answer.seal_first(Value::Object(unknown).to_string()) }
+    }
+}
+
+impl Chat {
+    fn add(&mut self, delta: WireDelta, come: Come, answer: &mut Answer) -> Result<(), Bad> {
+        match (delta.reasoning_content, delta.reasoning) {
+            (Some(text), _) => answer.reasoning(&text)?,
+            (None, Some(Value::String(text))) => answer.reasoning(&text)?,
+            (None, Some(Value::Null) | None) => {}
+            (None, Some(other)) => self.keep("reasoning", other),
+        }
+        answer.text(&delta.content.map(text_of).unwrap_or_default())?;
+        answer.text(&delta.refusal.unwrap_or_default())?;
+        for call in delta.tool_calls.unwrap_or_default() {
+            self.add_call(call, come, answer)?;
+        }
+        for (key, value) in delta.other {
+            if key != "role" && !value.is_null() {
+                self.keep(&key, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Servers repeat indexes, leave them out, and leave ids out: another id, or a name after whole arguments, begins a
+    /// new call.
+    fn add_call(&mut self, call: WireCall, come: Come, answer: &mut Answer) -> Result<(), Bad> {
+        let (name, arguments) = call.function.map_or((None, None), |f| (f.name, f.arguments));
+        let (name, id) = (name.unwrap_or_default(), call.id.unwrap_or_default());
+        let mut same = |slot: &Slot| {
+            let Some(open) = answer.call(slot.at) else { return false };
+            let other_id = !id.is_empty() && !open.id.is_empty() && open.id != id;
+            let named = !id.is_empty() && open.id == id;
+            let again = !named && !name.is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(&open.args).is_ok();
+            (call.index.is_none() || slot.index == call.index) && !other_id && !again
+        };
+        let found = match call.index {
+            _ if come == Come::Whole => None,
+            Some(_) => self.calls.iter().rposition(&mut same),
+            None => self.calls.len().checked_sub(1).filter(|last| self.calls.get(*last).is_some_and(same)),
+        };
+        let n = match found {
+            Some(n) => n,
+            None => {
+                self.calls.push(Slot { index: call.index, at: answer.open_call()? });
+                self.calls.len() - 1
+            }
+        };
+        let Some(at) = self.calls.get(n).map(|slot| slot.at) else { return Ok(()) };
+        if let Some(open) = answer.call(at) {
+            if open.id.is_empty() {
+                open.id = id;
+            }
+            if open.name.is_empty() {
+                open.name = name;
+            }
+        }
+        match arguments {
+            Some(Value::String(more)) => answer.args(at, &more)?,
+            Some(Value::Null) | None => {}
+            Some(whole) => answer.args(at, &whole.to_string())?,
+        }
+        for (key, value) in call.other {
+            if key != "type" && !value.is_null() {
+                self.keep(&format!("tool_calls.{n}.{key}"), value);
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, key: &str, value: Value) {
+        let bytes = value.to_string().len();
+        if self.unknown_bytes + bytes > KEEP_UNKNOWN {
+            return;
+        }
+        self.unknown_bytes += bytes;
+        match (self.unknown.get_mut(key), value) {
+            (Some(Value::String(known)), Value::String(more)) => known.push_str(&more),
+            (Some(Value::Array(known)), Value::Array(more)) => known.extend(more),
+            (_, value) => drop(self.unknown.insert(key.to_owned(), value)),
+        }
+    }
+}
+
+/// Text, or a list of pieces with text in them.
+fn text_of(content: Value) -> String {
+    match content {
+        Value::String(text) => text,
+        Value::Array(items) => items.iter().filter_map(|i| i["text"].as_str()).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
+    }
+}

@@ -1,0 +1,229 @@
+//! Wires: the bytes that go out to a server and those that come back, one file each.
+//!
+//! A wire renders the sides of a talk into a body ([`Wire::body`]), and reads what comes back into an [`Answer`]
+//! ([`Reader`]). Addresses, headers and framing are here; what is peculiar about a server is in its provider's data.
+//!
+//! Invariant: each request begins with the bytes of the one before (where a cache mark moves, without that mark).
+//! Invariant: what a wire does not know is passed over or kept, never an error.
+
+mod anthropic;
+mod chat;
+mod ollama;
+mod responses;
+
+use crate::answer::{Answer, Bad};
+use crate::head::Recorded;
+use crate::provider::{Auth, Provider};
+use crate::talk::Side;
+use dunnock_core::ports::Offer;
+use secrecy::ExposeSecret as _;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::fmt;
+use std::str::FromStr;
+
+/// How a server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wire {
+    /// OpenAI's Chat Completions: most servers and gateways.
+    #[default]
+    Chat,
+    /// OpenAI's Responses.
+    Responses,
+    /// Anthropic's Messages.
+    Anthropic,
+    /// Ollama's own.
+    Ollama,
+}
+
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Anthropic => "anthropic",
+            Self::Ollama => "ollama",
+        })
+    }
+}
+
+impl FromStr for Wire {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "chat" => Ok(Self::Chat),
+            "responses" => Ok(Self::Responses),
+            "anthropic" => Ok(Self::Anthropic),
+            "ollama" => Ok(Self::Ollama),
+            _ => Err(format!("there is no wire {text:?}; there are {}", Self::NAMES.join(", "))),
+        }
+    }
+}
+
+/// How the pieces of an answer are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Server-sent events.
+    Events,
+    /// One JSON object a line.
+    Lines,
+}
+
+/// What goes out.
+pub(crate) struct Outgoing<'a> {
+    pub(crate) head: &'a Recorded,
+    pub(crate) sides: &'a [Side<'a>],
+    /// Without what some models refuse: sealed reasoning, usage in streams.
+    pub(crate) bare: bool,
+}
+
+/// Reads what comes back.
+pub(crate) trait Reader: Send + fmt::Debug {
+    /// Takes one event in.
+    fn take(&mut self, data: &str, answer: &mut Answer) -> Result<(), Bad>;
+    /// The stream is over.
+    fn end(&mut self, _answer: &mut Answer) -> Result<(), Bad> {
+        Ok(())
+    }
+}
+
+impl Wire {
+    /// Every one, as it is configured.
+    pub const NAMES: &'static [&'static str] = &["chat", "responses", "anthropic", "ollama"];
+    /// Every one.
+    pub const ALL: &'static [Self] = &[Self::Chat, Self::Responses, Self::Anthropic, Self::Ollama];
+
+    /// How a key is usually shown on it.
+    #[must_use]
+    pub fn auth(self) -> Auth {
+        match self {
+            Self::Anthropic => Auth::XApiKey,
+            Self::Chat | Self::Responses | Self::Ollama => Auth::Bearer,
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "/chat/completions",
+            Self::Responses => "/responses",
+            Self::Anthropic => "/messages",
+            Self::Ollama => "/api/chat",
+        }
+    }
+
+    pub(crate) fn framing(self) -> Framing {
+        match self {
+            Self::Chat | Self::Responses | Self::Anthropic => Framing::Events,
+            Self::Ollama => Framing::Lines,
+        }
+    }
+
+    /// Where models are listed.
+    pub(crate) fn models_path(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Responses | Self::Anthropic => "/models",
+            Self::Ollama => "/api/tags",
+        }
+    }
+
+    /// The tools, as this wire has them.
+    pub(crate) fn tools(self, offers: &[Offer]) -> Result<Box<RawValue>, String> {
+        let tool = |offer: &Offer| -> Result<Box<RawValue>, serde_json::Error> {
+            let schema: Box<RawValue> = serde_json::from_str(&offer.schema)?;
+            match self {
+                Self::Chat | Self::Ollama => chat::tool(offer, schema),
+                Self::Responses => responses::tool(offer, schema),
+                Self::Anthropic => anthropic::tool(offer, schema),
+            }
+        };
+        let all: Result<Vec<_>, _> = offers.iter().map(tool).collect();
+        all.and_then(|all| serde_json::value::to_raw_value(&all)).map_err(|e| e.to_string())
+    }
+
+    pub(crate) fn body(self, outgoing: &Outgoing<'_>) -> Vec<u8> {
+        match self {
+            Self::Chat => chat::body(outgoing),
+            Self::Responses => responses::body(outgoing),
+            Self::Anthropic => anthropic::body(outgoing),
+            Self::Ollama => ollama::body(outgoing),
+        }
+    }
+
+    pub(crate) fn reader(self) -> Box<dyn Reader> {
+        match self {
+            Self::Chat => Box::<chat::Chat>::default(),
+            Self::Responses => Box::<responses::Responses>::default(),
+            Self::Anthropic => Box::<anthropic::Anthropic>::default(),
+            Self::Ollama => Box::<ollama::Ollama>::default(),
+        }
+    }
+}
+
+/// A request to a provider, with its address, key and headers, without a body.
+pub(crate) fn request(
+    client: &reqwest::Client,
+    provider: &Provider,
+    wire: Wire,
+    method: reqwest::Method,
+    path: Option<&str>,
+) -> reqwest::RequestBuilder {
+    let url = format!("{}{}", provider.root(wire), path.unwrap_or_else(|| wire.path()));
+    let mut request = client.request(method, url);
+    if wire == Wire::Anthropic {
+        request = request.header("anthropic-version", "2023-06-01");
+    }
+    if let Some(key) = &provider.key {
+        let key = key.expose_secret();
+        let mut value = reqwest::header::HeaderValue::from_str(key)
+            .unwrap_or_else(|_| reqwest::header::HeaderValue::from_static("not-a-key"));
+        value.set_sensitive(true);
+        request = match provider.auth {
+            Auth::Bearer => request.bearer_auth(key),
+            Auth::ApiKey => request.header("api-key", value),
+            Auth::XApiKey => request.header("x-api-key", value),
+        };
+    }
+    request
+}
+
+/// A JSON object that is written field by field, in this order.
+pub(crate) struct Body(Vec<u8>);
+
+impl Body {
+    pub(crate) fn new(model: &str) -> Self {
+        Self(format!("{{\"model\":{}", Value::from(model)).into_bytes())
+    }
+    /// A field with a value that is JSON already.
+    pub(crate) fn raw(&mut self, key: &str, value: &str) -> &mut Self {
+        self.0.extend_from_slice(format!(",\"{key}\":").as_bytes());
+        self.0.extend_from_slice(value.as_bytes());
+        self
+    }
+    pub(crate) fn field(&mut self, key: &str, value: &impl Serialize) -> &mut Self {
+        // Plain structs with text keys: there is nothing to fail.
+        let value = serde_json::to_string(value).unwrap_or_default();
+        self.raw(key, &value)
+    }
+    /// What the person configured for each request.
+    pub(crate) fn more(&mut self, more: &Map<String, Value>) -> &mut Self {
+        for (key, value) in more {
+            let key = Value::from(key.as_str()).to_string();
+            self.0.extend_from_slice(format!(",{key}:{value}").as_bytes());
+        }
+        self
+    }
+    /// A list as the last field, whose items only grow.
+    pub(crate) fn end_with(&mut self, key: &str, items: &[String]) -> Vec<u8> {
+        self.raw(key, "[");
+        self.0.extend_from_slice(items.join(",").as_bytes());
+        self.0.extend_from_slice(b"]}");
+        std::mem::take(&mut self.0)
+    }
+}
+
+/// JSON of something plain.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}

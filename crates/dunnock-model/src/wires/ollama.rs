@@ -1,0 +1,198 @@
+//! Ollama's own wire: the only one on which the size of the window can be set.
+//!
+//! Invariant: `num_ctx` is in every request. Without it the server takes 4,096 tokens and drops the beginning in silence.
+
+use super::{Body, Outgoing, Reader, json};
+use crate::answer::{Answer, Bad};
+use crate::talk::{Bit, Said, Side};
+use dunnock_proto::{Stop, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
+    let head = outgoing.head;
+    let mut body = Body::new(head.names().1);
+    let mut options = serde_json::Map::new();
+    if let Some(window) = head.window {
+        options.insert("num_ctx".into(), window.into());
+    }
+    if let Some(most) = head.max_output {
+        options.insert("num_predict".into(), most.into());
+    }
+    let mut more = head.body.clone();
+    if let Some(Value::Object(theirs)) = more.remove("options") {
+        options.extend(theirs);
+    }
+    // A request that does not fit is an error then, not a shorter request; older servers pass over it.
+    body.raw("stream", "true").raw("truncate", "false").field("options", &options);
+    if head.tools.get() != "[]" {
+        body.raw("tools", head.tools.get());
+    }
+    if let Some(schema) = &head.schema {
+        body.raw("format", schema.get());
+    }
+    body.more(&more);
+    let mut messages = vec![json(&Out { role: "system", content: &head.system, ..Out::default() })];
+    for side in outgoing.sides {
+        match side {
+            Side::Person(bits) => person(bits, head.quirks.merge, &mut messages),
+            Side::Model(said) => messages.push(answer(said, head.quirks.echo)),
+        }
+    }
+    body.end_with("messages", &messages)
+}
+
+#[derive(Default, Serialize)]
+struct Out<'a> {
+    role: &'static str,
+    content: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    thinking: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<OutCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct OutCall<'a> {
+    id: &'a str,
+    function: OutFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct OutFunction<'a> {
+    name: &'a str,
+    arguments: &'a RawValue,
+}
+
+fn person(bits: &[Bit<'_>], merge: bool, messages: &mut Vec<String>) {
+    let mut images: Vec<&str> = Vec::new();
+    let mut words: Vec<&str> = Vec::new();
+    for bit in bits {
+        match bit {
+            Bit::Result { id, tool, text, .. } => {
+                let (tool_name, tool_call_id) = (Some(*tool), Some(id.as_str()));
+                messages.push(json(&Out { role: "tool", content: text, tool_name, tool_call_id, ..Out::default() }));
+            }
+            Bit::Picture(picture) => images.push(&picture.base64),
+            Bit::Text(text) if merge => words.push(text),
+            Bit::Text(text) => {
+                let images = std::mem::take(&mut images);
+                messages.push(json(&Out { role: "user", content: text, images, ..Out::default() }));
+            }
+        }
+    }
+    if merge && !(words.is_empty() && images.is_empty()) {
+        messages.push(json(&Out { role: "user", content: &words.join("\n\n"), images, ..Out::default() }));
+    }
+}
+
+fn answer(said: &[Said<'_>], echo: bool) -> String {
+    let (mut text, mut thought, mut tool_calls) = (String::new(), String::new(), Vec::new());
+    for one in said {
+        match one {
+            Said::Text(more) => text.push_str(more),
+            Said::Reasoning { text, .. } if echo => thought.push_str(text),
+            Said::Reasoning { .. } => {}
+            Said::Call { id, tool, args } => {
+                if let Ok(arguments) = serde_json::from_str::<&RawValue>(args) {
+                    tool_calls.push(OutCall { id, function: OutFunction { name: tool, arguments } });
+                }
+            }
+        }
+    }
+    json(&Out { role: "assistant", content: &text, thinking: &thought, tool_calls, ..Out::default() })
+}
+
+#[derive(Debug, Deserialize)]
+struct Line {
+    #[serde(default)]
+    message: Option<WireMessage>,
+    #[serde(default)]
+    done: bool,
+    #[serde(default)]
+    done_reason: Option<String>,
+    #[serde(default)]
+    prompt_eval_count: Option<u64>,
+    #[serde(default)]
+    eval_count: Option<u64>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireMessage {
+    content: Option<String>,
+    thinking: Option<String>,
+    tool_calls: Option<Vec<WireCall>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct WireCall {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    function: Option<WireFunction>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WireFunction {
+    name: String,
+    arguments: Option<Box<RawValue>>,
+}
+
+/// Reads Ollama's lines.
+#[derive(Debug, Default)]
+pub(crate) struct Ollama;
+
+impl Reader for Ollama {
+    fn take(&mut self, data: &str, answer: &mut Answer) -> Result<(), Bad> {
+        if data.trim().is_empty() {
+            return Ok(());
+        }
+        let line: Line = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
+        if let Some(error) = line.error.filter(|e| !e.is_null()) {
+            return Err(Bad::Server(crate::trouble::words(&json!({ "error": error }))));
+        }
+        if let Some(message) = line.message {
+            answer.reasoning(&message.thinking.unwrap_or_default())?;
+            answer.text(&message.content.unwrap_or_default())?;
+            for call in message.tool_calls.unwrap_or_default() {
+                let function = call.function.unwrap_or_default();
+                let at = answer.open_call()?;
+                if let Some(open) = answer.call(at) {
+                    open.id = call.id.unwrap_or_default();
+                    open.name = function.name;
+                }
+                let args = function.arguments.as_ref().map_or("{}", |a| a.get());
+                // Some write the object as a text.
+                match serde_json::from_str::<String>(args) {
+                    Ok(text) => answer.args(at, &text)?,
+                    Err(_) => answer.args(at, args)?,
+                }
+            }
+        }
+        if line.done {
+            answer.usage = Usage {
+                input: line.prompt_eval_count.unwrap_or(0),
+                output: line.eval_count.unwrap_or(0),
+                ..Usage::default()
+            };
+            answer.stop = Some(match line.done_reason.as_deref() {
+                Some("length") => Stop::Length,
+                Some("stop") | None => Stop::End,
+                Some(other) => Stop::Other(other.to_owned()),
+            });
+            answer.closed = true;
+        }
+        Ok(())
+    }
+}

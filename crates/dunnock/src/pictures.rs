@@ -1,0 +1,42 @@
+//! `--image FILE`: pictures that go with a prompt.
+
+use crate::end::usage;
+use dunnock_core::ports::Blob;
+use dunnock_engine::World;
+use dunnock_proto::{Hash, SessionId};
+use std::path::{Path, PathBuf};
+
+/// What most servers take of one.
+const MOST_BYTES: u64 = 5 << 20;
+const MOST: usize = 20;
+
+/// Reads pictures; what is none is refused before anything begins.
+pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Blob>> {
+    if paths.len() > MOST {
+        return Err(usage(format!("at most {MOST} pictures go with a prompt")));
+    }
+    paths.iter().map(|path| one(path).map_err(|why| usage(format!("--image {}: {why}", path.display())))).collect()
+}
+
+fn one(path: &Path) -> Result<Blob, String> {
+    let size = std::fs::metadata(path).map_err(|e| e.to_string())?;
+    if !size.is_file() {
+        return Err("it is not a file".into());
+    }
+    if size.len() > MOST_BYTES {
+        return Err(format!("it has {} MB, and servers take {}", size.len() >> 20, MOST_BYTES >> 20));
+    }
+    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+    match dunnock_model::picture_kind(&bytes) {
+        Some(_) => Ok(Blob::new(bytes)),
+        None => Err("it is not a PNG, JPEG, GIF or WebP picture".into()),
+    }
+}
+
+/// Keeps pictures with a session: their names for the prompt.
+pub(crate) async fn keep(world: &World, session: &SessionId, pictures: &[Blob]) -> anyhow::Result<Vec<Hash>> {
+    for picture in pictures {
+        world.log.keep(session, picture).await?;
+    }
+    Ok(pictures.iter().map(|picture| picture.hash).collect())
+}
