@@ -10,7 +10,7 @@ use dunnock_testkit::server::{Fault, ScriptedServer, Served};
 use dunnock_testkit::speech::{Wire, pieces};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// What must come of a stream.
@@ -239,7 +239,11 @@ const CASES: &[Case] = &[
     ),
     (
         "a small file that unpacks to a large one",
-        |_| Fault::Gzip(gzip(&mut std::iter::repeat_n(&[b'x'; 1 << 20][..], 100))),
+        |_| {
+            static BOMB: OnceLock<Vec<u8>> = OnceLock::new();
+            let make = || gzip(&mut std::iter::repeat_n(&[b'x'; 1 << 20][..], 100));
+            Fault::Gzip(BOMB.get_or_init(make).clone())
+        },
         |_| kept("", "longer than 4 MB"),
     ),
 ];

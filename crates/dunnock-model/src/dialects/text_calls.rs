@@ -306,14 +306,6 @@ enum Parsed {
     Not,
 }
 
-fn more(last: bool, calls: Option<(Vec<Found>, usize)>) -> Parsed {
-    match calls {
-        Some((calls, len)) => Parsed::Calls(calls, len),
-        None if last => Parsed::Not,
-        None => Parsed::More,
-    }
-}
-
 /// A form at the beginning of a text.
 fn parse(tools: &[Callable], text: &str, last: bool) -> Parsed {
     let rest = |mark: &str| text.strip_prefix(mark);
@@ -327,7 +319,13 @@ fn parse(tools: &[Callable], text: &str, last: bool) -> Parsed {
     }
     if text.starts_with("<function=") || text.starts_with("<invoke ") {
         return match tagged(tools, text) {
-            Ok(found) => more(last, found.map(|(call, len)| (vec![call], len))),
+            Ok(Some((call, len))) => Parsed::Calls(vec![call], len),
+            Ok(None) => Parsed::More,
+            // Whoever names a tool of ours means it; any other tag is text.
+            Err(()) if named(text).is_some_and(|name| tools.iter().any(|t| t.name == name)) => {
+                let close = if text.starts_with("<function=") { "</function>" } else { "</invoke>" };
+                broken(text, close, "its parameters cannot be read")
+            }
             Err(()) => Parsed::Not,
         };
     }
@@ -370,9 +368,8 @@ fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed
                     None => Parsed::More,
                 }
             }
-            Ok(None) if last => Parsed::More,
             Ok(None) => Parsed::More,
-            Err(()) => broken(text, "it cannot be read"),
+            Err(()) => broken(text, CLOSE, "it cannot be read"),
         };
     }
     if !body.starts_with(['{', '[']) {
@@ -382,12 +379,12 @@ fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed
         let name = whole.split(['\n', '<']).next().unwrap_or_default().trim();
         return match keyed(tools, name, whole) {
             Some(call) => Parsed::Calls(vec![call], start + end + CLOSE.len()),
-            None => broken(text, "it is neither JSON nor keys and values"),
+            None => broken(text, CLOSE, "it is neither JSON nor keys and values"),
         };
     }
     match json_prefix(body) {
         Ok(None) => Parsed::More,
-        Err(why) => broken(text, &why),
+        Err(why) => broken(text, CLOSE, &why),
         Ok(Some((value, len))) => {
             let rest = body.get(len..).unwrap_or_default();
             let after = rest.trim_start();
@@ -400,15 +397,14 @@ fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed
             };
             match json_calls(tools, value) {
                 Some(calls) => Parsed::Calls(calls, len),
-                None => broken(text, "it names no tool"),
+                None => broken(text, CLOSE, "it names no tool"),
             }
         }
     }
 }
 
 /// A marked call that cannot be read: the model is told, up to its end or the end of everything.
-fn broken(text: &str, why: &str) -> Parsed {
-    let close = "</tool_call>";
+fn broken(text: &str, close: &str, why: &str) -> Parsed {
     let len = text.find(close).map_or(text.len(), |at| at + close.len());
     let args = text.get(..len).unwrap_or_default().to_owned();
     let tool = name_in(&args).unwrap_or_else(|| "unknown".into());
@@ -417,14 +413,20 @@ fn broken(text: &str, why: &str) -> Parsed {
 
 /// The name that something broken seems to call.
 fn name_in(text: &str) -> Option<String> {
+    if let Some(name) = named(text) {
+        return Some(name);
+    }
     let (_, rest) = text.split_once("\"name\"").or_else(|| text.split_once("<function="))?;
-    let name: String = rest
-        .trim_start_matches([' ', ':', '"', '\n'])
-        .chars()
-        .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
-        .take(64)
-        .collect();
-    (!name.is_empty()).then_some(name)
+    let rest = rest.trim_start_matches([' ', ':', '"', '\n']);
+    let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').take(64).collect();
+    name.starts_with(|c: char| c.is_ascii_alphabetic()).then_some(name)
+}
+
+/// The name in a tag at the beginning.
+fn named(text: &str) -> Option<String> {
+    let rest = text.strip_prefix("<function=").or_else(|| text.strip_prefix("<invoke name="))?;
+    let name = rest.split('>').next()?.trim().trim_matches(['"', '\'']);
+    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_').then(|| name.to_owned()).filter(|n| !n.is_empty())
 }
 
 /// Several forms between two marks.
