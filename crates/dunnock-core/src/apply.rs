@@ -87,7 +87,7 @@ pub fn apply(s: &mut State, event: &Event) {
                     tool: e.tool.clone(),
                     args: e.args.clone(),
                     recovered: false,
- fault: None,
+                    fault: None,
                 }),
                 class: e.class,
                 recovery: e.recovery,

@@ -371,9 +371,10 @@ impl State {
         let input = head + self.context;
         // A small window has no room for a long answer.
         let output = self.window().map_or(u64::MAX, |window| window / 4).min(self.config.max_output);
-        let micros = self.config.price.map_or(0, |p| {
-            (input.saturating_mul(p.input) + output.saturating_mul(p.output)).div_ceil(1_000_000)
-        });
+        let micros = self
+            .config
+            .price
+            .map_or(0, |p| (input.saturating_mul(p.input) + output.saturating_mul(p.output)).div_ceil(1_000_000));
         Reserved { tokens: input + output, micros }
     }
 

@@ -7,7 +7,13 @@ use std::sync::Arc;
 fn call(tool: &str, class: Class, args: &str) -> Call {
     Call {
         id: CallId { turn: Turn(1), index: 0 },
-        part: Arc::new(CallPart { id: "c".into(), tool: tool.into(), args: args.into(), recovered: false, fault: None }),
+        part: Arc::new(CallPart {
+            id: "c".into(),
+            tool: tool.into(),
+            args: args.into(),
+            recovered: false,
+            fault: None,
+        }),
         class,
         recovery: Recovery::Unknown,
         role: Some(Role::Work),

@@ -119,8 +119,7 @@ impl Speaker {
         };
         let briefing = Briefing { instructions: Vec::new(), ..briefing };
         let (began, probes, faults) = (Instant::now(), Vec::new(), Vec::new());
-        let mut check =
-            Check { speaker: self, model, traits, briefing, began, probes, tell, reasoning: false, faults };
+        let mut check = Check { speaker: self, model, traits, briefing, began, probes, tell, reasoning: false, faults };
         check.all().await?;
         let Check { traits, reasoning, faults, probes, .. } = check;
         let profile = Profile {
@@ -155,7 +154,8 @@ impl Check<'_> {
         self.cancel().await;
         self.overflow().await;
         let narrow = self.traits.window.is_some_and(|w| w < ROOMY);
-        let weak = self.traits.edit == EditFormat::Whole || self.traits.dialect != Dialect::Native && self.failed("calls");
+        let weak =
+            self.traits.edit == EditFormat::Whole || self.traits.dialect != Dialect::Native && self.failed("calls");
         self.traits.size = if narrow || weak { Size::Small } else { Size::Default };
         Ok(())
     }
@@ -198,7 +198,9 @@ impl Check<'_> {
         let asking = self.speaker.send(&question, live, halt.clone());
         let answer = match tokio::time::timeout(ONE, asking).await {
             Ok(answer) => answer,
-            Err(_) => Err(TurnFailed::unsent(Turn(1), Failure::Transport, format!("no answer within {} s", ONE.as_secs()))),
+            Err(_) => {
+                Err(TurnFailed::unsent(Turn(1), Failure::Transport, format!("no answer within {} s", ONE.as_secs())))
+            }
         };
         if let Ok(answered) = &answer {
             self.reasoning |= answered.parts.iter().any(|p| matches!(p, Part::Reasoning { .. }));
@@ -259,7 +261,10 @@ impl Check<'_> {
         let pieces = Arc::new(AtomicUsize::new(0));
         let count = pieces.clone();
         let live: Live = Arc::new(move |delta| {
-            count.fetch_add(usize::from(matches!(delta, Delta::Text { .. } | Delta::Reasoning { .. })), Ordering::Relaxed);
+            count.fetch_add(
+                usize::from(matches!(delta, Delta::Text { .. } | Delta::Reasoning { .. })),
+                Ordering::Relaxed,
+            );
         });
         let answer = self.ask_live(Ask::plain("Count from one to ten, in words."), live, Halt::default()).await;
         let pieces = pieces.load(Ordering::Relaxed);
@@ -485,7 +490,9 @@ impl Check<'_> {
         let (told, seen) = (halt.clone(), Arc::new(AtomicUsize::new(0)));
         let count = seen.clone();
         let live: Live = Arc::new(move |delta| {
-            if matches!(delta, Delta::Text { .. } | Delta::Reasoning { .. }) && count.fetch_add(1, Ordering::Relaxed) == 2 {
+            if matches!(delta, Delta::Text { .. } | Delta::Reasoning { .. })
+                && count.fetch_add(1, Ordering::Relaxed) == 2
+            {
                 told.tell();
             }
         });

@@ -3,7 +3,7 @@
 //! Invariant: nothing in a head changes from turn to turn: no clock, no git state, no counts. What is sent later is the
 //! recorded bytes, never what this release would render.
 
-use crate::dialects::{Callable, Dialect};
+use crate::dialects::{Callable, Dialect, schema};
 use crate::profile::Size;
 use crate::provider::Quirks;
 use crate::wires::Wire;
@@ -105,8 +105,9 @@ impl Prompts {
             Dialect::Plan => "plan.md",
         };
         let tool = |offer: &Offer| {
-            let (name, about, schema) = (offer.tool.name.as_str(), offer.description.as_str(), offer.schema.as_str());
-            context! { name => name, about => about, schema => schema }
+            let schema = serde_json::from_str(&offer.schema).unwrap_or_default();
+            let (name, about) = (offer.tool.name.as_str(), offer.description.as_str());
+            context! { name => name, about => about, arguments => schema::told(&schema) }
         };
         let tools: Vec<Value> = briefing.offers.iter().map(tool).collect();
         Ok(format!("{text}\n\n{}", self.render(calls, context! { tools => tools })?))

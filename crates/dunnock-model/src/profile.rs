@@ -70,7 +70,8 @@ impl fmt::Display for EditFormat {
 }
 
 /// What the small profile offers.
-const SMALL: &[&str] = &["shell", "view_file", "list_files", "search_text", "write_file", "replace_text", "final_output"];
+const SMALL: &[&str] =
+    &["shell", "view_file", "list_files", "search_text", "write_file", "replace_text", "final_output"];
 
 /// What is known of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +135,9 @@ impl Profiles {
     /// Where that of a model is.
     #[must_use]
     pub fn path(&self, model: &str) -> Option<PathBuf> {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c.to_string() } else { format!("%{:x}", u32::from(c)) };
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || "._-".contains(c) { c.to_string() } else { format!("%{:x}", u32::from(c)) }
+        };
         let name: String = model.chars().map(plain).collect();
         self.folder.as_ref().map(|folder| folder.join(format!("{name}.json")))
     }

@@ -227,7 +227,12 @@ pub const KNOWN: &[Known] = &[
         base_url: "http://127.0.0.1:11434",
         ..LOCAL
     },
-    Known { name: "llamacpp", about: "llama.cpp's server on this machine", base_url: "http://127.0.0.1:8080/v1", ..LOCAL },
+    Known {
+        name: "llamacpp",
+        about: "llama.cpp's server on this machine",
+        base_url: "http://127.0.0.1:8080/v1",
+        ..LOCAL
+    },
     Known { name: "lmstudio", about: "LM Studio on this machine", base_url: "http://127.0.0.1:1234/v1", ..LOCAL },
     Known { name: "vllm", about: "vLLM on this machine", base_url: "http://127.0.0.1:8000/v1", ..LOCAL },
 ];

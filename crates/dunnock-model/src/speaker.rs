@@ -6,10 +6,10 @@ use crate::head::{Briefing, Prompts, Recorded};
 use crate::profile::{EditFormat, Profile, Profiles, Size};
 use crate::provider::{Provider, Quirks};
 use crate::trouble::Trouble;
-use crate::wires::{self, Wire};
 use crate::window;
-use dunnock_core::ports::{Asking, Blob, Halt, Live, Model, Offer, Wait};
+use crate::wires::{self, Wire};
 use dunnock_core::Request;
+use dunnock_core::ports::{Asking, Blob, Halt, Live, Model, Offer, Wait};
 use dunnock_proto::{Answered, Config, Failure, Head, Message, Part, TurnFailed};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -220,9 +220,7 @@ impl Speaker {
             Dialect::Text | Dialect::Plan => callable(&briefing.offers)?,
         };
         let schema = match (traits.dialect, traits.constrained) {
-            (Dialect::Plan, true) => {
-                Some(RawValue::from_string(plan::schema(&callable)).map_err(|e| e.to_string())?)
-            }
+            (Dialect::Plan, true) => Some(RawValue::from_string(plan::schema(&callable)).map_err(|e| e.to_string())?),
             _ => None,
         };
         let body = match &provider.body {

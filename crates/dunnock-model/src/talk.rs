@@ -29,9 +29,16 @@ pub(crate) enum Bit<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said<'a> {
     /// Only to its maker.
-    Reasoning { text: &'a str, opaque: Option<&'a str> },
+    Reasoning {
+        text: &'a str,
+        opaque: Option<&'a str>,
+    },
     Text(Cow<'a, str>),
-    Call { id: String, tool: &'a str, args: &'a str },
+    Call {
+        id: String,
+        tool: &'a str,
+        args: &'a str,
+    },
 }
 
 /// One side, until the other's turn.

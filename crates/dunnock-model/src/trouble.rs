@@ -75,7 +75,12 @@ impl Trouble {
             format!("{name} at {url} did not answer: {why}")
         };
         // Nobody listening will rarely change within seconds: three tries are enough.
-        Self { failure: Failure::Transport, words, again: Some((if error.is_connect() { 3 } else { 5 }, None)), bare: false }
+        Self {
+            failure: Failure::Transport,
+            words,
+            again: Some((if error.is_connect() { 3 } else { 5 }, None)),
+            bare: false,
+        }
     }
 
     /// An answer that is an error.
@@ -112,10 +117,9 @@ impl Trouble {
                 again: None,
                 bare: false,
             },
-            400 | 422 if NICE_TO_HAVE.iter().any(|w| low.contains(w)) => Self {
-                bare: true,
-                ..Self::rejected(format!("{name} refused the request ({status}){said}"))
-            },
+            400 | 422 if NICE_TO_HAVE.iter().any(|w| low.contains(w)) => {
+                Self { bare: true, ..Self::rejected(format!("{name} refused the request ({status}){said}")) }
+            }
             400 | 404 if low.contains("model") => Self::rejected(format!(
                 "{name} has no model {model:?} ({status}){said}. \"dunnock models list\" shows those it has"
             )),

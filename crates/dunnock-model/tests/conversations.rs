@@ -120,7 +120,10 @@ async fn what_is_sealed_goes_back_byte_for_byte_and_only_to_its_maker() {
                 let base = Provider { name: "other".into(), wire: ours(*wire), ..provider(&server.base_url(), None) };
                 speaker = crate::speaker(base);
             }
-            let config = Config { model: if own { "other/scripted".into() } else { "script/scripted".into() }, ..crate::config() };
+            let config = Config {
+                model: if own { "other/scripted".into() } else { "script/scripted".into() },
+                ..crate::config()
+            };
             let asked = crate::ask_as(&speaker, &config, talk, Halt::default()).await;
             asked.answer.unwrap();
             let body = String::from_utf8(server.bodies()[0].to_vec()).unwrap();

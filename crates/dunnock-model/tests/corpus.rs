@@ -17,7 +17,11 @@ fn tools() -> Arc<[Callable]> {
     vec![
         tool("shell", json!({"command": command, "timeout": {"type": "integer", "minimum": 1}}), &["command"]),
         tool("view_file", json!({"path": text, "from": {"type": "integer", "minimum": 0}}), &["path"]),
-        tool("write_file", json!({"path": text, "content": text, "overwrite": {"type": "boolean"}}), &["path", "content"]),
+        tool(
+            "write_file",
+            json!({"path": text, "content": text, "overwrite": {"type": "boolean"}}),
+            &["path", "content"],
+        ),
         tool("git_status", json!({}), &[]),
     ]
     .into()
@@ -78,7 +82,12 @@ async fn every_shape_of_a_call_in_words_comes_to_what_was_meant() {
             ran_wrongly += runs(&got).iter().filter(|call| !shape.calls.contains(call)).count();
             if got != shape.calls {
                 wrong += 1;
-                writeln!(table, "WRONG {}: {} (pieces of {size}): {got:?}, wanted {:?}", shape.kind, shape.name, shape.calls).unwrap();
+                writeln!(
+                    table,
+                    "WRONG {}: {} (pieces of {size}): {got:?}, wanted {:?}",
+                    shape.kind, shape.name, shape.calls
+                )
+                .unwrap();
             }
         }
         let kind = kinds.entry(&shape.kind).or_default();
@@ -86,7 +95,10 @@ async fn every_shape_of_a_call_in_words_comes_to_what_was_meant() {
         kind.1 += usize::from(shape.calls.iter().any(|c| !c.starts_with('!')));
     }
     let meant: usize = kinds.values().map(|(_, run)| run).sum();
-    println!("{table}{} shapes, {meant} of them calls that run; {ran_wrongly} ran that should not; {wrong} wrong", shapes.len());
+    println!(
+        "{table}{} shapes, {meant} of them calls that run; {ran_wrongly} ran that should not; {wrong} wrong",
+        shapes.len()
+    );
     for (kind, (all, run)) in kinds {
         println!("  {kind}: {all} shapes, {run} recovered as calls that run");
     }
@@ -122,8 +134,20 @@ fn what_is_no_call_comes_out_as_it_went_in() {
 #[test]
 fn schemas_are_read_as_others_read_them() {
     let values = [
-        json!("x"), json!(""), json!(7), json!(0), json!(-1), json!(1.5), json!(true), json!(null), json!([]), json!(["a"]),
-        json!([1]), json!({}), json!({"a": 1}), json!("x".repeat(10_001)),
+        json!("x"),
+        json!(""),
+        json!(7),
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!(true),
+        json!(null),
+        json!([]),
+        json!(["a"]),
+        json!([1]),
+        json!({}),
+        json!({"a": 1}),
+        json!("x".repeat(10_001)),
     ];
     let (mut checked, mut fit) = (0, 0);
     for tool in tools().iter() {

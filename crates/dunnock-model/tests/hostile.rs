@@ -46,21 +46,28 @@ fn event(wire: Wire, json: &str) -> String {
 /// One word of an answer.
 fn word(wire: Wire, text: &str) -> String {
     let text = serde_json::Value::from(text);
-    event(wire, &match wire {
-        Wire::Chat => format!(r#"{{"choices":[{{"delta":{{"content":{text}}}}}]}}"#),
-        Wire::Responses => format!(r#"{{"type":"response.output_text.delta","output_index":0,"delta":{text}}}"#),
-        Wire::Anthropic => {
-            format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":{text}}}}}"#)
-        }
-        Wire::Ollama => format!(r#"{{"message":{{"content":{text}}},"done":false}}"#),
-    })
+    event(
+        wire,
+        &match wire {
+            Wire::Chat => format!(r#"{{"choices":[{{"delta":{{"content":{text}}}}}]}}"#),
+            Wire::Responses => format!(r#"{{"type":"response.output_text.delta","output_index":0,"delta":{text}}}"#),
+            Wire::Anthropic => {
+                format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":{text}}}}}"#)
+            }
+            Wire::Ollama => format!(r#"{{"message":{{"content":{text}}},"done":false}}"#),
+        },
+    )
 }
 
 /// The end of an answer, for a reason of the wire's own.
 fn end(wire: Wire, length: bool) -> String {
     match (wire, length) {
-        (Wire::Chat, false) => "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n".into(),
-        (Wire::Chat, true) => event(wire, r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#) + "data: [DONE]\n\n",
+        (Wire::Chat, false) => {
+            "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n".into()
+        }
+        (Wire::Chat, true) => {
+            event(wire, r#"{"choices":[{"delta":{},"finish_reason":"length"}]}"#) + "data: [DONE]\n\n"
+        }
         (Wire::Responses, false) => event(wire, r#"{"type":"response.completed","response":{"status":"completed"}}"#),
         (Wire::Responses, true) => event(
             wire,
@@ -80,12 +87,15 @@ fn end(wire: Wire, length: bool) -> String {
 
 /// A server that says that it failed.
 fn error(wire: Wire) -> String {
-    event(wire, match wire {
-        Wire::Chat => r#"{"error":{"message":"boom"}}"#,
-        Wire::Responses => r#"{"type":"error","message":"boom"}"#,
-        Wire::Anthropic => r#"{"type":"error","error":{"type":"overloaded_error","message":"boom"}}"#,
-        Wire::Ollama => r#"{"error":"boom"}"#,
-    })
+    event(
+        wire,
+        match wire {
+            Wire::Chat => r#"{"error":{"message":"boom"}}"#,
+            Wire::Responses => r#"{"type":"error","message":"boom"}"#,
+            Wire::Anthropic => r#"{"type":"error","error":{"type":"overloaded_error","message":"boom"}}"#,
+            Wire::Ollama => r#"{"error":"boom"}"#,
+        },
+    )
 }
 
 /// A call whose arguments break off.
@@ -96,12 +106,22 @@ fn half_a_call(wire: Wire) -> String {
             r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"shell","arguments":"{\"command\":\"rm"}}]}}]}"#,
         ),
         Wire::Responses => {
-            event(wire, r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c","name":"shell"}}"#)
-                + &event(wire, r#"{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"command\":\"rm"}"#)
+            event(
+                wire,
+                r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c","name":"shell"}}"#,
+            ) + &event(
+                wire,
+                r#"{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"command\":\"rm"}"#,
+            )
         }
         Wire::Anthropic => {
-            event(wire, r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"shell","input":{}}}"#)
-                + &event(wire, r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"command\":\"rm"}}"#)
+            event(
+                wire,
+                r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"shell","input":{}}}"#,
+            ) + &event(
+                wire,
+                r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"command\":\"rm"}}"#,
+            )
         }
         Wire::Ollama => event(
             wire,
@@ -115,17 +135,25 @@ fn call(wire: Wire, n: usize) -> String {
     match wire {
         Wire::Chat => event(
             wire,
-            &format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":{n},"id":"c{n}","function":{{"name":"shell","arguments":"{{}}"}}}}]}}}}]}}"#),
+            &format!(
+                r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":{n},"id":"c{n}","function":{{"name":"shell","arguments":"{{}}"}}}}]}}}}]}}"#
+            ),
         ),
         Wire::Responses => event(
             wire,
-            &format!(r#"{{"type":"response.output_item.done","output_index":{n},"item":{{"type":"function_call","call_id":"c{n}","name":"shell","arguments":"{{}}"}}}}"#),
+            &format!(
+                r#"{{"type":"response.output_item.done","output_index":{n},"item":{{"type":"function_call","call_id":"c{n}","name":"shell","arguments":"{{}}"}}}}"#
+            ),
         ),
         Wire::Anthropic => event(
             wire,
-            &format!(r#"{{"type":"content_block_start","index":{n},"content_block":{{"type":"tool_use","id":"c{n}","name":"shell","input":{{}}}}}}"#),
+            &format!(
+                r#"{{"type":"content_block_start","index":{n},"content_block":{{"type":"tool_use","id":"c{n}","name":"shell","input":{{}}}}}}"#
+            ),
         ),
-        Wire::Ollama => event(wire, r#"{"message":{"tool_calls":[{"function":{"name":"shell","arguments":{}}}]},"done":false}"#),
+        Wire::Ollama => {
+            event(wire, r#"{"message":{"tool_calls":[{"function":{"name":"shell","arguments":{}}}]},"done":false}"#)
+        }
     }
 }
 
@@ -147,7 +175,11 @@ type Case = (&'static str, fn(Wire) -> Fault, fn(Wire) -> Comes);
 const CASES: &[Case] = &[
     ("each byte alone", |_| Fault::OneByteChunks, |_| says("one \u{1F426} three")),
     ("it drips", |w| Fault::Drip((word(w, "a") + &end(w, false)).into_bytes(), 16, 10), |_| says("a")),
-    ("line ends of another system", |w| Fault::Raw((word(w, "a") + &end(w, false)).replace('\n', "\r\n").into()), |_| says("a")),
+    (
+        "line ends of another system",
+        |w| Fault::Raw((word(w, "a") + &end(w, false)).replace('\n', "\r\n").into()),
+        |_| says("a"),
+    ),
     ("a mark at the start", |w| Fault::Raw(format!("\u{feff}{}{}", word(w, "a"), end(w, false)).into()), |_| says("a")),
     (
         "comments, blank lines and events nobody knows",
@@ -155,7 +187,9 @@ const CASES: &[Case] = &[
             let noise = match w {
                 Wire::Ollama => "\n\n{\"new\":{\"thing\":[1]}}\n".to_owned(),
                 Wire::Chat => ": keep-alive\n\nevent: ping\ndata: {}\n\n".to_owned(),
-                Wire::Responses | Wire::Anthropic => ": keep-alive\n\nevent: new\ndata: {\"type\":\"new.thing\",\"x\":[1]}\n\n".to_owned(),
+                Wire::Responses | Wire::Anthropic => {
+                    ": keep-alive\n\nevent: new\ndata: {\"type\":\"new.thing\",\"x\":[1]}\n\n".to_owned()
+                }
             };
             Fault::Raw((noise + &word(w, "a") + &end(w, false)).into())
         },
@@ -165,10 +199,18 @@ const CASES: &[Case] = &[
         "nulls everywhere",
         |w| {
             let nulls = match w {
-                Wire::Chat => r#"{"choices":[{"delta":{"content":null,"reasoning":null,"tool_calls":null},"finish_reason":null}],"usage":null,"error":null}"#,
-                Wire::Responses => r#"{"type":"response.output_item.added","output_index":null,"item":null,"error":null,"sequence_number":null}"#,
-                Wire::Anthropic => r#"{"type":"content_block_delta","index":null,"delta":null,"usage":null,"error":null}"#,
-                Wire::Ollama => r#"{"message":{"content":null,"thinking":null,"tool_calls":null},"done_reason":null,"error":null}"#,
+                Wire::Chat => {
+                    r#"{"choices":[{"delta":{"content":null,"reasoning":null,"tool_calls":null},"finish_reason":null}],"usage":null,"error":null}"#
+                }
+                Wire::Responses => {
+                    r#"{"type":"response.output_item.added","output_index":null,"item":null,"error":null,"sequence_number":null}"#
+                }
+                Wire::Anthropic => {
+                    r#"{"type":"content_block_delta","index":null,"delta":null,"usage":null,"error":null}"#
+                }
+                Wire::Ollama => {
+                    r#"{"message":{"content":null,"thinking":null,"tool_calls":null},"done_reason":null,"error":null}"#
+                }
             };
             Fault::Raw((event(w, nulls) + &word(w, "a") + &end(w, false)).into())
         },
@@ -178,7 +220,11 @@ const CASES: &[Case] = &[
     ("two ends", |w| Fault::Raw((word(w, "a") + &end(w, false) + &end(w, false)).into()), |_| says("a")),
     (
         "every event twice",
-        |w| Fault::Raw(pieces(w, &Say::text("one two")).iter().flat_map(|p| [p.clone(), p.clone()]).collect::<String>().into()),
+        |w| {
+            Fault::Raw(
+                pieces(w, &Say::text("one two")).iter().flat_map(|p| [p.clone(), p.clone()]).collect::<String>().into(),
+            )
+        },
         // Only Responses numbers its events.
         |w| if w == Wire::Responses { says("one two") } else { says("one one twotwo") },
     ),
@@ -186,15 +232,21 @@ const CASES: &[Case] = &[
     ("a whole object instead of a stream", |_| Fault::Plain, |_| says("one \u{1F426} three")),
     ("nothing at all", |_| Fault::Raw(Vec::new()), |_| again("broke off before its end")),
     ("only the end", |w| Fault::Raw(end(w, false).into()), |_| Comes::None),
-    ("half an event", |w| Fault::Raw(word(w, "abc").as_bytes()[..20].to_vec()), |w| {
-        again(if w == Wire::Ollama { "not an answer" } else { "broke off before its end" })
-    }),
+    (
+        "half an event",
+        |w| Fault::Raw(word(w, "abc").as_bytes()[..20].to_vec()),
+        |w| again(if w == Wire::Ollama { "not an answer" } else { "broke off before its end" }),
+    ),
     (
         "words, then half an event",
         |w| Fault::Raw([word(w, "a").as_bytes(), &word(w, "b").as_bytes()[..20]].concat()),
         |w| kept("a", if w == Wire::Ollama { "not an answer" } else { "broke off before its end" }),
     ),
-    ("words without an end", |w| Fault::Raw((word(w, "a ") + &word(w, "b")).into()), |_| kept("a b", "broke off before its end")),
+    (
+        "words without an end",
+        |w| Fault::Raw((word(w, "a ") + &word(w, "b")).into()),
+        |_| kept("a b", "broke off before its end"),
+    ),
     ("words, then the connection is cut", |w| Fault::Reset(word(w, "a").into()), |_| kept("a", "the connection broke")),
     ("cut before the first word", |_| Fault::Reset(Vec::new()), |_| again("the connection broke")),
     ("words, then silence", |w| Fault::Hang(word(w, "a").into()), |_| kept("a", "sent nothing for 0.4 s")),
@@ -208,7 +260,12 @@ const CASES: &[Case] = &[
     ("words, then a number", |w| Fault::Raw((word(w, "a") + &event(w, "7")).into()), |_| kept("a", "not an answer")),
     (
         "words, then bytes that are no text",
-        |w| Fault::Raw([word(w, "a").as_bytes(), event(w, "\u{1}").replace('\u{1}', "").as_bytes(), b"data: \xff\xfe\n\n"].concat()),
+        |w| {
+            Fault::Raw(
+                [word(w, "a").as_bytes(), event(w, "\u{1}").replace('\u{1}', "").as_bytes(), b"data: \xff\xfe\n\n"]
+                    .concat(),
+            )
+        },
         |_| kept("a", "not an answer"),
     ),
     (
@@ -216,13 +273,23 @@ const CASES: &[Case] = &[
         |w| Fault::Raw((word(w, "a") + &event(w, &"[".repeat(10_000))).into()),
         |_| kept("a", "not an answer"),
     ),
-    ("a web page", |_| Fault::Raw(b"<html>\n<body>Welcome</body>\n\n".to_vec()), |w| {
-        again(if w == Wire::Ollama { "not an answer" } else { "broke off before its end" })
-    }),
+    (
+        "a web page",
+        |_| Fault::Raw(b"<html>\n<body>Welcome</body>\n\n".to_vec()),
+        |w| again(if w == Wire::Ollama { "not an answer" } else { "broke off before its end" }),
+    ),
     ("an error first", |w| Fault::Raw(error(w).into()), |_| again("the server failed: boom")),
-    ("words, then an error", |w| Fault::Raw((word(w, "a") + &error(w)).into()), |_| kept("a", "the server failed: boom")),
+    (
+        "words, then an error",
+        |w| Fault::Raw((word(w, "a") + &error(w)).into()),
+        |_| kept("a", "the server failed: boom"),
+    ),
     ("half a call, and no end", |w| Fault::Raw(half_a_call(w).into()), |_| kept("", "broke off before its end")),
-    ("half a call, and an end for length", |w| Fault::Raw((half_a_call(w) + &end(w, true)).into()), |_| says("<!shell>")),
+    (
+        "half a call, and an end for length",
+        |w| Fault::Raw((half_a_call(w) + &end(w, true)).into()),
+        |_| says("<!shell>"),
+    ),
     ("half a call, and an end", |w| Fault::Raw((half_a_call(w) + &end(w, false)).into()), |_| says("<!shell>")),
     ("words cut at the limit", |w| Fault::Raw((word(w, "a") + &end(w, true)).into()), |_| Comes::None),
     ("three thousand calls", |w| Fault::Raw(calls(w, 3_000).into()), |_| kept("", "more than 2000 calls")),
@@ -324,7 +391,13 @@ async fn r9_every_hostile_stream_on_every_wire_comes_to_what_the_table_says() {
         }
     }
     let grew = peak().saturating_sub(before);
-    println!("{table}{} streams on {} wires, {wrong} wrong; {grew} KB more at most ({} of it: {})", CASES.len(), Wire::ALL.len(), worst.0, worst.1);
+    println!(
+        "{table}{} streams on {} wires, {wrong} wrong; {grew} KB more at most ({} of it: {})",
+        CASES.len(),
+        Wire::ALL.len(),
+        worst.0,
+        worst.1
+    );
     assert_eq!(wrong, 0);
     assert!(grew < 64 << 10, "{grew} KB more");
 }
@@ -339,7 +412,8 @@ fn peak() -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn r8_what_passes_is_tried_again_on_every_wire() {
     for wire in Wire::ALL {
-        let faults = [Fault::Status(429, None), Fault::Status(500, None), Fault::Status(503, None), Fault::Status(529, None)];
+        let faults =
+            [Fault::Status(429, None), Fault::Status(500, None), Fault::Status(503, None), Fault::Status(529, None)];
         for fault in faults {
             let served = Served::wrong(Say::text("fine"), fault.clone()).times(2);
             let server = ScriptedServer::start(vec![served]).await;

@@ -34,7 +34,8 @@ pub fn patience() -> Patience {
 pub fn speaker(provider: Provider) -> Speaker {
     let brief = |_: &Config, workspace: &str| {
         let tool = Tool { name: "shell".into(), class: Class::Command, recovery: Recovery::Unknown, role: Role::Work };
-        let schema = r#"{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}"#.to_owned();
+        let schema =
+            r#"{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}"#.to_owned();
         Ok(Briefing {
             surroundings: Surroundings { os: "linux".into(), shell: "bash".into(), root: workspace.into(), git: true },
             instructions: vec![("AGENTS.md".into(), "be {{ kind }}".into())],

@@ -43,8 +43,12 @@ fn provider(known: &Known) -> Provider {
 /// What each must have in its body, and must not.
 fn body_of(name: &str, body: &Value) {
     let wants: &[(&str, &str)] = match name {
-        "azure" | "openai" => &[("/store", "false"), ("/include/0", "\"reasoning.encrypted_content\""), ("/stream", "true")],
-        "anthropic" => &[("/max_tokens", "32000"), ("/system/0/cache_control/type", "\"ephemeral\""), ("/stream", "true")],
+        "azure" | "openai" => {
+            &[("/store", "false"), ("/include/0", "\"reasoning.encrypted_content\""), ("/stream", "true")]
+        }
+        "anthropic" => {
+            &[("/max_tokens", "32000"), ("/system/0/cache_control/type", "\"ephemeral\""), ("/stream", "true")]
+        }
         "mistral" => &[("/stream", "true"), ("/stream_options", "null")],
         "ollama" => &[("/options/num_ctx", "32768"), ("/truncate", "false")],
         _ => &[("/stream", "true"), ("/stream_options/include_usage", "true"), ("/messages/0/role", "\"system\"")],
@@ -77,9 +81,14 @@ async fn every_provider_is_asked_at_its_address_with_its_headers() {
             answer.unwrap_or_else(|e| panic!("{}: {e:?}", known.name));
             let asked = server.asked();
             let got = asked.last().unwrap();
-            let expect = if wire == known.wire { (*address).to_owned() } else { address.replace("/responses", "/chat/completions") };
+            let expect = if wire == known.wire {
+                (*address).to_owned()
+            } else {
+                address.replace("/responses", "/chat/completions")
+            };
             assert_eq!(format!("{machine}{}", got.path), expect, "{}", known.name);
-            let shown: Vec<&str> = got.headers.iter().filter(|(_, v)| v.contains(KEY)).map(|(k, _)| k.as_str()).collect();
+            let shown: Vec<&str> =
+                got.headers.iter().filter(|(_, v)| v.contains(KEY)).map(|(k, _)| k.as_str()).collect();
             let wanted: Vec<&str> = if header.is_empty() { Vec::new() } else { vec![header] };
             assert_eq!(shown, wanted, "{}: the key is in one header", known.name);
             if known.auth == Auth::Bearer && !header.is_empty() {
@@ -93,7 +102,11 @@ async fn every_provider_is_asked_at_its_address_with_its_headers() {
             if wire == known.wire {
                 body_of(known.name, &body);
             }
-            println!("{}: POST {expect}{}", known.name, if header.is_empty() { String::new() } else { format!(", key in {header}") });
+            println!(
+                "{}: POST {expect}{}",
+                known.name,
+                if header.is_empty() { String::new() } else { format!(", key in {header}") }
+            );
         }
     }
 }

@@ -40,7 +40,8 @@ impl Sqlite {
         let mut writer = self.writer().await?;
         self.keep_large(blob)?;
         let conn = writer.conn()?;
-        let row = sqlx::query("SELECT no FROM sessions WHERE id = ?1").bind(session.as_str()).fetch_optional(&mut *conn);
+        let row =
+            sqlx::query("SELECT no FROM sessions WHERE id = ?1").bind(session.as_str()).fetch_optional(&mut *conn);
         let row = row.await.map_err(classify)?.ok_or_else(|| LogError::Failed("there is no such session".into()))?;
         keep_small(conn, row.try_get("no").map_err(classify)?, blob).await
     }

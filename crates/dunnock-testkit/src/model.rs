@@ -196,7 +196,13 @@ impl Model for ScriptedModel {
             }
             for (tool, args) in &say.calls {
                 let (tool, args) = (tool.clone(), args.as_str().into());
-                parts.push(Part::Call(Arc::new(CallPart { id: "call_0".into(), tool, args, recovered: false, fault: None })));
+                parts.push(Part::Call(Arc::new(CallPart {
+                    id: "call_0".into(),
+                    tool,
+                    args,
+                    recovered: false,
+                    fault: None,
+                })));
             }
             let answered = Answered {
                 turn,

@@ -106,7 +106,9 @@ impl Speech {
             Self::Native => return put,
             Self::Text => {
                 for (tool, args) in &say.calls {
-                    put.text.push_str(&format!("\n<tool_call>\n{{\"name\": \"{tool}\", \"arguments\": {args}}}\n</tool_call>\n"));
+                    put.text.push_str(&format!(
+                        "\n<tool_call>\n{{\"name\": \"{tool}\", \"arguments\": {args}}}\n</tool_call>\n"
+                    ));
                 }
             }
             Self::Plan => {
@@ -116,7 +118,8 @@ impl Speech {
                     Value::Object(action)
                 };
                 let actions: Vec<Value> = say.calls.iter().map(action).collect();
-                put.text = format!("{{\"thought\": {}, \"plan\": [], \"actions\": {}}}", json!(say.text), json!(actions));
+                put.text =
+                    format!("{{\"thought\": {}, \"plan\": [], \"actions\": {}}}", json!(say.text), json!(actions));
             }
         }
         put.calls.clear();
@@ -194,7 +197,11 @@ fn responses(say: &Say) -> Vec<String> {
     if !say.reasoning.is_empty() {
         let item = r#"{"type":"reasoning","id":"rs_1","summary":[]}"#;
         event(&mut pieces, "response.output_item.added", &format!("\"output_index\":{index},\"item\":{item}"));
-        event(&mut pieces, "response.reasoning_summary_part.added", &format!("\"output_index\":{index},\"summary_index\":0"));
+        event(
+            &mut pieces,
+            "response.reasoning_summary_part.added",
+            &format!("\"output_index\":{index},\"summary_index\":0"),
+        );
         for word in words(&say.reasoning) {
             let fields = format!("\"output_index\":{index},\"summary_index\":0,\"delta\":{}", json!(word));
             event(&mut pieces, "response.reasoning_summary_text.delta", &fields);
@@ -210,14 +217,13 @@ fn responses(say: &Say) -> Vec<String> {
             let fields = format!("\"output_index\":{index},\"content_index\":0,\"delta\":{}", json!(word));
             event(&mut pieces, "response.output_text.delta", &fields);
         }
-        let item = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": say.text}]});
+        let item =
+            json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": say.text}]});
         event(&mut pieces, "response.output_item.done", &format!("\"output_index\":{index},\"item\":{item}"));
         index += 1;
     }
     for (n, (tool, args)) in say.calls.iter().enumerate() {
-        let item = |args: &str| {
-            json!({"type": "function_call", "id": format!("fc_{n}"), "call_id": format!("call_{n}"), "name": tool, "arguments": args})
-        };
+        let item = |args: &str| json!({"type": "function_call", "id": format!("fc_{n}"), "call_id": format!("call_{n}"), "name": tool, "arguments": args});
         event(&mut pieces, "response.output_item.added", &format!("\"output_index\":{index},\"item\":{}", item("")));
         let (head, tail) = halves(args);
         for half in [head, tail] {
@@ -247,10 +253,16 @@ fn anthropic(say: &Say) -> Vec<String> {
         let block = json!({"type": "thinking", "thinking": "", "signature": ""});
         event("content_block_start", json!({"index": index, "content_block": block}));
         for word in words(&say.reasoning) {
-            event("content_block_delta", json!({"index": index, "delta": {"type": "thinking_delta", "thinking": word}}));
+            event(
+                "content_block_delta",
+                json!({"index": index, "delta": {"type": "thinking_delta", "thinking": word}}),
+            );
         }
         for half in ["EqQB", "sig=="] {
-            event("content_block_delta", json!({"index": index, "delta": {"type": "signature_delta", "signature": half}}));
+            event(
+                "content_block_delta",
+                json!({"index": index, "delta": {"type": "signature_delta", "signature": half}}),
+            );
         }
         event("content_block_stop", json!({"index": index}));
         index += 1;
@@ -268,7 +280,10 @@ fn anthropic(say: &Say) -> Vec<String> {
         event("content_block_start", json!({"index": index, "content_block": block}));
         let (head, tail) = halves(args);
         for half in [head, tail] {
-            event("content_block_delta", json!({"index": index, "delta": {"type": "input_json_delta", "partial_json": half}}));
+            event(
+                "content_block_delta",
+                json!({"index": index, "delta": {"type": "input_json_delta", "partial_json": half}}),
+            );
         }
         event("content_block_stop", json!({"index": index}));
         index += 1;
@@ -311,15 +326,17 @@ pub fn whole(wire: Wire, say: &Say) -> String {
     let object = |args: &str| serde_json::from_str::<Value>(args).unwrap_or(Value::Null);
     match wire {
         Wire::Chat => {
-            let calls = calls(&|_, tool, args| {
-                json!({"id": "c", "type": "function", "function": {"name": tool, "arguments": args}})
-            });
+            let calls = calls(
+                &|_, tool, args| json!({"id": "c", "type": "function", "function": {"name": tool, "arguments": args}}),
+            );
             let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
             let message = json!({"role": "assistant", "content": say.text, "tool_calls": calls});
             json!({"choices": [{"message": message, "finish_reason": finish}]}).to_string()
         }
         Wire::Responses => {
-            let mut output = vec![json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": say.text}]})];
+            let mut output = vec![
+                json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": say.text}]}),
+            ];
             output.extend(calls(&|n, tool, args| {
                 json!({"type": "function_call", "call_id": format!("call_{n}"), "name": tool, "arguments": args})
             }));
@@ -334,7 +351,8 @@ pub fn whole(wire: Wire, say: &Say) -> String {
         }
         Wire::Ollama => {
             let calls = calls(&|_, tool, args| json!({"function": {"name": tool, "arguments": object(args)}}));
-            json!({"message": {"role": "assistant", "content": say.text, "tool_calls": calls}, "done": true}).to_string()
+            json!({"message": {"role": "assistant", "content": say.text, "tool_calls": calls}, "done": true})
+                .to_string()
         }
     }
 }

@@ -167,13 +167,7 @@ pub(crate) const KEYS: &[Key] = &[
 
 /// What a provider is made of.
 pub(crate) const PROVIDER: &[Key] = &[
-    key(
-        "wire",
-        Kind::Choice(Wire::NAMES),
-        Some("chat"),
-        Untrusted::No,
-        "how it is spoken to",
-    ),
+    key("wire", Kind::Choice(Wire::NAMES), Some("chat"), Untrusted::No, "how it is spoken to"),
     key(
         "base_url",
         Kind::Text,

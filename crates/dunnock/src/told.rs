@@ -312,7 +312,13 @@ mod tests {
     #[test]
     fn a_call_is_told_by_what_it_is_about() {
         let told = |tool: &str, args: serde_json::Value| {
-            gist(&CallPart { id: "c".into(), tool: tool.into(), args: args.to_string().into(), recovered: false, fault: None })
+            gist(&CallPart {
+                id: "c".into(),
+                tool: tool.into(),
+                args: args.to_string().into(),
+                recovered: false,
+                fault: None,
+            })
         };
         let patch =
             "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Update File: b\n*** Move to: c\n-x\n+y\n*** End Patch";

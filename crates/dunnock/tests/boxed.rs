@@ -157,7 +157,7 @@ async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
         tool: "shell".into(),
         args: r#"{"command":"echo x >> ran"}"#.into(),
         recovered: false,
- fault: None,
+        fault: None,
     };
     let call = dunnock_core::Call {
         id: CallId { turn: Turn(1), index: 0 },

@@ -9,6 +9,7 @@ mod cases;
 mod errors;
 mod interrupts;
 mod lines;
+mod models;
 mod pages;
 mod privacy;
 mod proof;

@@ -22,9 +22,8 @@ pub(crate) fn schema(tools: &[Callable]) -> String {
     let action = |tool: &Callable| {
         let theirs = tool.schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         let theirs = theirs.into_iter().filter(|(key, _)| key != "tool");
-        let theirs: String = theirs
-            .map(|(key, value)| format!(",{}:{}", json!(key), schema::bounded(&without_words(value))))
-            .collect();
+        let theirs: String =
+            theirs.map(|(key, value)| format!(",{}:{}", json!(key), schema::bounded(&without_words(value)))).collect();
         let mut required = vec![json!("tool")];
         required.extend(tool.schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default());
         format!(

@@ -143,3 +143,39 @@ pub fn bounded(schema: &Value) -> Value {
         other => other.clone(),
     }
 }
+
+/// The properties of an object in words, one a line: shorter than a schema, and read better by small models.
+#[must_use]
+pub fn told(schema: &Value) -> String {
+    let required: Vec<&str> =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let line = |(key, property): (&String, &Value)| {
+        let optional = if required.contains(&key.as_str()) { "" } else { ", optional" };
+        let about = property.get("description").and_then(Value::as_str).unwrap_or_default();
+        let about = if about.is_empty() { String::new() } else { format!(": {about}") };
+        format!("- {key} ({}{optional}){about}", form(property))
+    };
+    let lines: Vec<String> = properties.into_iter().flatten().map(line).collect();
+    if lines.is_empty() { "(no arguments)".into() } else { lines.join("\n") }
+}
+
+/// The form of a value in a few words.
+fn form(schema: &Value) -> String {
+    if let Some(all) = schema.get("enum").and_then(Value::as_array) {
+        return all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+    }
+    if let Some(any) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
+        return any.iter().map(form).collect::<Vec<_>>().join(" or ");
+    }
+    match schema.get("type").and_then(Value::as_str) {
+        Some("array") => format!("list of {}", schema.get("items").map_or_else(|| "anything".into(), form)),
+        Some("object") => {
+            let keys = schema.get("properties").and_then(Value::as_object);
+            let keys: Vec<String> = keys.into_iter().flatten().map(|(k, v)| format!("{k}: {}", form(v))).collect();
+            format!("{{{}}}", keys.join(", "))
+        }
+        Some(one) => one.to_owned(),
+        None => "anything".into(),
+    }
+}

@@ -344,7 +344,13 @@ fn parse(tools: &[Callable], text: &str, last: bool) -> Parsed {
                     Some(calls) => Parsed::Calls(calls, mark.len() + len),
                     None => Parsed::Not,
                 },
-                Ok(None) => if last { Parsed::Not } else { Parsed::More },
+                Ok(None) => {
+                    if last {
+                        Parsed::Not
+                    } else {
+                        Parsed::More
+                    }
+                }
                 Err(_) => Parsed::Not,
             };
         }
@@ -488,9 +494,7 @@ fn tagged(tools: &[Callable], text: &str) -> Result<Option<(Found, usize)>, ()> 
         let Some((value, len)) = json_prefix(rest).map_err(|_| ())? else { return Ok(None) };
         let rest = rest.get(len..).unwrap_or_default().trim_start();
         return match rest.strip_prefix(close) {
-            Some(behind) => {
-                Ok(Some((checked(tools, name, value.get().to_owned(), true), text.len() - behind.len())))
-            }
+            Some(behind) => Ok(Some((checked(tools, name, value.get().to_owned(), true), text.len() - behind.len()))),
             None if close.starts_with(rest) => Ok(None),
             None => Err(()),
         };
@@ -501,7 +505,11 @@ fn tagged(tools: &[Callable], text: &str) -> Result<Option<(Found, usize)>, ()> 
             return Ok(Some((checked(tools, name, args, true), text.len() - behind.len())));
         }
         let Some(more) = rest.strip_prefix(param) else {
-            return if rest.is_empty() || close.starts_with(rest) || param.starts_with(rest) { Ok(None) } else { Err(()) };
+            return if rest.is_empty() || close.starts_with(rest) || param.starts_with(rest) {
+                Ok(None)
+            } else {
+                Err(())
+            };
         };
         let Some((key, value)) = more.split_once('>') else { return Ok(None) };
         let key = key.trim().trim_matches(['"', '\'']);
@@ -595,7 +603,10 @@ pub(crate) fn answer(parts: &[Part], cut: bool) -> String {
             (Some(_), _) | (None, Some(_)) if call.args.starts_with('<') => text.push_str(&call.args),
             (_, broken) => {
                 let args = if broken.is_some() { "{}" } else { &call.args };
-                text.push_str(&format!("<tool_call>\n{{\"name\": {:?}, \"arguments\": {args}}}\n</tool_call>", call.tool));
+                text.push_str(&format!(
+                    "<tool_call>\n{{\"name\": {:?}, \"arguments\": {args}}}\n</tool_call>",
+                    call.tool
+                ));
             }
         }
     }
