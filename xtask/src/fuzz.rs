@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// Every target there is: a file in `fuzz/src`, with one of the same name in `fuzz/src/bin` and a folder in `fuzz/corpus`.
-const TARGETS: &[&str] = &["patch", "path"];
+/// With the longest input that it is given.
+const TARGETS: &[(&str, u32)] = &[("patch", 8192), ("path", 8192), ("wire", 2048), ("words", 2048)];
 
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
@@ -27,7 +28,7 @@ pub fn run(seconds: u64) -> Result<(), String> {
         return Err("the fuzz targets do not build".into());
     }
     let mut running = Vec::new();
-    for name in TARGETS {
+    for (name, longest) in TARGETS {
         let (grown, found) = (target.join(format!("corpus-{name}")), root.join(format!("target/fuzz/found/{name}/")));
         for folder in [&grown, &found] {
             std::fs::create_dir_all(folder).map_err(|e| e.to_string())?;
@@ -35,7 +36,8 @@ pub fn run(seconds: u64) -> Result<(), String> {
         let log = std::fs::File::create(target.join(format!("{name}.log"))).map_err(|e| e.to_string())?;
         let mut command = Command::new(target.join(&host).join("debug").join(name));
         command.arg(format!("-max_total_time={seconds}")).arg(format!("-artifact_prefix={}", found.display()));
-        command.args(["-max_len=8192", "-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]);
+        command.arg(format!("-max_len={longest}"));
+        command.args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]);
         command.arg(&grown).arg(root.join("fuzz/corpus").join(name));
         running.push((name, command.stderr(log).spawn().map_err(|e| format!("{name}: {e}"))?));
     }

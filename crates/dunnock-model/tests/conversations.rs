@@ -194,3 +194,17 @@ async fn a_plan_that_is_none_is_told_once_and_is_then_the_end() {
     assert_eq!(body[2]["content"], "I think I will");
     assert!(body[3]["content"].as_str().unwrap().contains("Answer with one JSON object"), "{}", body[3]);
 }
+
+/// What fuzzing begins with on each wire and in each dialect. `DUNNOCK_BLESS=1` writes it anew.
+#[test]
+fn the_corpus_of_streams_is_what_servers_send() {
+    let say = &script()[0];
+    for (w, wire) in Wire::ALL.iter().enumerate() {
+        for (s, speech) in Speech::ALL.iter().enumerate() {
+            let mut stream = vec![(w + 4 * s) as u8, 6];
+            stream.extend(dunnock_testkit::speech::pieces(*wire, &speech.put(say)).concat().into_bytes());
+            let name = format!("fuzz/corpus/wire/{}-{}", wire.name(), speech.name());
+            fixture::check(&name, &String::from_utf8(stream).unwrap());
+        }
+    }
+}

@@ -4,6 +4,7 @@
 
 mod conversations;
 mod corpus;
+mod fuzz_corpus;
 mod hostile;
 mod providers;
 mod requests;

@@ -5,12 +5,13 @@
 //! it is all there is.
 //!
 //! Invariant: the same calls come out whatever the pieces in which the text came in.
-//! Invariant: nothing that was cut off or does not fit comes out as a call that can run.
+//! Invariant: nothing that was cut off or does not fit comes out as a call that can run, nor does anything behind it.
 
 use super::{Callable, Found, Heard, checked, json_prefix};
 use dunnock_proto::Part;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a form begins with, and what ends it.
@@ -31,17 +32,37 @@ const FENCES: &[&str] = &["json", "tool_call", "tool_code", "tool", "xml", ""];
 /// How often the end of one form is looked for; after that only at the end of the answer.
 const TRIES: usize = 64;
 
+/// Marks that a value of a parameter cannot hold: it may show a call, and where it ends cannot be told then.
+const OPENINGS: &[&str] = &["<function=", "<parameter", "<invoke ", "<tool_call>", "<arg_key>", "<arg_value>"];
+
+/// What begins something that is shown, and what ends it.
+const SHOWN: &[(&str, &str)] =
+    &[("<pre", "</pre>"), ("<code", "</code>"), ("<example", "</example>"), ("<!--", "-->"), ("<details", "</details>")];
+
 /// Reads the words of an answer.
 #[derive(Debug)]
 pub struct Reader {
     tools: Arc<[Callable]>,
-    /// What was not let go yet.
+    /// What was not let go yet, from `pos` on.
     held: String,
+    pos: usize,
     at: At,
-    /// The fence that is open: its character and how many.
-    fence: Option<(char, usize)>,
-    /// Nothing was let go so far.
+    quote: Option<Quote>,
+    /// Nothing but white space was let go so far.
     first: bool,
+    /// A call was found.
+    called: bool,
+    /// Whatever comes now is words: something was broken, or made up.
+    over: bool,
+}
+
+/// Words that are shown, not meant.
+#[derive(Debug)]
+enum Quote {
+    /// A fence: its character, how many, and how far in its end may stand.
+    Fence { mark: char, many: usize, indent: usize },
+    /// A block that ends with this.
+    Block(&'static str),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -60,39 +81,46 @@ impl Reader {
     /// A reader that knows these tools.
     #[must_use]
     pub fn new(tools: Arc<[Callable]>) -> Self {
-        Self { tools, held: String::new(), at: At::Line, fence: None, first: true }
+        let (held, at) = (String::new(), At::Line);
+        Self { tools, held, pos: 0, at, quote: None, first: true, called: false, over: false }
     }
 
     /// Takes more words.
     pub fn feed(&mut self, more: &str, out: &mut Vec<Heard>) {
         self.held.push_str(more);
         while self.step(false, out) {}
+        self.held.drain(..self.pos);
+        self.pos = 0;
     }
 
-    /// What is held back.
+    /// What is held back; the answer begins anew.
     pub(crate) fn forget(&mut self) -> String {
-        self.at = At::Line;
-        std::mem::take(&mut self.held)
+        let held = std::mem::take(&mut self.held);
+        *self = Self::new(self.tools.clone());
+        held
+    }
+
+    fn rest(&self) -> &str {
+        self.held.get(self.pos..).unwrap_or_default()
     }
 
     /// Nothing more comes.
     pub fn finish(&mut self, cut: bool, out: &mut Vec<Heard>) {
-        if self.at == At::Line && self.first && whole_may_be_a_call(&self.held) != Some(false) {
+        if self.at == At::Line && self.first && whole_may_be_a_call(self.rest()) != Some(false) {
             self.at = At::Whole;
         }
         if self.at == At::Whole {
-            let text = std::mem::take(&mut self.held);
-            match whole(&self.tools, &text) {
-                Some(calls) => return out.extend(calls.into_iter().map(Heard::Call)),
-                None => {
-                    self.held = text;
-                    self.at = At::Line;
-                    self.first = false;
-                }
+            if let Some(calls) = whole(&self.tools, self.rest()) {
+                self.held.clear();
+                return out.extend(calls.into_iter().map(Heard::Call));
             }
+            self.at = At::Line;
+            self.first = false;
         }
         while self.step(true, out) {}
-        let rest = std::mem::take(&mut self.held);
+        let rest = self.rest().to_owned();
+        self.held.clear();
+        self.pos = 0;
         if rest.is_empty() {
             return;
         }
@@ -106,26 +134,29 @@ impl Reader {
     }
 
     fn let_go(&mut self, len: usize, out: &mut Vec<Heard>) {
-        let text: String = self.held.drain(..len).collect();
+        let text = self.rest().get(..len).unwrap_or_default().to_owned();
+        self.pos += len;
         self.first &= text.trim().is_empty();
-        if !text.is_empty() {
-            out.push(Heard::Text(text));
+        match out.last_mut() {
+            _ if text.is_empty() => {}
+            Some(Heard::Text(before)) => before.push_str(&text),
+            _ => out.push(Heard::Text(text)),
         }
     }
 
     /// Does what can be done; whether there may be more to do.
     fn step(&mut self, last: bool, out: &mut Vec<Heard>) -> bool {
-        if self.held.is_empty() {
+        if self.rest().is_empty() {
             return false;
         }
         match self.at {
             At::Whole => false,
             At::Words => {
-                let end = self.held.find('\n').map_or(self.held.len(), |at| at + 1);
-                if self.held.get(..end).is_some_and(|line| line.ends_with('\n')) {
+                let end = self.rest().find('\n').map(|at| at + 1);
+                self.let_go(end.unwrap_or_else(|| self.rest().len()), out);
+                if end.is_some() {
                     self.at = At::Line;
                 }
-                self.let_go(end, out);
                 true
             }
             At::Line => self.line(last, out),
@@ -135,8 +166,28 @@ impl Reader {
 
     /// At the beginning of a line: what kind of line it is, once that can be told.
     fn line(&mut self, last: bool, out: &mut Vec<Heard>) -> bool {
-        if self.first && self.fence.is_none() {
-            match whole_may_be_a_call(&self.held) {
+        let rest = self.rest();
+        let line = rest.split_inclusive('\n').next().unwrap_or_default();
+        let complete = last || line.ends_with('\n');
+        let text = line.trim_start_matches(' ');
+        let indent = line.len() - text.len();
+        if self.quote.is_some() {
+            return self.quoted(last, out);
+        }
+        if self.over || indent > 3 {
+            self.at = At::Words;
+            return true;
+        }
+        if text.trim().is_empty() {
+            // A blank line says nothing; half of one may still become something.
+            let blank = line.len();
+            if complete {
+                self.let_go(blank, out);
+            }
+            return complete && blank > 0;
+        }
+        if self.first {
+            match whole_may_be_a_call(rest) {
                 Some(true) => {
                     self.at = At::Whole;
                     return false;
@@ -145,80 +196,93 @@ impl Reader {
                 Some(false) | None => {}
             }
         }
-        let line = self.held.split_inclusive('\n').next().unwrap_or_default();
-        let complete = last || line.ends_with('\n');
-        let text = line.trim_start_matches(' ');
-        let indented = line.len() - text.len() > 3;
-        if let Some((mark, many)) = self.fence {
-            if !complete && text.trim_end().chars().all(|c| c == mark) {
-                return false; // it may be the end of the fence
-            }
-            let ends = text.trim_end();
-            if !indented && ends.chars().all(|c| c == mark) && ends.chars().count() >= many {
-                self.fence = None;
-            }
-            self.at = At::Words;
+        let from_here = rest.get(indent..).unwrap_or_default();
+        if let Some((_, end)) = MARKS.iter().find(|(mark, _)| from_here.starts_with(mark)) {
+            self.let_go(indent, out);
+            self.at = At::Form { end, tries: 0, looked: 0 };
             return true;
         }
-        if !indented {
-            let from = line.len() - text.len();
-            let rest = self.held.get(from..).unwrap_or_default();
-            if let Some((_, end)) = MARKS.iter().find(|(mark, _)| rest.starts_with(mark)) {
-                self.let_go(from, out);
-                self.at = At::Form { end, tries: 0, looked: 0 };
-                return true;
-            }
-            let may_be = |mark: &str| mark.starts_with(rest) || mark.starts_with(rest.trim_end());
-            if !last && !line.ends_with('\n') && (rest.is_empty() || MARKS.iter().any(|(mark, _)| may_be(mark))) {
-                return false;
-            }
-            for mark in ['`', '~'] {
-                let many = text.chars().take_while(|c| *c == mark).count();
-                let short = many == text.trim_end().len();
-                if !complete && many > 0 && short {
-                    return false; // more of them may come
-                }
-                let info = text.get(many..).unwrap_or_default();
-                if many >= 3 && (mark == '~' || complete || !info.is_empty()) && !info.contains('`') {
-                    self.fence = Some((mark, many));
-                }
-            }
-        } else if !complete && text.is_empty() {
+        if !complete && MARKS.iter().any(|(mark, _)| mark.starts_with(text)) {
             return false;
         }
+        // A result that nobody gave: what follows it is made up, too.
+        const RESULTS: &[&str] = &["<tool_result", "<tool_response", "<function_result"];
+        if self.called && RESULTS.iter().any(|mark| text.starts_with(mark)) {
+            self.over = true;
+            return true;
+        }
+        if !complete && (text.starts_with('<') || listed(text).starts_with(['`', '~']) || half_listed(listed(text))) {
+            // Whether it opens a quotation is told by the whole line. A long one is looked at again only at its end.
+            return false;
+        }
+        self.quote = opens(text, indent);
         self.at = At::Words;
         true
     }
 
+    /// A line inside a quotation: whether that ends here.
+    fn quoted(&mut self, last: bool, out: &mut Vec<Heard>) -> bool {
+        let line = self.rest().split_inclusive('\n').next().unwrap_or_default();
+        if !last && !line.ends_with('\n') {
+            return false;
+        }
+        let text = line.trim_start_matches(' ');
+        let ends = match &self.quote {
+            Some(Quote::Fence { mark, many, indent }) => {
+                let marks = text.trim_end();
+                let all = !marks.is_empty() && marks.chars().all(|c| c == *mark);
+                all && marks.chars().count() >= *many && line.len() - text.len() <= *indent
+            }
+            Some(Quote::Block(end)) => line.contains(end),
+            None => true,
+        };
+        let len = line.len();
+        if ends {
+            self.quote = None;
+        }
+        self.let_go(len, out);
+        true
+    }
+
     fn form(&mut self, end: &'static str, tries: usize, looked: usize, last: bool, out: &mut Vec<Heard>) -> bool {
+        let held = self.rest().len();
         if !last {
-            let from = self.held.floor_char_boundary(looked.saturating_sub(end.len()));
-            let found = self.held.get(from..).is_some_and(|new| new.contains(end));
-            self.at = At::Form { end, tries, looked: self.held.len() };
-            if !found || tries >= TRIES {
+            let from = self.rest().floor_char_boundary(looked.saturating_sub(end.len()));
+            let found = self.rest().get(from..).is_some_and(|new| new.contains(end));
+            // What stands behind a form that is whole is waited for without another look at the form.
+            let waits = tries > 0 && self.rest().get(looked..).is_some_and(|new| new.contains('\n'));
+            if !(found || waits) || tries >= TRIES {
+                self.at = At::Form { end, tries, looked: held };
                 return false;
             }
-            self.at = At::Form { end, tries: tries + 1, looked: self.held.len() };
+            self.at = At::Form { end, tries: tries + 1, looked: held };
         }
-        match parse(&self.tools, &self.held, last) {
+        match parse(&self.tools, self.rest(), last) {
             Parsed::More => false,
+            Parsed::Broken(call, len) => {
+                self.pos += len;
+                (self.over, self.first) = (true, false);
+                out.push(Heard::Call(call));
+                self.at = At::Words;
+                true
+            }
             Parsed::Calls(calls, len) => {
                 // Nothing may stand behind it on its line.
-                let rest = self.held.get(len..).unwrap_or_default();
+                let rest = self.rest().get(len..).unwrap_or_default();
                 let behind = rest.split('\n').next().unwrap_or_default();
-                let another = MARKS.iter().any(|(mark, _)| behind.trim_start().starts_with(mark));
-                let may_be = MARKS.iter().any(|(mark, _)| mark.starts_with(behind.trim_start()));
+                let next = behind.trim_start();
+                let another = MARKS.iter().any(|(mark, _)| next.starts_with(mark));
+                let may_be = MARKS.iter().any(|(mark, _)| mark.starts_with(next));
                 if !last && !rest.contains('\n') && !another && may_be {
                     return false; // not to be told yet
                 }
-                if !behind.trim().is_empty() && !another {
+                if !next.trim().is_empty() && !another {
                     self.at = At::Words;
                     return true; // it was shown, not made
                 }
-                let skip = len + (behind.len() - behind.trim_start().len());
-                let skip = if behind.trim().is_empty() { (len + behind.len() + 1).min(self.held.len()) } else { skip };
-                self.held.drain(..skip);
-                self.first = false;
+                let skip = if another { behind.len() - next.len() } else { (behind.len() + 1).min(rest.len()) };
+                self.pos += len + skip;
+                (self.first, self.called) = (false, true);
                 out.extend(calls.into_iter().map(Heard::Call));
                 self.at = At::Line;
                 true
@@ -229,6 +293,48 @@ impl Reader {
             }
         }
     }
+}
+
+/// A line without the marks of a list.
+fn listed(text: &str) -> &str {
+    let mut text = text;
+    loop {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let after = text.get(digits..).unwrap_or_default();
+        let rest = match digits {
+            0 => text.strip_prefix(['-', '*', '+']),
+            1..=9 => after.strip_prefix(['.', ')']),
+            _ => None,
+        };
+        let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with([' ', '\n'])) else { return text };
+        text = rest.trim_start_matches(' ');
+    }
+}
+
+/// Whether this may become the mark of a list, or is one with nothing behind it.
+fn half_listed(text: &str) -> bool {
+    let after = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = text.len() - after.len();
+    match digits {
+        0 => ["", "-", "*", "+"].contains(&after),
+        1..=9 => ["", ".", ")"].contains(&after),
+        _ => false,
+    }
+}
+
+/// The quotation that a line opens.
+fn opens(text: &str, indent: usize) -> Option<Quote> {
+    let lower = text.to_ascii_lowercase();
+    if let Some((open, end)) = SHOWN.iter().find(|(open, _)| lower.starts_with(open)) {
+        return (!lower.get(open.len()..)?.contains(end)).then_some(Quote::Block(end));
+    }
+    let inner = listed(text);
+    let indent = indent + text.len() - inner.len() + 3;
+    ['`', '~'].into_iter().find_map(|mark| {
+        let many = inner.chars().take_while(|c| *c == mark).count();
+        let info = inner.get(many..).unwrap_or_default();
+        (many >= 3 && !(mark == '`' && info.contains('`'))).then_some(Quote::Fence { mark, many, indent })
+    })
 }
 
 /// Whether an answer that begins so may be one call and nothing else; `None` when that cannot be told yet.
@@ -274,7 +380,11 @@ fn whole(tools: &[Callable], text: &str) -> Option<Vec<Found>> {
     let mut calls = Vec::new();
     while !text.is_empty() {
         if text.starts_with('<') {
-            let Parsed::Calls(found, len) = parse(tools, text, true) else { return None };
+            let (found, len) = match parse(tools, text, true) {
+                Parsed::Calls(found, len) => (found, len),
+                Parsed::Broken(call, _) => (vec![call], text.len()),
+                Parsed::More | Parsed::Not => return None,
+            };
             calls.extend(found);
             text = text.get(len..)?.trim_start();
             continue;
@@ -302,20 +412,27 @@ fn whole(tools: &[Callable], text: &str) -> Option<Vec<Found>> {
 enum Parsed {
     More,
     Calls(Vec<Found>, usize),
+    /// It was meant as a call and cannot be read: nothing behind it counts.
+    Broken(Found, usize),
     /// It is text.
     Not,
 }
 
 /// A form at the beginning of a text.
 fn parse(tools: &[Callable], text: &str, last: bool) -> Parsed {
+    for (open, close) in [("<tool_calls>", "</tool_calls>"), ("<function_calls>", "</function_calls>")] {
+        if let Some(inside) = text.strip_prefix(open) {
+            return group(tools, text, inside, close, last);
+        }
+    }
+    one(tools, text, last)
+}
+
+/// A form that is no group of others.
+fn one(tools: &[Callable], text: &str, last: bool) -> Parsed {
     let rest = |mark: &str| text.strip_prefix(mark);
     if let Some(inside) = rest("<tool_call>") {
         return tool_call(tools, text, inside, last);
-    }
-    for (open, close) in [("<tool_calls>", "</tool_calls>"), ("<function_calls>", "</function_calls>")] {
-        if let Some(inside) = rest(open) {
-            return group(tools, text, inside, close, last);
-        }
     }
     if text.starts_with("<function=") || text.starts_with("<invoke ") {
         return match tagged(tools, text) {
@@ -414,7 +531,7 @@ fn broken(text: &str, close: &str, why: &str) -> Parsed {
     let len = text.find(close).map_or(text.len(), |at| at + close.len());
     let args = text.get(..len).unwrap_or_default().to_owned();
     let tool = name_in(&args).unwrap_or_else(|| "unknown".into());
-    Parsed::Calls(vec![Found { tool, args, recovered: true, fault: Some(format!("this call is broken: {why}")) }], len)
+    Parsed::Broken(Found { tool, args, recovered: true, fault: Some(format!("this call is broken: {why}")) }, len)
 }
 
 /// The name that something broken seems to call.
@@ -460,12 +577,13 @@ fn group(tools: &[Callable], text: &str, inside: &str, close: &str, last: bool) 
                 Err(_) => return Parsed::Not,
             }
         }
-        match parse(tools, rest, last) {
+        match one(tools, rest, last) {
             Parsed::Calls(found, len) if len > 0 => {
                 calls.extend(found);
                 rest = rest.get(len..).unwrap_or_default().trim_start();
             }
             Parsed::More => return Parsed::More,
+            Parsed::Broken(call, _) => return Parsed::Broken(call, text.len()),
             Parsed::Calls(..) | Parsed::Not => return Parsed::Not,
         }
     }
@@ -516,6 +634,9 @@ fn tagged(tools: &[Callable], text: &str) -> Result<Option<(Found, usize)>, ()> 
         // Some add `string="true"` and the like behind the name.
         let key = key.split(['"', ' ']).next().unwrap_or_default();
         let Some((value, behind)) = value.split_once(end) else { return Ok(None) };
+        if OPENINGS.iter().any(|mark| value.contains(mark)) {
+            return Err(());
+        }
         // What is behind must be the next parameter or the end: else the value held the mark itself.
         rest = behind.trim_start();
         let property = known.and_then(|t| t.schema.get("properties")?.get(key));
@@ -531,6 +652,9 @@ fn keyed(tools: &[Callable], name: &str, whole: &str) -> Option<Found> {
     while !rest.is_empty() {
         let (key, after) = rest.strip_prefix("<arg_key>")?.split_once("</arg_key>")?;
         let (value, after) = after.trim_start().strip_prefix("<arg_value>")?.split_once("</arg_value>")?;
+        if OPENINGS.iter().any(|mark| value.contains(mark)) {
+            return None;
+        }
         let property = known.schema.get("properties").and_then(|p| p.get(key.trim()));
         args.insert(key.trim().to_owned(), typed(property, value));
         rest = after.trim_start();
@@ -567,9 +691,10 @@ fn json_calls(tools: &[Callable], value: &RawValue) -> Option<Vec<Found>> {
 
 /// A call as JSON, in the words of whoever trained the model.
 fn json_call(tools: &[Callable], value: &RawValue) -> Option<Found> {
-    let fields: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(value.get()).ok()?;
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(value.get()).ok()?;
+    // Some put it one level deeper.
     if let Some(inner) = fields.get("function").filter(|f| f.get().starts_with('{')) {
-        return json_call(tools, inner);
+        fields = serde_json::from_str(inner.get()).ok()?;
     }
     let name = ["name", "tool", "tool_name", "function"].iter().find_map(|key| fields.get_key_value(*key))?;
     let tool: String = serde_json::from_str(name.1.get()).ok()?;

@@ -1,151 +1,182 @@
-//! Thoughts inside the words: `<think>` at the beginning of an answer, and a `</think>` whose opening the server swallowed.
+//! Thoughts inside the words: between tags at the beginning of a line, or before a closing tag whose opening the server
+//! swallowed.
+//!
+//! Invariant: the same is heard whatever the pieces in which the text came in.
 
 use super::Heard;
 
-const OPEN: &[&str] = &["<think>", "<thinking>"];
-const CLOSE: &[&str] = &["</think>", "</thinking>"];
-
-#[derive(Debug, Default, PartialEq, Eq)]
-enum At {
-    /// Nothing but white space came.
-    #[default]
-    Start,
-    Inside,
-    /// After the beginning; a lone closing tag may still come.
-    Words,
-    /// A closing tag came; white space behind it is none of the answer.
-    Gap,
-    /// Whatever comes now is the answer.
-    Answer,
-}
+const TAGS: &[(&str, &str)] = &[("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]")];
 
 #[derive(Debug, Default)]
 pub(crate) struct Think {
-    at: At,
+    /// Not to be told yet.
     held: String,
-    /// Inside a fence, and backticks in this line so far: a tag that is quoted is none.
+    /// White space that may belong to nothing.
+    gap: String,
+    /// Between tags, and which one ends it.
+    inside: Option<&'static str>,
+    /// There was a thought, or a closing tag cannot come any more.
+    told: bool,
+    /// The answer has begun.
+    begun: bool,
+    /// Inside a fence: a tag that is quoted is none.
     fenced: bool,
-    line: String,
+    /// The line so far, as far as it matters.
+    line: Line,
+}
+
+/// What matters of a line.
+#[derive(Debug, Default)]
+struct Line {
+    begun: bool,
+    ticks: usize,
+    /// Its first letters, without white space.
+    first: String,
+}
+
+impl Line {
+    fn add(&mut self, c: char) {
+        self.ticks += usize::from(c == '`');
+        if self.begun || !c.is_whitespace() {
+            self.begun = true;
+            if self.first.len() < 3 {
+                self.first.push(c);
+            }
+        }
+    }
 }
 
 impl Think {
     pub(crate) fn feed(&mut self, more: &str, out: &mut Vec<Heard>) {
-        if self.at == At::Answer {
-            return out.push(Heard::Text(more.to_owned()));
-        }
         self.held.push_str(more);
-        while self.step(out) {}
-    }
-
-    /// Does what can be done; whether there may be more to do.
-    fn step(&mut self, out: &mut Vec<Heard>) -> bool {
-        match self.at {
-            At::Gap => {
-                let rest = self.held.trim_start().to_owned();
-                self.held.clear();
-                if !rest.is_empty() {
-                    out.push(Heard::Text(rest));
-                    self.at = At::Answer;
-                }
-                false
-            }
-            At::Start => {
-                let trimmed = self.held.trim_start();
-                if let Some(tag) = OPEN.iter().find(|tag| trimmed.starts_with(**tag)) {
-                    self.held = trimmed.get(tag.len()..).unwrap_or_default().to_owned();
-                    self.at = At::Inside;
-                    return true;
-                }
-                if OPEN.iter().any(|tag| tag.starts_with(trimmed)) {
-                    return false; // white space, or the beginning of a tag
-                }
-                self.at = At::Words;
-                true
-            }
-            At::Inside => {
-                if let Some((from, tag)) = find(&self.held, CLOSE) {
-                    let (thought, rest) = self.held.split_at(from);
-                    out.push(Heard::Reasoning(thought.to_owned()));
-                    self.held = rest.get(tag.len()..).unwrap_or_default().to_owned();
-                    self.at = At::Gap;
-                    return true;
-                }
-                let keep = partial(&self.held, CLOSE);
-                let thought: String = self.held.drain(..keep).collect();
-                out.push(Heard::Reasoning(thought));
-                false
-            }
-            At::Words => {
-                if let Some((from, tag)) = find(&self.held, CLOSE) {
-                    let before: String = self.held.drain(..from).collect();
-                    self.pass(before, out);
-                    let rest: String = self.held.drain(..).collect();
-                    if self.quoted() {
-                        let (tag, rest) = rest.split_at(tag.len());
-                        self.pass(tag.to_owned(), out);
-                        self.held = rest.to_owned();
-                        return true;
-                    }
-                    out.push(Heard::AllThought);
-                    self.at = At::Gap;
-                    self.held = rest.get(tag.len()..).unwrap_or_default().to_owned();
-                    return true;
-                }
-                let keep = partial(&self.held, CLOSE);
-                let words: String = self.held.drain(..keep).collect();
-                self.pass(words, out);
-                false
-            }
-            At::Answer => false,
-        }
-    }
-
-    fn pass(&mut self, words: String, out: &mut Vec<Heard>) {
-        for piece in words.split_inclusive('\n') {
-            self.line.push_str(piece);
-            if piece.ends_with('\n') {
-                let start = self.line.trim_start();
-                self.fenced ^= start.starts_with("```") || start.starts_with("~~~");
-                self.line.clear();
-            } else if self.line.len() > 4096 {
-                // Only how many backticks there are matters.
-                let odd = self.line.matches('`').count() % 2 == 1;
-                self.line = if odd { "x`".into() } else { "x".into() };
-            }
-        }
-        if !words.is_empty() {
-            out.push(Heard::Text(words));
-        }
-    }
-
-    fn quoted(&self) -> bool {
-        self.fenced || self.line.matches('`').count() % 2 == 1
+        self.go(false, out);
     }
 
     pub(crate) fn finish(&mut self, out: &mut Vec<Heard>) {
-        let rest = std::mem::take(&mut self.held);
-        match self.at {
-            At::Inside => out.push(Heard::Reasoning(rest)),
-            At::Start | At::Words | At::Gap | At::Answer if !rest.is_empty() => out.push(Heard::Text(rest)),
-            At::Start | At::Words | At::Gap | At::Answer => {}
+        self.go(true, out);
+    }
+
+    /// Goes through what is held, letter by letter, and stops where a tag may begin.
+    fn go(&mut self, last: bool, out: &mut Vec<Heard>) {
+        let held = std::mem::take(&mut self.held);
+        let mut words = String::new();
+        let mut at = 0;
+        while let Some(c) = held.get(at..).and_then(|rest| rest.chars().next()) {
+            let rest = held.get(at..).unwrap_or_default();
+            match self.tag(rest, last) {
+                Tag::None => {
+                    self.letter(c, &mut words, out);
+                    at += c.len_utf8();
+                }
+                Tag::Unsure => break,
+                Tag::Open(open, close) => {
+                    self.let_go(&mut words, out);
+                    self.inside = Some(close);
+                    self.told = true;
+                    self.gap.clear();
+                    self.line = Line { begun: true, ..Line::default() };
+                    at += open.len();
+                }
+                Tag::Close(len) => {
+                    self.let_go(&mut words, out);
+                    self.inside = None;
+                    self.fenced = false;
+                    self.begun = false; // white space behind it is none of the answer
+                    self.gap.clear();
+                    self.line = Line::default();
+                    at += len;
+                }
+                Tag::Lone(len) => {
+                    self.let_go(&mut words, out);
+                    out.push(Heard::AllThought);
+                    self.told = true;
+                    self.begun = false;
+                    self.gap.clear();
+                    self.line = Line::default();
+                    at += len;
+                }
+            }
         }
+        self.let_go(&mut words, out);
+        self.held = held.get(at..).unwrap_or_default().to_owned();
+    }
+
+    fn letter(&mut self, c: char, words: &mut String, out: &mut Vec<Heard>) {
+        if c == '\n' {
+            let fence = self.line.first == "```" || self.line.first == "~~~";
+            self.fenced ^= fence;
+            self.line = Line::default();
+        } else {
+            self.line.add(c);
+        }
+        if self.inside.is_none() && !self.begun {
+            if c.is_whitespace() {
+                return self.gap.push(c);
+            }
+            self.begun = true;
+            // Only what stands before the very first word is kept: behind a thought it is nothing.
+            let gap = std::mem::take(&mut self.gap);
+            if !self.told {
+                words.push_str(&gap);
+            }
+        }
+        words.push(c);
+        if words.len() > 4096 {
+            self.let_go(words, out);
+        }
+    }
+
+    fn let_go(&mut self, words: &mut String, out: &mut Vec<Heard>) {
+        let words = std::mem::take(words);
+        if !words.is_empty() {
+            out.push(if self.inside.is_some() { Heard::Reasoning(words) } else { Heard::Text(words) });
+        }
+    }
+
+    /// What begins here.
+    fn tag(&self, rest: &str, last: bool) -> Tag {
+        if !rest.starts_with(['<', '[']) {
+            return Tag::None;
+        }
+        let fresh = !self.line.begun;
+        if let Some(close) = self.inside {
+            // At the beginning of a line it always ends the thought: thoughts leave fences open.
+            if rest.starts_with(close) {
+                return if fresh || self.line.ticks % 2 == 0 { Tag::Close(close.len()) } else { Tag::None };
+            }
+            return if !last && close.starts_with(rest) { Tag::Unsure } else { Tag::None };
+        }
+        if self.fenced || !fresh {
+            return Tag::None;
+        }
+        for (open, close) in TAGS {
+            if rest.starts_with(open) {
+                return Tag::Open(open, close);
+            }
+            if let Some(behind) = rest.strip_prefix(close).filter(|_| !self.told) {
+                // Alone on its line, or it is talked about.
+                let line = behind.split('\n').next().unwrap_or_default();
+                return match line.trim().is_empty() {
+                    true if last || behind.contains('\n') || line.len() > 200 => Tag::Lone(close.len()),
+                    true => Tag::Unsure,
+                    false => Tag::None,
+                };
+            }
+            if !last && (open.starts_with(rest) || (!self.told && close.starts_with(rest))) {
+                return Tag::Unsure;
+            }
+        }
+        Tag::None
     }
 }
 
-fn find(text: &str, tags: &[&'static str]) -> Option<(usize, &'static str)> {
-    tags.iter().filter_map(|tag| Some((text.find(tag)?, *tag))).min()
-}
-
-/// Where the text must be held back, because one of the tags may begin there.
-fn partial(text: &str, tags: &[&str]) -> usize {
-    let longest = tags.iter().map(|t| t.len()).max().unwrap_or(0);
-    let from = text.ceil_char_boundary(text.len().saturating_sub(longest));
-    let ends = text.get(from..).unwrap_or_default();
-    let begin = ends.char_indices().find(|(at, _)| {
-        let end = ends.get(*at..).unwrap_or_default();
-        tags.iter().any(|tag| tag.starts_with(end))
-    });
-    begin.map_or(text.len(), |(at, _)| from + at)
+enum Tag {
+    None,
+    Unsure,
+    Open(&'static str, &'static str),
+    Close(usize),
+    /// A closing tag without an opening one.
+    Lone(usize),
 }
 
 #[cfg(test)]
@@ -184,11 +215,28 @@ mod tests {
     fn thoughts_are_told_from_words() {
         assert_eq!(heard("<think>a b</think>\n\nc"), "[a b]c");
         assert_eq!(heard("\n<thinking>a</thinking>b </think> c"), "[a]b </think> c");
+        assert_eq!(heard("[THINK]a[/THINK]b"), "[a]b");
         assert_eq!(heard("a b\n</think>\nc"), "a b\n!c", "a lone closing tag closes");
+        assert_eq!(heard("a b\n</think>"), "a b\n!");
+        assert_eq!(heard("  code"), "  code");
+        assert_eq!(heard("<think>never ended"), "[never ended");
+    }
+
+    #[test]
+    fn a_second_thought_is_one_too() {
+        assert_eq!(heard("<think>a</think>\n<think>b</think>\nc"), "[ab]c");
+        assert_eq!(heard("Sure.\n<think>b"), "Sure.\n[b");
+    }
+
+    #[test]
+    fn tags_that_are_talked_about_are_words() {
         assert_eq!(heard("write `</think>` here"), "write `</think>` here");
         assert_eq!(heard("```\n</think>\n```\nx"), "```\n</think>\n```\nx");
-        assert_eq!(heard("a < b </thin"), "a < b </thin");
-        assert_eq!(heard("<think>never ended"), "[never ended");
+        assert_eq!(heard("The template ends with </think>, then."), "The template ends with </think>, then.");
+        assert_eq!(heard("</think> is a tag"), "</think> is a tag");
         assert_eq!(heard("the <think> tag"), "the <think> tag");
+        assert_eq!(heard("a < b </thin"), "a < b </thin");
+        assert_eq!(heard("<think>say `</think>` now</think>x"), "[say `</think>` now]x");
+        assert_eq!(heard("<think>```\nopen\n</think>\nx"), "[```\nopen\n]x", "thoughts leave fences open");
     }
 }
