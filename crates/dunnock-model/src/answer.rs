@@ -77,6 +77,8 @@ impl Answer {
     /// Words of the answer.
     pub(crate) fn text(&mut self, more: &str) -> Result<(), Bad> {
         self.grow(more.len())?;
+        // Words that are held back are paid for, too: nothing is asked for again.
+        self.begun |= !more.is_empty();
         let mut heard = Vec::new();
         self.tongue.feed(more, &mut heard);
         self.hear(heard);
@@ -89,17 +91,19 @@ impl Answer {
                 Heard::Text(text) => self.push_text(&text),
                 Heard::Reasoning(text) => self.push_reasoning(&text),
                 Heard::Call(found) => self.parts.push(Open::Found(found)),
-                // What looked like the answer was thought: nothing in it is a call.
+                // What looked like the answer was thought: nothing in it is a call. Parts stay where they are, since wires
+                // know their calls by their place.
                 Heard::AllThought => {
-                    let mut thought = String::new();
-                    for part in std::mem::take(&mut self.parts) {
+                    for part in &mut self.parts {
                         match part {
-                            Open::Text(text) => thought.push_str(&text),
-                            Open::Found(_) => {}
-                            other @ (Open::Reasoning { .. } | Open::Call(_)) => self.parts.push(other),
+                            Open::Text(text) => {
+                                let text = std::mem::take(text);
+                                *part = Open::Reasoning { text, opaque: None, closed: true };
+                            }
+                            Open::Found(_) => *part = Open::Text(String::new()),
+                            Open::Reasoning { .. } | Open::Call(_) => {}
                         }
                     }
-                    self.parts.insert(0, Open::Reasoning { text: thought, opaque: None, closed: true });
                 }
             }
         }
@@ -144,6 +148,7 @@ impl Answer {
         let Some(Open::Reasoning { text, opaque: slot, closed }) = self.parts.last_mut() else { return Ok(()) };
         *closed = true;
         *slot = opaque(text);
+        self.begun = true;
         let bytes = slot.as_ref().map_or(0, String::len);
         if text.is_empty() && bytes == 0 {
             self.parts.pop();
@@ -206,6 +211,13 @@ impl Answer {
         self.parts.iter().filter_map(text).collect()
     }
 
+    /// The answer broke off: words that were held back are words, never calls.
+    pub(crate) fn give_up(&mut self) {
+        let mut heard = Vec::new();
+        self.tongue.release(&mut heard);
+        self.hear(heard);
+    }
+
     /// Whether the answer may be believed although the stream is over: it said why it stopped.
     pub(crate) fn whole(&self) -> bool {
         self.closed || self.stop.is_some()
@@ -222,15 +234,17 @@ impl Answer {
     /// The parts, in order, and why it stopped.
     pub(crate) fn finish(mut self, turn: u32) -> (Vec<Part>, Stop) {
         // Blank lines around a call that was written as text are a part of its form.
-        if self.parts.iter().any(|part| matches!(part, Open::Found(_))) {
-            self.parts.retain_mut(|part| match part {
-                Open::Text(text) => {
+        let found = self.parts.iter().any(|part| matches!(part, Open::Found(_)));
+        self.parts.retain_mut(|part| match part {
+            Open::Text(text) => {
+                if found {
                     *text = text.trim().to_owned();
-                    !text.is_empty()
                 }
-                Open::Reasoning { .. } | Open::Call(_) | Open::Found(_) => true,
-            });
-        }
+                !text.is_empty()
+            }
+            Open::Reasoning { .. } | Open::Call(_) | Open::Found(_) => true,
+        });
+        let cut = matches!(self.stop, Some(Stop::Length | Stop::Filter | Stop::Other(_)));
         let mut n = 0;
         let mut id = |given: String| {
             n += 1;
@@ -243,9 +257,11 @@ impl Answer {
             Open::Text(text) => Some(Part::Text { text: text.into() }),
             Open::Call(call) if call.name.is_empty() => None,
             Open::Call(call) => {
-                let args = if call.args.trim().is_empty() { "{}".into() } else { call.args.into() };
+                let empty = call.args.trim().is_empty();
+                let fault = (empty && cut).then(|| "the answer was cut off before its arguments".into());
+                let args = if empty { "{}".into() } else { call.args.into() };
                 let (id, tool) = (id(call.id), call.name);
-                Some(Part::Call(Arc::new(CallPart { id, tool, args, recovered: false, fault: None })))
+                Some(Part::Call(Arc::new(CallPart { id, tool, args, recovered: false, fault })))
             }
             Open::Found(Found { tool, args, recovered, fault }) => {
                 let (id, args, fault) = (id(String::new()), args.into(), fault.map(Arc::from));

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Piece};
 use crate::dialects::{Callable, Dialect, Tongue, plan};
-use crate::head::{BYTES_PER_TOKEN, Recorded};
+use crate::head::{BYTES_PER_TOKEN, Recorded, estimate};
 use crate::provider::Provider;
 use crate::stream::{self, Broken, Ear};
 use crate::talk::{Bit, Listener, Side, sides};
@@ -13,7 +13,7 @@ use dunnock_core::ports::{Halt, Live};
 use dunnock_proto::{Answered, At, Attempt, Delta, Failure, Hash, Message, Part, Stop, Turn, TurnFailed, Usage};
 use futures_util::StreamExt as _;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long to wait for what.
@@ -45,6 +45,26 @@ pub(crate) struct Line<'a> {
     pub(crate) client: &'a reqwest::Client,
     pub(crate) provider: &'a Provider,
     pub(crate) patience: Patience,
+    pub(crate) without: &'a Without,
+}
+
+/// Models that refuse what is only nice to have, and how much of it: 1 a summary of reasoning and usage in streams, 2 sealed
+/// reasoning and a schema, too.
+#[derive(Debug, Default)]
+pub(crate) struct Without(Mutex<BTreeMap<String, u8>>);
+
+impl Without {
+    const ALL: u8 = 2;
+
+    fn get(&self, model: &str) -> u8 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied().unwrap_or(0)
+    }
+    fn more(&self, model: &str) -> u8 {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let level = known.entry(model.to_owned()).or_default();
+        *level = (*level + 1).min(Self::ALL);
+        *level
+    }
 }
 
 /// How a try ended.
@@ -82,7 +102,7 @@ fn tokens(body: &[u8], sides: &[Side<'_>]) -> u64 {
         Bit::Text(_) | Bit::Result { .. } => None,
     });
     let (count, bytes) = pictures.fold((0, 0), |(count, bytes), len| (count + 1, bytes + len));
-    (body.len() as u64).saturating_sub(bytes) / BYTES_PER_TOKEN + count * PICTURE
+    estimate(body).saturating_sub(bytes / BYTES_PER_TOKEN) + count * PICTURE
 }
 
 /// Asks until there is an answer, trying is no use, or it is told to stop.
@@ -98,18 +118,20 @@ pub(crate) async fn ask(
     let unsent = |failure, error| TurnFailed::unsent(turn, failure, error);
     let sides = sides(messages, pictures, &to).map_err(|why| unsent(Failure::Rejected, why))?;
     let callable: Arc<[Callable]> = head.callable.clone().into();
-    let mut bare = false;
+    let mut bare = line.without.get(&head.model);
     let mut body = head.wire.body(&Outgoing { head, sides: &sides, bare });
     if let Some(window) = head.window
-        && tokens(&body, &sides) > window
         && !anyway
     {
         let (need, name) = (tokens(&body, &sides), &head.model);
-        let error = format!(
-            "the request takes about {need} tokens, and {name} holds {window}: it is not sent. Give the model a larger \
-             window, or set \"window\" if it has one"
-        );
-        return Err(unsent(Failure::Overflow, error));
+        let room = head.max_output.unwrap_or(u64::MAX).min(window / 8);
+        if need + room > window {
+            let error = format!(
+                "the request takes about {need} tokens, an answer needs {room}, and {name} holds {window}: it is not sent. \
+                 Give the model a larger window, or set \"window\" if it has one"
+            );
+            return Err(unsent(Failure::Overflow, error));
+        }
     }
     let mut attempts: Vec<Attempt> = Vec::new();
     let mut usage = Usage::default();
@@ -139,6 +161,9 @@ pub(crate) async fn ask(
             }
         };
         failpoint::hit("model.tried", "");
+        if !matches!(tried, Some(Tried::Done)) {
+            answer.give_up();
+        }
         usage += answer.usage;
         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let record = |error: Option<String>| Attempt { at, ms, error, usage: answer.usage };
@@ -171,9 +196,9 @@ pub(crate) async fn ask(
             }
         };
         attempts.push(record(Some(trouble.words.clone())));
-        if trouble.bare && !bare {
+        if trouble.bare && bare < Without::ALL {
             // The model cannot be asked for something that is only nice to have.
-            bare = true;
+            bare = line.without.more(&head.model);
             body = head.wire.body(&Outgoing { head, sides: &sides, bare });
             continue;
         }
@@ -249,7 +274,7 @@ async fn try_once(
     let response = match tokio::time::timeout(line.patience.idle, request.send()).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Tried::Trouble(Trouble::unreachable(provider, &error)),
-        Err(_) => return Tried::Trouble(broken(provider, &Broken::Idle(line.patience.idle))),
+        Err(_) => return Tried::Trouble(broken(provider, head.names().1, &Broken::Idle(line.patience.idle))),
     };
     let status = response.status().as_u16();
     let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
@@ -269,11 +294,16 @@ async fn try_once(
     };
     match done {
         Ok(()) => Tried::Done,
-        Err(why) => Tried::Trouble(broken(provider, &why)),
+        Err(why) => Tried::Trouble(broken(provider, head.names().1, &why)),
     }
 }
 
-fn broken(provider: &Provider, why: &Broken) -> Trouble {
+fn broken(provider: &Provider, model: &str, why: &Broken) -> Trouble {
+    if let Broken::Server(said) = why
+        && let Some(overflow) = Trouble::overflow(provider, model, said)
+    {
+        return overflow;
+    }
     let words = format!("{}: {}", provider.name, clean(provider, &why.to_string()));
     let again = match why {
         Broken::TooLong(_) => None,

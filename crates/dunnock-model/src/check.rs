@@ -10,7 +10,7 @@ use crate::profile::{EditFormat, Profile, Size};
 use crate::speaker::{Speaker, Traits};
 use crate::window;
 use crate::wires::Wire;
-use dunnock_core::patch::Patch;
+use dunnock_core::patch::{Op, Patch};
 use dunnock_core::ports::{Halt, Live};
 use dunnock_proto::{Answered, CallId, Config, Delta, Failure, Hash, Message, Part, Turn, TurnFailed};
 use serde_json::Value;
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// For one probe.
 const ONE: Duration = Duration::from_secs(40);
+/// For the first: a local server may have to load its model.
+const FIRST: Duration = Duration::from_secs(180);
 /// For all of them: what has not begun by then is not tried.
 const ALL: Duration = Duration::from_secs(150);
 /// A prompt of more tokens than this is not sent only to see it refused.
@@ -196,14 +198,17 @@ impl Check<'_> {
         let (head, messages) = (&head, ask.messages.as_slice());
         let question = Question { head, turn: Turn(1), hash, messages, pictures: &pictures, anyway: ask.anyway };
         let asking = self.speaker.send(&question, live, halt.clone());
-        let answer = match tokio::time::timeout(ONE, asking).await {
+        let within = if self.probes.is_empty() { FIRST } else { ONE };
+        let answer = match tokio::time::timeout(within, asking).await {
             Ok(answer) => answer,
             Err(_) => {
-                Err(TurnFailed::unsent(Turn(1), Failure::Transport, format!("no answer within {} s", ONE.as_secs())))
+                let error = format!("no answer within {} s", within.as_secs());
+                Err(TurnFailed::unsent(Turn(1), Failure::Transport, error))
             }
         };
         if let Ok(answered) = &answer {
-            self.reasoning |= answered.parts.iter().any(|p| matches!(p, Part::Reasoning { .. }));
+            self.reasoning |=
+                answered.parts.iter().any(|p| matches!(p, Part::Reasoning { text, .. } if !text.is_empty()));
         }
         answer
     }
@@ -288,6 +293,10 @@ impl Check<'_> {
         let ask = |messages| Ask { tools: &[], messages, anyway: false };
         match self.ask(ask(two())).await {
             Ok(_) => self.note("template", Verdict::Yes, "takes messages in any order", began),
+            // Only a refusal says something about the template.
+            Err(failed) if failed.failure != Failure::Rejected => {
+                self.note("template", Verdict::Untried, failed.error, began);
+            }
             Err(failed) => {
                 self.traits.quirks.merge = true;
                 match self.ask(ask(two())).await {
@@ -321,7 +330,16 @@ impl Check<'_> {
             }
             let began = Instant::now();
             self.traits.dialect = dialect;
-            let answer = self.ask(Ask::with(TOOLS, TASK)).await;
+            let mut answer = self.ask(Ask::with(TOOLS, TASK)).await;
+            if passing(&answer) {
+                // Something passed by: once more, before that becomes a verdict.
+                answer = self.ask(Ask::with(TOOLS, TASK)).await;
+            }
+            if dialect == Dialect::Plan && refused(&answer) {
+                // The server cannot be held to a schema; the model may write plans all the same.
+                self.traits.constrained = false;
+                answer = self.ask(Ask::with(TOOLS, TASK)).await;
+            }
             match one_call(&answer, "view_file", &self.callable()) {
                 Ok(args) if args["path"].as_str().is_some_and(|p| p.ends_with("notes.txt")) => {
                     self.note(name, Verdict::Yes, "one call, as asked", began);
@@ -331,7 +349,7 @@ impl Check<'_> {
                 Ok(args) => last = format!("other arguments: {args}"),
                 Err(why) => last = why,
             }
-            if dialect == Dialect::Native && self.traits.constrained {
+            if dialect == Dialect::Native {
                 self.faults.push("does not call tools by itself".into());
             }
             self.note(name, Verdict::No, last.clone(), began);
@@ -357,13 +375,15 @@ impl Check<'_> {
         }
         let began = Instant::now();
         let task = "Read the files a.txt and b.txt, both at once: call view_file twice in one answer.";
-        let calls = match self.ask(Ask::with(TOOLS, task)).await {
-            Ok(answered) => Part::calls(&answered.parts).filter(|c| c.fault.is_none()).count(),
-            Err(_) => 0,
-        };
-        self.traits.parallel = calls > 1;
-        let verdict = if calls > 1 { Verdict::Yes } else { Verdict::No };
-        self.note("parallel calls", verdict, format!("{calls} in one answer"), began);
+        match self.ask(Ask::with(TOOLS, task)).await {
+            Ok(answered) => {
+                let calls = Part::calls(&answered.parts).filter(|c| c.fault.is_none()).count();
+                self.traits.parallel = calls > 1;
+                let verdict = if calls > 1 { Verdict::Yes } else { Verdict::No };
+                self.note("parallel calls", verdict, format!("{calls} in one answer"), began);
+            }
+            Err(failed) => self.note("parallel calls", Verdict::Untried, failed.error, began),
+        }
         if self.late("results") {
             return;
         }
@@ -390,8 +410,10 @@ impl Check<'_> {
         match self.ask(Ask { tools: TOOLS, messages, anyway: false }).await {
             Ok(_) => self.note("results", Verdict::Yes, "goes on after a result", began),
             Err(failed) => {
-                self.note("results", Verdict::No, failed.error, began);
-                if dialect == Dialect::Native {
+                let template = failed.failure == Failure::Rejected;
+                let verdict = if template { Verdict::No } else { Verdict::Untried };
+                self.note("results", verdict, failed.error, began);
+                if dialect == Dialect::Native && template {
                     self.faults.push("its chat template refuses results of tools: they go as text".into());
                     self.traits.dialect = Dialect::Text;
                 }
@@ -401,9 +423,8 @@ impl Check<'_> {
 
     /// Whether the server can be held to a schema.
     async fn schema(&mut self) {
+        // Where a plan was tried, that is known already.
         if self.late("schema") || self.probes.iter().any(|p| p.name == "JSON plan") {
-            // Looked at already.
-            self.traits.constrained &= !self.failed("JSON plan");
             return;
         }
         let began = Instant::now();
@@ -418,7 +439,7 @@ impl Check<'_> {
                 self.note("schema", Verdict::No, "does not keep to a schema", began);
             }
             Err(failed) => {
-                self.traits.constrained = false;
+                self.traits.constrained = failed.failure != Failure::Rejected;
                 self.note("schema", Verdict::No, failed.error, began);
             }
         }
@@ -505,6 +526,9 @@ impl Check<'_> {
                 self.note("cancelling", Verdict::Yes, "stops, and answers again at once", began);
             }
             Ok(_) if !cut => self.note("cancelling", Verdict::Untried, "the answer was over first", began),
+            Err(failed) if failed.failure == Failure::Rejected => {
+                self.note("cancelling", Verdict::Untried, failed.error, began);
+            }
             Ok(_) | Err(_) => {
                 self.faults.push("works on after it was cancelled".into());
                 self.note("cancelling", Verdict::No, "works on after it was cancelled", began);
@@ -539,6 +563,19 @@ impl Check<'_> {
     }
 }
 
+/// Whether an answer did not come for a reason that may pass.
+fn passing(answer: &Result<Answered, TurnFailed>) -> bool {
+    answer.as_ref().is_err_and(|failed| failed.failure == Failure::Transport)
+}
+
+/// Whether the server refused the request itself, or a schema came to nothing.
+fn refused(answer: &Result<Answered, TurnFailed>) -> bool {
+    match answer {
+        Ok(answered) => answered.attempts.len() > 1 || Part::calls(&answered.parts).any(|call| call.fault.is_some()),
+        Err(failed) => failed.failure == Failure::Rejected,
+    }
+}
+
 /// A secret word, then so many tokens of something else, then a question.
 fn long_prompt(tokens: u64) -> String {
     let filler = "The river went on through the reeds and the wind moved the grass on the bank. ";
@@ -567,9 +604,8 @@ fn edited(format: EditFormat, args: &Value, file: &str) -> Result<(), String> {
     let after = match format {
         EditFormat::Any => return Err("nothing was asked".into()),
         EditFormat::Patch => {
-            let patch = text("patch");
-            Patch::parse(&patch).map_err(|e| e.to_string())?;
-            patch
+            let patch = Patch::parse(&text("patch")).map_err(|e| e.to_string())?;
+            patched(&patch, file).ok_or("the patch does not fit the file")?
         }
         EditFormat::Replace => {
             let old = text("old");
@@ -580,6 +616,21 @@ fn edited(format: EditFormat, args: &Value, file: &str) -> Result<(), String> {
         }
         EditFormat::Whole => text("content"),
     };
-    let kept = format == EditFormat::Patch || after.contains("return 1");
-    if after.contains("Goodbye") && kept { Ok(()) } else { Err("the change is not the one that was asked for".into()) }
+    let right = after.contains("Goodbye") && !after.contains("Hello") && after.contains("return 1");
+    if right { Ok(()) } else { Err("the change is not the one that was asked for".into()) }
+}
+
+/// A file with the hunks of a patch applied, each where its old lines stand.
+fn patched(patch: &Patch, file: &str) -> Option<String> {
+    let [one] = patch.files.as_slice() else { return None };
+    let mut lines: Vec<&str> = file.lines().collect();
+    for hunk in &one.hunks {
+        let side = |left_out: Op| -> Vec<&str> {
+            hunk.lines.iter().filter(|line| line.op != left_out).map(|line| line.text.as_str()).collect()
+        };
+        let (old, new) = (side(Op::Add), side(Op::Drop));
+        let at = (0..=lines.len()).find(|at| lines.get(*at..at + old.len()) == Some(old.as_slice()))?;
+        lines.splice(at..at + old.len(), new);
+    }
+    (!one.hunks.is_empty()).then(|| lines.join("\n"))
 }

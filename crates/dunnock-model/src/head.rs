@@ -86,7 +86,7 @@ impl Prompts {
     ///
     /// # Errors
     /// When a replaced prompt cannot be read or rendered; says which.
-    pub fn system(&self, briefing: &Briefing, size: Size, dialect: Dialect) -> Result<String, String> {
+    pub fn system(&self, briefing: &Briefing, size: Size, dialect: Dialect, parallel: bool) -> Result<String, String> {
         let at = &briefing.surroundings;
         let instructions = briefing.instructions.iter();
         let instructions: Vec<Value> =
@@ -98,7 +98,10 @@ impl Prompts {
             Size::Default => "system.md",
             Size::Small => "small.md",
         };
-        let text = self.render(name, context! { surroundings => surroundings, instructions => instructions })?;
+        let text = self.render(
+            name,
+            context! { surroundings => surroundings, instructions => instructions, parallel => parallel },
+        )?;
         let calls = match dialect {
             Dialect::Native => return Ok(text),
             Dialect::Text => "text-calls.md",
@@ -151,19 +154,12 @@ pub(crate) struct Recorded {
     /// The longest answer to ask for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_output: Option<u64>,
-    /// Several calls in one answer are welcome.
-    #[serde(default = "yes")]
-    pub(crate) parallel: bool,
     /// What is peculiar about the server.
     #[serde(default)]
     pub(crate) quirks: Quirks,
     /// More fields for each request.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) body: Map<String, serde_json::Value>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Recorded {
@@ -180,10 +176,19 @@ impl Recorded {
     }
     /// About how many tokens this takes of every request.
     pub(crate) fn tokens(&self) -> u64 {
-        let schema = self.schema.as_ref().map_or(0, |s| s.get().len());
-        ((self.system.len() + self.tools.get().len() + schema) as u64) / BYTES_PER_TOKEN
+        let schema = self.schema.as_ref().map_or(0, |s| estimate(s.get().as_bytes()));
+        estimate(self.system.as_bytes()) + estimate(self.tools.get().as_bytes()) + schema
     }
 }
 
-/// A guess that is low for code and right for prose: what it finds too long is too long.
+/// Letters of a token in a language that is written with the Latin alphabet.
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
+
+/// About how many tokens a text takes: a guess that is low for code and right for prose, so that what it finds too long is
+/// too long. Other letters count as one each.
+pub(crate) fn estimate(text: &[u8]) -> u64 {
+    let plain = text.iter().filter(|byte| byte.is_ascii()).count() as u64;
+    // The first byte of each letter that has several.
+    let others = text.iter().filter(|byte| **byte >= 0xc0).count() as u64;
+    plain / BYTES_PER_TOKEN + others
+}

@@ -48,6 +48,10 @@ pub struct Quirks {
     pub sealed: bool,
     /// It refuses to be asked for usage in a stream.
     pub no_usage: bool,
+    /// Calls must be signed by it; those of others say that they are not.
+    pub signed: bool,
+    /// The longest answer has its newer name on Chat Completions.
+    pub new_limit: bool,
 }
 
 /// Somebody who serves models.
@@ -107,6 +111,17 @@ impl Provider {
             .any(|l| host.strip_prefix(l).is_some_and(|r| r.is_empty() || r.starts_with(':')))
     }
 
+    /// Where it is, for people: without a password that may be in the address.
+    #[must_use]
+    pub fn address(&self) -> String {
+        crate::trouble::address(&self.base_url)
+    }
+
+    /// Whether the table knows it, and its models' windows with it.
+    pub(crate) fn is_known(&self) -> bool {
+        KNOWN.iter().any(|known| known.name == self.name && known.key_env.is_some())
+    }
+
     /// The address for a wire, without its last slash: Ollama's own wire begins at the root, the others below `/v1` there.
     pub(crate) fn root(&self, wire: Wire) -> Cow<'_, str> {
         let url = self.base_url.trim_end_matches('/');
@@ -142,7 +157,8 @@ pub struct Known {
     pub quirks: Quirks,
 }
 
-const NONE: Quirks = Quirks { merge: false, echo: false, sealed: false, no_usage: false };
+const NONE: Quirks =
+    Quirks { merge: false, echo: false, sealed: false, no_usage: false, signed: false, new_limit: false };
 
 const LOCAL: Known = Known {
     name: "",
@@ -166,7 +182,7 @@ pub const KNOWN: &[Known] = &[
         key_env: Some("AZURE_OPENAI_KEY"),
         default_model: Some("{AZURE_OPENAI_DEPLOYMENT}"),
         auth: Auth::ApiKey,
-        quirks: Quirks { sealed: true, ..NONE },
+        quirks: Quirks { sealed: true, new_limit: true, ..NONE },
         ..LOCAL
     },
     Known {
@@ -176,7 +192,7 @@ pub const KNOWN: &[Known] = &[
         base_url: "https://api.openai.com/v1",
         key_env: Some("OPENAI_API_KEY"),
         default_model: Some("gpt-5.1"),
-        quirks: Quirks { sealed: true, ..NONE },
+        quirks: Quirks { sealed: true, new_limit: true, ..NONE },
         ..LOCAL
     },
     Known {
@@ -195,6 +211,7 @@ pub const KNOWN: &[Known] = &[
         about: "Google Gemini",
         base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
         key_env: Some("GEMINI_API_KEY"),
+        quirks: Quirks { signed: true, ..NONE },
         ..LOCAL
     },
     Known {
@@ -210,7 +227,7 @@ pub const KNOWN: &[Known] = &[
         about: "Mistral",
         base_url: "https://api.mistral.ai/v1",
         key_env: Some("MISTRAL_API_KEY"),
-        quirks: Quirks { no_usage: true, ..NONE },
+        quirks: Quirks { no_usage: true, merge: true, ..NONE },
         ..LOCAL
     },
     Known {

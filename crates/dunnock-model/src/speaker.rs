@@ -1,6 +1,6 @@
 //! The model port: providers, one client, and the head.
 
-use crate::ask::{Line, Patience, Question, ask, some_of};
+use crate::ask::{Line, Patience, Question, Without, ask, some_of};
 use crate::dialects::{Callable, Dialect, plan};
 use crate::head::{Briefing, Prompts, Recorded};
 use crate::profile::{EditFormat, Profile, Profiles, Size};
@@ -29,8 +29,11 @@ pub struct Speaker {
     pub(crate) brief: Brief,
     patience: Patience,
     app: String,
+    without: Without,
     /// For servers on this machine: no proxy, and no certificates, whose reading takes longer than everything else.
     near: OnceLock<Result<reqwest::Client, String>>,
+    /// For those on this machine that want certificates all the same.
+    near_tls: OnceLock<Result<reqwest::Client, String>>,
     far: OnceLock<Result<reqwest::Client, String>>,
 }
 
@@ -38,9 +41,10 @@ impl Speaker {
     /// A speaker; nothing is connected to yet.
     #[must_use]
     pub fn new(providers: Vec<Provider>, prompts: Prompts, brief: Brief, patience: Patience, app: &str) -> Self {
-        let (near, far) = (OnceLock::new(), OnceLock::new());
+        let (near, near_tls, far) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let (unusable, profiles) = (Vec::new(), Profiles::default());
-        Self { providers, unusable, prompts, profiles, brief, patience, app: app.into(), near, far }
+        let (app, without) = (app.into(), Without::default());
+        Self { providers, unusable, prompts, profiles, brief, patience, app, without, near, near_tls, far }
     }
 
     /// Follows the profiles that are kept there.
@@ -94,7 +98,12 @@ impl Speaker {
 
     pub(crate) fn client(&self, provider: &Provider) -> Result<&reqwest::Client, String> {
         let near = provider.is_local();
-        let slot = if near { &self.near } else { &self.far };
+        let tls = provider.base_url.starts_with("https:");
+        let slot = match (near, tls) {
+            (true, false) => &self.near,
+            (true, true) => &self.near_tls,
+            (false, _) => &self.far,
+        };
         let made = slot.get_or_init(|| {
             let _ = rustls::crypto::ring::default_provider().install_default();
             let mut builder = reqwest::Client::builder()
@@ -105,7 +114,7 @@ impl Speaker {
                 .pool_idle_timeout(Duration::from_secs(90));
             if near {
                 builder = builder.no_proxy();
-                if !provider.base_url.starts_with("https:") {
+                if !tls {
                     builder = builder.tls_certs_only([]);
                 }
             }
@@ -233,13 +242,12 @@ impl Speaker {
             model: model.to_owned(),
             wire: traits.wire,
             dialect: traits.dialect,
-            system: self.prompts.system(briefing, traits.size, traits.dialect)?,
+            system: self.prompts.system(briefing, traits.size, traits.dialect, traits.parallel)?,
             tools: traits.wire.tools(offers)?,
             callable,
             schema,
             window: traits.window,
             max_output: provider.max_output,
-            parallel: traits.parallel,
             quirks: traits.quirks,
             body,
         })
@@ -249,7 +257,7 @@ impl Speaker {
         let refuse = |error| TurnFailed::unsent(question.turn, Failure::Rejected, error);
         let provider = self.provider(&question.head.model).map_err(refuse)?;
         let client = self.client(provider).map_err(refuse)?;
-        let line = Line { client, provider, patience: self.patience };
+        let line = Line { client, provider, patience: self.patience, without: &self.without };
         ask(&line, question, live, halt).await
     }
 }

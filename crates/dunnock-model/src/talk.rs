@@ -22,7 +22,7 @@ pub(crate) struct Picture {
 pub(crate) enum Bit<'a> {
     Text(Cow<'a, str>),
     Picture(Picture),
-    Result { id: String, tool: &'a str, text: &'a str, ok: bool },
+    Result { id: String, tool: Cow<'a, str>, text: &'a str, ok: bool },
 }
 
 /// What the model's side brings.
@@ -36,7 +36,7 @@ pub(crate) enum Said<'a> {
     Text(Cow<'a, str>),
     Call {
         id: String,
-        tool: &'a str,
+        tool: Cow<'a, str>,
         args: &'a str,
     },
 }
@@ -95,7 +95,7 @@ pub(crate) fn sides<'a>(
                 let id = names.answered();
                 let fault = faults.pop_front().flatten();
                 let bit = match to.dialect {
-                    Dialect::Native => Bit::Result { id, tool, text, ok: *ok },
+                    Dialect::Native => Bit::Result { id, tool: plain_name(tool), text, ok: *ok },
                     Dialect::Text => Bit::Text(Cow::Owned(text_calls::result(tool, text, *ok))),
                     Dialect::Plan => Bit::Text(Cow::Owned(plan::result(tool, text, *ok, fault))),
                 };
@@ -157,7 +157,7 @@ fn native<'a>(parts: &'a [Part], cut: bool, own: bool, names: &mut Names) -> Vec
             // written.
             Part::Call(call) => {
                 let args = if call.fault.is_some() || call.broken().is_some() { "{}" } else { &call.args };
-                said.push(Said::Call { id: names.call(&call.id), tool: &call.tool, args });
+                said.push(Said::Call { id: names.call(&call.id, own), tool: plain_name(&call.tool), args });
             }
         }
     }
@@ -171,7 +171,18 @@ fn native<'a>(parts: &'a [Part], cut: bool, own: bool, names: &mut Names) -> Vec
     said
 }
 
-/// Names of calls as wires take them: the provider's own where it is plain and new, ours otherwise.
+/// The name of a tool as every wire takes it: models make some up that would end each later request.
+fn plain_name(name: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.chars().all(plain) && (1..=64).contains(&name.len()) {
+        return Cow::Borrowed(name);
+    }
+    let name: String = name.chars().take(64).map(|c| if plain(c) { c } else { '_' }).collect();
+    Cow::Owned(if name.is_empty() { "unknown".into() } else { name })
+}
+
+/// Names of calls as wires take them: to their maker as it gave them, where they are plain and new; else nine letters and
+/// digits, which every one takes.
 #[derive(Debug, Default)]
 struct Names {
     used: BTreeSet<String>,
@@ -180,17 +191,18 @@ struct Names {
 }
 
 impl Names {
-    fn call(&mut self, given: &str) -> String {
+    fn call(&mut self, given: &str, own: bool) -> String {
         self.count += 1;
-        let plain = !given.is_empty()
+        let plain = own
+            && !given.is_empty()
             && given.len() <= 40
             && given.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-        let mut id = if plain { given.to_owned() } else { format!("call-{}", self.count) };
-        if self.used.contains(&id) {
-            id = format!("call-{}", self.count);
-        }
+        let ours = |n: usize| format!("c{n:08}");
+        let mut id = if plain { given.to_owned() } else { ours(self.count) };
+        let mut n = self.count;
         while !self.used.insert(id.clone()) {
-            id.push('x');
+            id = ours(n);
+            n += 10_000_000;
         }
         self.open.push_back(id.clone());
         id
@@ -205,12 +217,24 @@ impl Names {
     }
 }
 
-/// The person's side as texts alone, joined: for servers that take one message in a turn.
-pub(crate) fn joined(bits: &[Bit<'_>]) -> String {
-    let text = |bit: &Bit<'_>| match bit {
-        Bit::Text(text) => Some(text.to_string()),
-        Bit::Result { text, .. } => Some((*text).to_owned()),
-        Bit::Picture(_) => None,
-    };
-    bits.iter().filter_map(text).collect::<Vec<_>>().join("\n\n")
+/// The person's side for servers that take one message in a turn: results, then pictures with all words; words after results
+/// become a part of the last of them, since nothing else may follow a result there.
+pub(crate) fn merged<'a>(bits: &'a [Bit<'a>]) -> (Vec<(&'a str, &'a str, Cow<'a, str>)>, Vec<&'a Picture>, String) {
+    let (mut results, mut pictures, mut words) = (Vec::new(), Vec::new(), Vec::new());
+    for bit in bits {
+        match bit {
+            Bit::Result { id, tool, text, .. } => results.push((id.as_str(), tool.as_ref(), Cow::Borrowed(*text))),
+            Bit::Picture(picture) => pictures.push(picture),
+            Bit::Text(text) => words.push(text.as_ref()),
+        }
+    }
+    let mut words = words.join("\n\n");
+    if let Some((_, _, last)) = results.last_mut()
+        && pictures.is_empty()
+        && !words.is_empty()
+    {
+        *last = Cow::Owned(format!("{last}\n\n{words}"));
+        words.clear();
+    }
+    (results, pictures, words)
 }

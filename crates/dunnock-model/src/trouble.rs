@@ -21,14 +21,33 @@ pub(crate) struct Trouble {
     pub(crate) bare: bool,
 }
 
-/// What a server said of an error: the message inside its JSON, or its text. Not cut yet, and the key not yet taken out.
+/// What a server said of an error: the message inside its JSON with its code, or its text. Not cut yet, and the key not yet
+/// taken out.
 pub(crate) fn words(body: &Value) -> String {
-    let inner = body.get("error").unwrap_or(body);
-    [inner.get("message"), body.get("message"), body.get("detail"), Some(inner)]
+    let inner = body.get("error").filter(|e| !e.is_null()).unwrap_or(body);
+    let said = [inner.get("message"), body.get("message"), body.get("detail"), Some(inner)]
         .into_iter()
         .flatten()
         .find_map(Value::as_str)
-        .map_or_else(|| inner.to_string(), str::to_owned)
+        .map_or_else(|| inner.to_string(), str::to_owned);
+    // Codes say plainly what messages say in many ways.
+    let codes =
+        ["code", "param"].iter().filter_map(|key| inner.get(*key)?.as_str()).filter(|code| !said.contains(code));
+    let codes: Vec<&str> = codes.collect();
+    if codes.is_empty() { said } else { format!("{said} ({})", codes.join(", ")) }
+}
+
+/// The address of a provider without a password that may be in it.
+pub(crate) fn address(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or(url);
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));
+            let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+            path.map_or_else(|| format!("{scheme}://{host}"), |path| format!("{scheme}://{host}/{path}"))
+        }
+        None => url.to_owned(),
+    }
 }
 
 fn short(text: &str) -> String {
@@ -48,11 +67,50 @@ pub(crate) fn clean(provider: &Provider, text: &str) -> String {
 }
 
 /// What servers say when they refuse something that an answer can do without.
-const NICE_TO_HAVE: &[&str] = &["encrypted", "reasoning.summary", "stream_options", "include"];
+const NICE_TO_HAVE: &[&str] = &[
+    "encrypted",
+    "reasoning.summary",
+    "reasoning summar",
+    "stream_options",
+    "include",
+    "response_format",
+    "json_schema",
+    "output_config",
+    "text.format",
+];
+
+/// What servers say when a request does not fit.
+const TOO_LONG: &[&str] = &[
+    "context_length",
+    "context length",
+    "context size",
+    "context limit",
+    "context window",
+    "maximum context",
+    "prompt is too long",
+    "input is too long",
+    "request is too long",
+    "maximum number of tokens",
+    "input tokens exceed",
+    "input length",
+    "too many tokens",
+];
 
 impl Trouble {
     pub(crate) fn rejected(words: String) -> Self {
         Self { failure: Failure::Rejected, words, again: None, bare: false }
+    }
+
+    fn too_long(model: &str, said: &str) -> Self {
+        let words = format!("the request is too long for {model}{said}");
+        Self { failure: Failure::Overflow, words, again: None, bare: false }
+    }
+
+    /// What a server says inside a stream, if it means that the request does not fit.
+    pub(crate) fn overflow(provider: &Provider, model: &str, said: &str) -> Option<Self> {
+        let low = said.to_lowercase();
+        let text = format!(": {}", clean(provider, said));
+        TOO_LONG.iter().any(|w| low.contains(w)).then(|| Self::too_long(model, &text))
     }
 
     /// A connection that was not made, or broke before an answer began.
@@ -63,7 +121,7 @@ impl Trouble {
             why = inner.to_string(); // the innermost says it best: "Connection refused"
             source = inner.source();
         }
-        let (name, url) = (&provider.name, &provider.base_url);
+        let (name, url) = (&provider.name, address(&provider.base_url));
         let why = clean(provider, &why);
         let words = if error.is_connect() {
             format!(
@@ -93,8 +151,6 @@ impl Trouble {
         let said = if text.is_empty() { String::new() } else { format!(": {text}") };
         let low = text.to_lowercase();
         let name = &provider.name;
-        let too_long =
-            ["context_length", "context length", "context size", "too long", "maximum context", "context window"];
         match status {
             401 | 403 => Self::rejected(match (&provider.key_env, &provider.key) {
                 (Some(env), Some(_)) => {
@@ -105,27 +161,22 @@ impl Trouble {
                     "{name} wants a key ({status}){said}. Name the variable that holds it: providers.{name}.api_key_env"
                 ),
             }),
-            413 => Self {
-                failure: Failure::Overflow,
-                words: format!("the request is too long for {model}{said}"),
-                again: None,
-                bare: false,
-            },
-            400 | 422 | 500 if too_long.iter().any(|w| low.contains(w)) => Self {
-                failure: Failure::Overflow,
-                words: format!("the request is too long for {model}{said}"),
-                again: None,
-                bare: false,
-            },
+            413 => Self::too_long(model, &said),
+            400 | 422 | 500 if TOO_LONG.iter().any(|w| low.contains(w)) => Self::too_long(model, &said),
             400 | 422 if NICE_TO_HAVE.iter().any(|w| low.contains(w)) => {
                 Self { bare: true, ..Self::rejected(format!("{name} refused the request ({status}){said}")) }
             }
-            400 | 404 if low.contains("model") => Self::rejected(format!(
-                "{name} has no model {model:?} ({status}){said}. \"dunnock models list\" shows those it has"
-            )),
+            400 | 404
+                if low.contains("model")
+                    && (status == 404 || ["not_found", "not found", "not exist"].iter().any(|w| low.contains(w))) =>
+            {
+                Self::rejected(format!(
+                    "{name} has no model {model:?} ({status}){said}. \"dunnock models list\" shows those it has"
+                ))
+            }
             404 | 405 => Self::rejected(format!(
                 "there is no such service at {} ({status}){said}. Correct providers.{name}.base_url",
-                provider.base_url
+                address(&provider.base_url)
             )),
             300..=399 => Self::rejected(format!(
                 "{name} sends us elsewhere ({status}), and keys are not sent elsewhere. Set providers.{name}.base_url to where it is"

@@ -8,6 +8,9 @@ use std::time::Duration;
 /// Where the server sets it for us, no more than this is asked for unless the person says so: it costs memory.
 const SET: u64 = 32_768;
 
+/// And where it does not say what its model was made for, this.
+const UNTOLD: u64 = 8_192;
+
 /// Beginnings of models' names and what those hold, for servers that do not say. Longer names first.
 const TABLE: &[(&str, u64)] = &[
     ("gpt-5", 272_000),
@@ -23,19 +26,20 @@ const TABLE: &[(&str, u64)] = &[
     ("devstral-", 128_000),
 ];
 
-/// What a server on this machine says; what the table says of others.
+/// What the server says; what the table says of those who do not.
 pub(crate) async fn of(client: &reqwest::Client, provider: &Provider, wire: Wire, model: &str) -> Option<u64> {
-    if !provider.is_local() {
+    if wire == Wire::Ollama {
+        let ask = wires::request(client, provider, wire, reqwest::Method::POST, Some("/api/show"));
+        let shown = json(ask.body(serde_json::json!({ "model": model }).to_string())).await;
+        // Never left to the server, whose own choice is small and silent.
+        return Some(shown.as_ref().and_then(trained).map_or(UNTOLD, |trained| trained.min(SET)));
+    }
+    if provider.is_known() {
         let bare = model.rsplit('/').next().unwrap_or(model);
         return TABLE.iter().find(|(begin, _)| bare.starts_with(begin)).map(|(_, window)| *window);
     }
-    if wire == Wire::Ollama {
-        let ask = wires::request(client, provider, wire, reqwest::Method::POST, Some("/api/show"));
-        let shown = json(ask.body(serde_json::json!({ "model": model }).to_string())).await?;
-        return Some(trained(&shown)?.min(SET));
-    }
     let root = provider.root(Wire::Ollama);
-    let get = |url: String| json(client.get(url));
+    let get = |url: String| json(wires::authorised(client.get(url), provider, wire));
     let listed = json(wires::request(client, provider, wire, reqwest::Method::GET, Some("/models"))).await;
     if let Some(window) = listed.as_ref().and_then(|list| listed_window(list, model)) {
         return Some(window);

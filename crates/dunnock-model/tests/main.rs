@@ -8,6 +8,7 @@ mod fuzz_corpus;
 mod hostile;
 mod providers;
 mod requests;
+mod slips;
 mod troubles;
 
 use dunnock_core::ports::{Asking, Halt, Live, Model as _, Offer};

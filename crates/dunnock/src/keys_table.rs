@@ -203,6 +203,8 @@ pub(crate) const PROVIDER: &[Key] = &[
     key("echo", SWITCH, None, Untrusted::No, "send its readable reasoning back to it"),
     key("sealed", SWITCH, None, Untrusted::No, "ask for sealed reasoning, and send that back to it"),
     key("usage", SWITCH, None, Untrusted::No, "ask for usage in streams"),
+    key("signed", SWITCH, None, Untrusted::No, "mark calls that others made as unsigned, as Gemini wants it"),
+    key("new_limit", SWITCH, None, Untrusted::No, "write max_output as max_completion_tokens on Chat Completions"),
 ];
 
 const SWITCH: Kind = Kind::Choice(&["on", "off"]);

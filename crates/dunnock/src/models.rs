@@ -26,7 +26,7 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
             Ok(models) => {
                 any |= !models.is_empty();
                 if !json {
-                    say::aside(&format!("{name}  {}  {} models", provider.base_url, models.len()));
+                    say::aside(&format!("{name}  {}  {} models", provider.address(), models.len()));
                 }
                 for model in models {
                     let full = format!("{name}/{model}");
@@ -42,7 +42,7 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
             }
             Err(why) => match json {
                 true => say::line(&json!({"provider": name, "error": why}).to_string()),
-                false => say::aside(&format!("{name}  {}  {}", provider.base_url, say::one_line(&why))),
+                false => say::aside(&format!("{name}  {}  {}", provider.address(), say::one_line(&why))),
             },
         }
     }

@@ -99,7 +99,13 @@ impl Settings {
                 set("max_output", &most.to_string());
             }
             let quirks = known.quirks;
-            for (key, on) in [("merge", quirks.merge), ("echo", quirks.echo), ("sealed", quirks.sealed)] {
+            for (key, on) in [
+                ("merge", quirks.merge),
+                ("echo", quirks.echo),
+                ("sealed", quirks.sealed),
+                ("signed", quirks.signed),
+                ("new_limit", quirks.new_limit),
+            ] {
                 if on {
                     set(key, "on");
                 }
@@ -353,6 +359,8 @@ impl Settings {
                 echo: on("echo"),
                 sealed: on("sealed"),
                 no_usage: field("usage").as_deref() == Some("off"),
+                signed: on("signed"),
+                new_limit: on("new_limit"),
             },
         })
     }

@@ -122,6 +122,17 @@ impl Tongue {
         self.calls.hear(first, out);
     }
 
+    /// The answer broke off: what was held back.
+    pub(crate) fn release(&mut self, out: &mut Vec<Heard>) {
+        let mut first = Vec::new();
+        self.think.finish(&mut first);
+        out.append(&mut first);
+        match &mut self.calls {
+            Calls::Native | Calls::Plan(_) => {}
+            Calls::Text(reader) => out.push(Heard::Text(reader.forget())),
+        }
+    }
+
     /// Nothing more comes; `cut`: because the answer was too long.
     pub(crate) fn finish(&mut self, cut: bool, out: &mut Vec<Heard>) {
         let mut first = Vec::new();

@@ -144,6 +144,20 @@ pub fn bounded(schema: &Value) -> Value {
     }
 }
 
+/// The schema without its bounds.
+#[must_use]
+pub fn unbounded(schema: &Value) -> Value {
+    const BOUNDS: &[&str] = &["minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"];
+    match schema {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(key, value)| !(BOUNDS.contains(&key.as_str()) && value.is_number()));
+            Value::Object(kept.map(|(k, v)| (k.clone(), unbounded(v))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(unbounded).collect()),
+        other => other.clone(),
+    }
+}
+
 /// The properties of an object in words, one a line: shorter than a schema, and read better by small models.
 #[must_use]
 pub fn told(schema: &Value) -> String {

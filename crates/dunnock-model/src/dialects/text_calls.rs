@@ -36,8 +36,13 @@ const TRIES: usize = 64;
 const OPENINGS: &[&str] = &["<function=", "<parameter", "<invoke ", "<tool_call>", "<arg_key>", "<arg_value>"];
 
 /// What begins something that is shown, and what ends it.
-const SHOWN: &[(&str, &str)] =
-    &[("<pre", "</pre>"), ("<code", "</code>"), ("<example", "</example>"), ("<!--", "-->"), ("<details", "</details>")];
+const SHOWN: &[(&str, &str)] = &[
+    ("<pre", "</pre>"),
+    ("<code", "</code>"),
+    ("<example", "</example>"),
+    ("<!--", "-->"),
+    ("<details", "</details>"),
+];
 
 /// Reads the words of an answer.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 
 use super::{Body, Outgoing, Reader, json};
 use crate::answer::{Answer, Bad};
+use crate::dialects::schema;
 use crate::talk::{Bit, Said, Side};
 use dunnock_core::ports::Offer;
 use dunnock_proto::{Stop, Usage};
@@ -34,12 +35,11 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     body.field("max_tokens", &most).raw("stream", "true");
     if head.tools.get() != "[]" {
         body.raw("tools", head.tools.get());
-        if !head.parallel {
-            body.raw("tool_choice", r#"{"type":"auto","disable_parallel_tool_use":true}"#);
-        }
     }
-    if let Some(schema) = &head.schema {
-        body.raw("output_config", &format!(r#"{{"format":{{"type":"json_schema","schema":{}}}}}"#, schema.get()));
+    if let Some(schema) = head.schema.as_ref().filter(|_| outgoing.bare < 2) {
+        // This wire knows no bounds; they are checked here.
+        let schema = schema::unbounded(&serde_json::from_str(schema.get()).unwrap_or_default());
+        body.raw("output_config", &format!(r#"{{"format":{{"type":"json_schema","schema":{schema}}}}}"#));
     }
     body.more(&head.body);
     body.field("system", &[json!({"type": "text", "text": head.system, "cache_control": {"type": "ephemeral"}})]);
@@ -116,7 +116,7 @@ fn answer(said: &[Said<'_>]) -> Option<String> {
         Said::Text(text) if text.trim().is_empty() => None,
         Said::Text(text) => Some(text_block(text)),
         Said::Call { id, tool, args } => {
-            let name = Value::from(*tool);
+            let name = Value::from(tool.to_string());
             Some(format!(r#"{{"type":"tool_use","id":"{id}","name":{name},"input":{args}}}"#))
         }
     };

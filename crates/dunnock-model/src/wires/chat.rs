@@ -1,19 +1,21 @@
 //! OpenAI's Chat Completions: most servers and gateways speak it, each a little differently.
 //!
-//! Invariant: what a server sends and this file does not know is kept beside the answer, not dropped; what is known to be
-//! wanted back (`reasoning_details`, `thinking_blocks`, `extra_content`) goes back to its maker.
+//! Invariant: what servers are known to want back (`reasoning_details`, `thinking_blocks`, `extra_content`) goes back to its
+//! maker, whole or not at all; what else they send is passed over.
 
 use super::{Body, Outgoing, Reader, json};
 use crate::answer::{Answer, Bad};
-use crate::talk::{Bit, Picture, Said, Side, joined};
+use crate::provider::Quirks;
+use crate::talk::{self, Bit, Picture, Said, Side};
 use dunnock_core::ports::Offer;
 use dunnock_proto::{Stop, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
-/// How much of what is not known is kept.
-const KEEP_UNKNOWN: usize = 64 << 10;
+/// How many bytes of what is wanted back may come.
+const KEEP: usize = 2 << 20;
 /// Fields of a message that their maker wants back.
 const WANTED_BACK: &[&str] = &["reasoning_details", "thinking_blocks"];
 
@@ -39,20 +41,18 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let head = outgoing.head;
     let mut body = Body::new(head.names().1);
     body.raw("stream", "true");
-    if !(outgoing.bare || head.quirks.no_usage) {
+    if outgoing.bare == 0 && !head.quirks.no_usage {
         body.raw("stream_options", r#"{"include_usage":true}"#);
     }
     if let Some(most) = head.max_output {
-        body.field("max_tokens", &most);
+        body.field(if head.quirks.new_limit { "max_completion_tokens" } else { "max_tokens" }, &most);
     }
     if head.tools.get() != "[]" {
         body.raw("tools", head.tools.get());
-        if !head.parallel {
-            body.raw("parallel_tool_calls", "false");
-        }
     }
-    if let Some(schema) = &head.schema {
-        let name = r#"{"type":"json_schema","json_schema":{"name":"plan","strict":true,"schema":"#;
+    if let Some(schema) = head.schema.as_ref().filter(|_| outgoing.bare < 2) {
+        // Not "strict", which knows no bounds and no fields that may be left out.
+        let name = r#"{"type":"json_schema","json_schema":{"name":"plan","strict":false,"schema":"#;
         body.raw("response_format", &format!("{name}{}}}}}", schema.get()));
     }
     body.more(&head.body);
@@ -61,7 +61,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         match side {
             Side::Person(bits) if head.quirks.merge => messages.push(merged(bits)),
             Side::Person(bits) => person(bits, &mut messages),
-            Side::Model(said) => messages.push(answer(said, head.quirks.echo)),
+            Side::Model(said) => messages.push(answer(said, &head.quirks)),
         }
     }
     body.end_with("messages", &messages)
@@ -152,28 +152,20 @@ fn person(bits: &[Bit<'_>], messages: &mut Vec<String>) {
 
 /// Results first, then everything else as one message.
 fn merged(bits: &[Bit<'_>]) -> String {
-    let mut results = Vec::new();
-    let (mut pieces, mut rest) = (Vec::new(), Vec::new());
-    for bit in bits {
-        match bit {
-            Bit::Result { id, text, .. } => {
-                results.push(json(&Out { tool_call_id: Some(id), ..Out::plain("tool", text) }));
-            }
-            Bit::Picture(picture) => pieces.push(image(picture)),
-            Bit::Text(_) => rest.push(bit.clone()),
-        }
+    let (results, pictures, words) = talk::merged(bits);
+    let mut messages: Vec<String> =
+        results.iter().map(|(id, _, text)| json(&Out { tool_call_id: Some(id), ..Out::plain("tool", text) })).collect();
+    if !pictures.is_empty() {
+        let mut pieces: Vec<Piece<'_>> = pictures.into_iter().map(image).collect();
+        pieces.push(Piece::Text { text: &words });
+        messages.push(json(&Out { role: "user", content: Some(Content::Pieces(pieces)), ..Out::default() }));
+    } else if !words.is_empty() || messages.is_empty() {
+        messages.push(json(&Out::plain("user", &words)));
     }
-    let text = joined(&rest);
-    if !pieces.is_empty() {
-        pieces.push(Piece::Text { text: &text });
-        results.push(json(&Out { role: "user", content: Some(Content::Pieces(pieces)), ..Out::default() }));
-    } else if !rest.is_empty() {
-        results.push(json(&Out::plain("user", &text)));
-    }
-    results.join(",")
+    messages.join(",")
 }
 
-fn answer(said: &[Said<'_>], echo: bool) -> String {
+fn answer(said: &[Said<'_>], quirks: &Quirks) -> String {
     let (mut text, mut thought, mut tool_calls) = (String::new(), String::new(), Vec::new());
     let mut back: Map<String, Value> = Map::new();
     for one in said {
@@ -185,7 +177,7 @@ fn answer(said: &[Said<'_>], echo: bool) -> String {
                 back.extend(kept.into_iter().flatten());
             }
             Said::Call { id, tool, args } => {
-                let function = OutFunction { name: tool, arguments: args };
+                let function = OutFunction { name: tool.as_ref(), arguments: args };
                 tool_calls.push(OutCall { id, r#type: "function", function, extra_content: None });
             }
         }
@@ -193,8 +185,14 @@ fn answer(said: &[Said<'_>], echo: bool) -> String {
     for (at, call) in tool_calls.iter_mut().enumerate() {
         call.extra_content = back.remove(&format!("tool_calls.{at}.extra_content"));
     }
+    if let Some(first) = tool_calls.first_mut().filter(|call| quirks.signed && call.extra_content.is_none()) {
+        // A call that somebody else made has no signature; this is how it says so.
+        let skip = json!({"google": {"thought_signature": "skip_thought_signature_validator"}});
+        first.extra_content = Some(skip);
+    }
     let content = (!text.is_empty() || tool_calls.is_empty()).then_some(Content::Owned(text));
-    let reasoning_content = (echo && !thought.is_empty()).then_some(thought);
+    // With calls it is wanted even if there is none.
+    let reasoning_content = (quirks.echo && !(thought.is_empty() && tool_calls.is_empty())).then_some(thought);
     let more = WANTED_BACK.iter().filter_map(|key| back.remove_entry(*key)).collect();
     json(&Out { role: "assistant", content, reasoning_content, tool_calls, tool_call_id: None, more })
 }
@@ -291,8 +289,9 @@ struct Slot {
 #[derive(Debug, Default)]
 pub(crate) struct Chat {
     calls: Vec<Slot>,
-    unknown: Map<String, Value>,
-    unknown_bytes: usize,
+    kept: Map<String, Value>,
+    kept_bytes: usize,
+    dropped: BTreeSet<String>,
 }
 
 impl Reader for Chat {
@@ -339,8 +338,8 @@ impl Reader for Chat {
     }
 
     fn end(&mut self, answer: &mut Answer) -> Result<(), Bad> {
-        let unknown = std::mem::take(&mut self.unknown);
-        if unknown.is_empty() { Ok(()) } else { answer.seal_first(Value::Object(unknown).to_string()) }
+        let kept = std::mem::take(&mut self.kept);
+        if kept.is_empty() { Ok(()) } else { answer.seal_first(Value::Object(kept).to_string()) }
     }
 }
 
@@ -349,8 +348,7 @@ impl Chat {
         match (delta.reasoning_content, delta.reasoning) {
             (Some(text), _) => answer.reasoning(&text)?,
             (None, Some(Value::String(text))) => answer.reasoning(&text)?,
-            (None, Some(Value::Null) | None) => {}
-            (None, Some(other)) => self.keep("reasoning", other),
+            (None, Some(_) | None) => {}
         }
         answer.text(&delta.content.map(text_of).unwrap_or_default())?;
         answer.text(&delta.refusal.unwrap_or_default())?;
@@ -358,7 +356,7 @@ impl Chat {
             self.add_call(call, come, answer)?;
         }
         for (key, value) in delta.other {
-            if key != "role" && !value.is_null() {
+            if WANTED_BACK.contains(&key.as_str()) && !value.is_null() {
                 self.keep(&key, value);
             }
         }
@@ -404,23 +402,47 @@ impl Chat {
             Some(whole) => answer.args(at, &whole.to_string())?,
         }
         for (key, value) in call.other {
-            if key != "type" && !value.is_null() {
+            if key == "extra_content" && !value.is_null() {
                 self.keep(&format!("tool_calls.{n}.{key}"), value);
             }
         }
         Ok(())
     }
 
+    /// Keeps what is wanted back, whole or not at all: half of a seal is refused.
     fn keep(&mut self, key: &str, value: Value) {
-        let bytes = value.to_string().len();
-        if self.unknown_bytes + bytes > KEEP_UNKNOWN {
+        self.kept_bytes += value.to_string().len();
+        if self.kept_bytes > KEEP || self.dropped.contains(key) {
+            self.dropped.insert(key.to_owned());
+            self.kept.remove(key);
             return;
         }
-        self.unknown_bytes += bytes;
-        match (self.unknown.get_mut(key), value) {
-            (Some(Value::String(known)), Value::String(more)) => known.push_str(&more),
-            (Some(Value::Array(known)), Value::Array(more)) => known.extend(more),
-            (_, value) => drop(self.unknown.insert(key.to_owned(), value)),
+        match (self.kept.get_mut(key), value) {
+            (Some(Value::Array(known)), Value::Array(more)) => more.into_iter().for_each(|item| merge(known, item)),
+            (_, value) => drop(self.kept.insert(key.to_owned(), value)),
+        }
+    }
+}
+
+/// Pieces of one item come one by one, with the same index: texts go together, a signature comes last.
+fn merge(known: &mut Vec<Value>, item: Value) {
+    let same = |old: &&mut Value| {
+        !item["index"].is_null()
+            && old["index"] == item["index"]
+            && (old["type"] == item["type"] || item["type"].is_null())
+    };
+    let (Some(Value::Object(old)), Value::Object(new)) = (known.iter_mut().find(same), &item) else {
+        return known.push(item);
+    };
+    for (key, value) in new.clone() {
+        match (old.get_mut(&key), value) {
+            (_, Value::Null) => {}
+            (Some(Value::String(text)), Value::String(more))
+                if ["text", "summary", "data", "thinking"].contains(&key.as_str()) =>
+            {
+                text.push_str(&more);
+            }
+            (_, value) => drop(old.insert(key, value)),
         }
     }
 }

@@ -75,8 +75,8 @@ pub(crate) enum Framing {
 pub(crate) struct Outgoing<'a> {
     pub(crate) head: &'a Recorded,
     pub(crate) sides: &'a [Side<'a>],
-    /// Without what some models refuse: sealed reasoning, usage in streams.
-    pub(crate) bare: bool,
+    /// Without what some models refuse: 1 a summary of reasoning and usage in streams, 2 sealed reasoning and a schema, too.
+    pub(crate) bare: u8,
 }
 
 /// Reads what comes back.
@@ -170,7 +170,15 @@ pub(crate) fn request(
     path: Option<&str>,
 ) -> reqwest::RequestBuilder {
     let url = format!("{}{}", provider.root(wire), path.unwrap_or_else(|| wire.path()));
-    let mut request = client.request(method, url);
+    authorised(client.request(method, url), provider, wire)
+}
+
+/// A request with the key and the headers that a provider wants.
+pub(crate) fn authorised(
+    mut request: reqwest::RequestBuilder,
+    provider: &Provider,
+    wire: Wire,
+) -> reqwest::RequestBuilder {
     if wire == Wire::Anthropic {
         request = request.header("anthropic-version", "2023-06-01");
     }
@@ -189,37 +197,42 @@ pub(crate) fn request(
 }
 
 /// A JSON object that is written field by field, in this order.
-pub(crate) struct Body(Vec<u8>);
+pub(crate) struct Body(Vec<(String, String)>);
 
 impl Body {
     pub(crate) fn new(model: &str) -> Self {
-        Self(format!("{{\"model\":{}", Value::from(model)).into_bytes())
+        Self(vec![("model".into(), Value::from(model).to_string())])
     }
     /// A field with a value that is JSON already.
     pub(crate) fn raw(&mut self, key: &str, value: &str) -> &mut Self {
-        self.0.extend_from_slice(format!(",\"{key}\":").as_bytes());
-        self.0.extend_from_slice(value.as_bytes());
+        self.0.push((key.into(), value.into()));
         self
     }
     pub(crate) fn field(&mut self, key: &str, value: &impl Serialize) -> &mut Self {
-        // Plain structs with text keys: there is nothing to fail.
-        let value = serde_json::to_string(value).unwrap_or_default();
-        self.raw(key, &value)
+        self.raw(key, &json(value))
     }
-    /// What the person configured for each request.
+    /// What the person configured for each request: objects are joined, anything else replaces ours.
     pub(crate) fn more(&mut self, more: &Map<String, Value>) -> &mut Self {
         for (key, value) in more {
-            let key = Value::from(key.as_str()).to_string();
-            self.0.extend_from_slice(format!(",{key}:{value}").as_bytes());
+            let Some((_, ours)) = self.0.iter_mut().find(|(known, _)| known == key) else {
+                self.raw(key, &value.to_string());
+                continue;
+            };
+            *ours = match (serde_json::from_str::<Value>(ours), value) {
+                (Ok(Value::Object(mut both)), Value::Object(theirs)) => {
+                    both.extend(theirs.clone());
+                    Value::Object(both).to_string()
+                }
+                _ => value.to_string(),
+            };
         }
         self
     }
     /// A list as the last field, whose items only grow.
     pub(crate) fn end_with(&mut self, key: &str, items: &[String]) -> Vec<u8> {
-        self.raw(key, "[");
-        self.0.extend_from_slice(items.join(",").as_bytes());
-        self.0.extend_from_slice(b"]}");
-        std::mem::take(&mut self.0)
+        let field = |(key, value): (String, String)| format!("{}:{value}", Value::from(key));
+        let fields: Vec<String> = std::mem::take(&mut self.0).into_iter().map(field).collect();
+        format!("{{{},\"{key}\":[{}]}}", fields.join(","), items.join(",")).into_bytes()
     }
 }
 

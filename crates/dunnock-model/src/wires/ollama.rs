@@ -4,7 +4,7 @@
 
 use super::{Body, Outgoing, Reader, json};
 use crate::answer::{Answer, Bad};
-use crate::talk::{Bit, Said, Side};
+use crate::talk::{self, Bit, Said, Side};
 use dunnock_proto::{Stop, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -24,12 +24,12 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     if let Some(Value::Object(theirs)) = more.remove("options") {
         options.extend(theirs);
     }
-    // A request that does not fit is an error then, not a shorter request; older servers pass over it.
-    body.raw("stream", "true").raw("truncate", "false").field("options", &options);
+    // What does not fit is an error then, not a shorter request or a talk without its beginning; older servers pass over it.
+    body.raw("stream", "true").raw("truncate", "false").raw("shift", "false").field("options", &options);
     if head.tools.get() != "[]" {
         body.raw("tools", head.tools.get());
     }
-    if let Some(schema) = &head.schema {
+    if let Some(schema) = head.schema.as_ref().filter(|_| outgoing.bare < 2) {
         body.raw("format", schema.get());
     }
     body.more(&more);
@@ -72,24 +72,31 @@ struct OutFunction<'a> {
 }
 
 fn person(bits: &[Bit<'_>], merge: bool, messages: &mut Vec<String>) {
+    if merge {
+        let (results, pictures, words) = talk::merged(bits);
+        for (id, tool, text) in &results {
+            let (tool_name, tool_call_id) = (Some(*tool), Some(*id));
+            messages.push(json(&Out { role: "tool", content: text, tool_name, tool_call_id, ..Out::default() }));
+        }
+        if !(words.is_empty() && pictures.is_empty()) {
+            let images = pictures.iter().map(|picture| picture.base64.as_str()).collect();
+            messages.push(json(&Out { role: "user", content: &words, images, ..Out::default() }));
+        }
+        return;
+    }
     let mut images: Vec<&str> = Vec::new();
-    let mut words: Vec<&str> = Vec::new();
     for bit in bits {
         match bit {
             Bit::Result { id, tool, text, .. } => {
-                let (tool_name, tool_call_id) = (Some(*tool), Some(id.as_str()));
+                let (tool_name, tool_call_id) = (Some(tool.as_ref()), Some(id.as_str()));
                 messages.push(json(&Out { role: "tool", content: text, tool_name, tool_call_id, ..Out::default() }));
             }
             Bit::Picture(picture) => images.push(&picture.base64),
-            Bit::Text(text) if merge => words.push(text),
             Bit::Text(text) => {
                 let images = std::mem::take(&mut images);
                 messages.push(json(&Out { role: "user", content: text, images, ..Out::default() }));
             }
         }
-    }
-    if merge && !(words.is_empty() && images.is_empty()) {
-        messages.push(json(&Out { role: "user", content: &words.join("\n\n"), images, ..Out::default() }));
     }
 }
 
@@ -102,7 +109,7 @@ fn answer(said: &[Said<'_>], echo: bool) -> String {
             Said::Reasoning { .. } => {}
             Said::Call { id, tool, args } => {
                 if let Ok(arguments) = serde_json::from_str::<&RawValue>(args) {
-                    tool_calls.push(OutCall { id, function: OutFunction { name: tool, arguments } });
+                    tool_calls.push(OutCall { id, function: OutFunction { name: tool.as_ref(), arguments } });
                 }
             }
         }

@@ -4,7 +4,7 @@
 
 use super::{Body, Outgoing, Reader, json};
 use crate::answer::{Answer, Bad};
-use crate::talk::{Bit, Said, Side, joined};
+use crate::talk::{self, Bit, Said, Side};
 use crate::wires::chat::data_url;
 use dunnock_core::ports::Offer;
 use dunnock_proto::{Stop, Usage};
@@ -29,8 +29,11 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let head = outgoing.head;
     let mut body = Body::new(head.names().1);
     body.raw("stream", "true").raw("store", "false");
-    if head.quirks.sealed && !outgoing.bare {
-        body.raw("include", r#"["reasoning.encrypted_content"]"#).raw("reasoning", r#"{"summary":"auto"}"#);
+    if head.quirks.sealed && outgoing.bare < 2 {
+        body.raw("include", r#"["reasoning.encrypted_content"]"#);
+    }
+    if head.quirks.sealed && outgoing.bare < 1 {
+        body.raw("reasoning", r#"{"summary":"auto"}"#);
     }
     if let Some(most) = head.max_output {
         body.field("max_output_tokens", &most);
@@ -38,12 +41,9 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     body.field("instructions", &head.system);
     if head.tools.get() != "[]" {
         body.raw("tools", head.tools.get());
-        if !head.parallel {
-            body.raw("parallel_tool_calls", "false");
-        }
     }
-    if let Some(schema) = &head.schema {
-        let name = r#"{"format":{"type":"json_schema","name":"plan","strict":true,"schema":"#;
+    if let Some(schema) = head.schema.as_ref().filter(|_| outgoing.bare < 2) {
+        let name = r#"{"format":{"type":"json_schema","name":"plan","strict":false,"schema":"#;
         body.raw("text", &format!("{name}{}}}}}", schema.get()));
     }
     body.more(&head.body);
@@ -103,26 +103,21 @@ fn person(bits: &[Bit<'_>], input: &mut Vec<String>) {
 }
 
 fn merged(bits: &[Bit<'_>], input: &mut Vec<String>) {
-    let (mut pieces, mut rest) = (Vec::new(), Vec::new());
-    for bit in bits {
-        match bit {
-            Bit::Result { id, text, .. } => input.push(output(id, text)),
-            Bit::Picture(picture) => pieces.push(Piece::InputImage { image_url: data_url(picture) }),
-            Bit::Text(_) => rest.push(bit.clone()),
-        }
-    }
-    let text = joined(&rest);
-    if !rest.is_empty() {
-        pieces.push(Piece::InputText { text: &text });
+    let (results, pictures, words) = talk::merged(bits);
+    input.extend(results.iter().map(|(id, _, text)| output(id, text)));
+    let mut pieces: Vec<Piece<'_>> =
+        pictures.into_iter().map(|picture| Piece::InputImage { image_url: data_url(picture) }).collect();
+    if !words.is_empty() {
+        pieces.push(Piece::InputText { text: &words });
     }
     if !pieces.is_empty() {
         input.push(message("user", pieces));
     }
 }
 
-fn answer(said: &Said<'_>, bare: bool) -> Option<String> {
+fn answer(said: &Said<'_>, bare: u8) -> Option<String> {
     match said {
-        Said::Reasoning { opaque, .. } => opaque.filter(|item| !bare && wanted_back(item)).map(str::to_owned),
+        Said::Reasoning { opaque, .. } => opaque.filter(|item| bare < 2 && wanted_back(item)).map(str::to_owned),
         Said::Text(text) => Some(message("assistant", vec![Piece::OutputText { text }])),
         Said::Call { id, tool, args } => {
             #[derive(Serialize)]
@@ -132,7 +127,7 @@ fn answer(said: &Said<'_>, bare: bool) -> Option<String> {
                 name: &'a str,
                 arguments: &'a str,
             }
-            Some(json(&Call { r#type: "function_call", call_id: id, name: tool, arguments: args }))
+            Some(json(&Call { r#type: "function_call", call_id: id, name: tool.as_ref(), arguments: args }))
         }
     }
 }
