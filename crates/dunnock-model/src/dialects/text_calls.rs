@@ -303,7 +303,7 @@ impl Reader {
 /// A line without the marks of a list.
 fn listed(text: &str) -> &str {
     let mut text = text;
-    loop {
+    for _ in 0..8 {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let after = text.get(digits..).unwrap_or_default();
         let rest = match digits {
@@ -314,6 +314,7 @@ fn listed(text: &str) -> &str {
         let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with([' ', '\n'])) else { return text };
         text = rest.trim_start_matches(' ');
     }
+    text
 }
 
 /// Whether this may become the mark of a list, or is one with nothing behind it.
@@ -446,7 +447,7 @@ fn one(tools: &[Callable], text: &str, last: bool) -> Parsed {
             // Whoever names a tool of ours means it; any other tag is text.
             Err(()) if named(text).is_some_and(|name| tools.iter().any(|t| t.name == name)) => {
                 let close = if text.starts_with("<function=") { "</function>" } else { "</invoke>" };
-                broken(text, close, "its parameters cannot be read")
+                broken(text, close, last, "its parameters cannot be read")
             }
             Err(()) => Parsed::Not,
         };
@@ -497,7 +498,7 @@ fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed
                 }
             }
             Ok(None) => Parsed::More,
-            Err(()) => broken(text, CLOSE, "it cannot be read"),
+            Err(()) => broken(text, CLOSE, last, "it cannot be read"),
         };
     }
     if !body.starts_with(['{', '[']) {
@@ -507,12 +508,12 @@ fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed
         let name = whole.split(['\n', '<']).next().unwrap_or_default().trim();
         return match keyed(tools, name, whole) {
             Some(call) => Parsed::Calls(vec![call], start + end + CLOSE.len()),
-            None => broken(text, CLOSE, "it is neither JSON nor keys and values"),
+            None => broken(text, CLOSE, last, "it is neither JSON nor keys and values"),
         };
     }
     match json_prefix(body) {
         Ok(None) => Parsed::More,
-        Err(why) => broken(text, CLOSE, &why),
+        Err(why) => broken(text, CLOSE, last, &why),
         Ok(Some((value, len))) => {
             let rest = body.get(len..).unwrap_or_default();
             let after = rest.trim_start();
@@ -525,15 +526,19 @@ fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed
             };
             match json_calls(tools, value) {
                 Some(calls) => Parsed::Calls(calls, len),
-                None => broken(text, CLOSE, "it names no tool"),
+                None => broken(text, CLOSE, last, "it names no tool"),
             }
         }
     }
 }
 
 /// A marked call that cannot be read: the model is told, up to its end or the end of everything.
-fn broken(text: &str, close: &str, why: &str) -> Parsed {
-    let len = text.find(close).map_or(text.len(), |at| at + close.len());
+fn broken(text: &str, close: &str, last: bool, why: &str) -> Parsed {
+    let len = match text.find(close) {
+        Some(at) => at + close.len(),
+        None if last => text.len(),
+        None => return Parsed::More,
+    };
     let args = text.get(..len).unwrap_or_default().to_owned();
     let tool = name_in(&args).unwrap_or_else(|| "unknown".into());
     Parsed::Broken(Found { tool, args, recovered: true, fault: Some(format!("this call is broken: {why}")) }, len)
@@ -588,7 +593,7 @@ fn group(tools: &[Callable], text: &str, inside: &str, close: &str, last: bool) 
                 rest = rest.get(len..).unwrap_or_default().trim_start();
             }
             Parsed::More => return Parsed::More,
-            Parsed::Broken(call, _) => return Parsed::Broken(call, text.len()),
+            Parsed::Broken(..) => return broken(text, close, last, "a call in it cannot be read"),
             Parsed::Calls(..) | Parsed::Not => return Parsed::Not,
         }
     }
