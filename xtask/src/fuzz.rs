@@ -8,12 +8,15 @@ use std::process::Command;
 /// With the longest input that it is given.
 const TARGETS: &[(&str, u32)] = &[("patch", 8192), ("path", 8192), ("wire", 2048), ("words", 2048)];
 
+/// Their names.
+pub const ALL: [&str; 4] = ["patch", "path", "wire", "words"];
+
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing";
 
-/// Builds all targets, and runs each for so long. What is found lies in `fuzz/found`, new inputs in the target folder.
-pub fn run(seconds: u64) -> Result<(), String> {
+/// Builds all targets, and runs some beside each other for so long. What is found lies in `target/fuzz/found`, new inputs beside.
+pub fn run(names: &[&str], seconds: u64) -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no workspace")?;
     let target = root.join("target/fuzz");
     // Named, so that build scripts are not built with these flags.
@@ -28,7 +31,7 @@ pub fn run(seconds: u64) -> Result<(), String> {
         return Err("the fuzz targets do not build".into());
     }
     let mut running = Vec::new();
-    for (name, longest) in TARGETS {
+    for (name, longest) in TARGETS.iter().filter(|(name, _)| names.contains(name)) {
         let (grown, found) = (target.join(format!("corpus-{name}")), root.join(format!("target/fuzz/found/{name}/")));
         for folder in [&grown, &found] {
             std::fs::create_dir_all(folder).map_err(|e| e.to_string())?;

@@ -10,9 +10,20 @@ struct Run {
     name: &'static str,
     shows: &'static str,
     minutes: u32,
-    /// The tests that it runs; empty for mutants, which are no test.
-    tests: &'static str,
+    what: What,
     env: &'static [(&'static str, &'static str)],
+}
+
+/// What a long run is.
+enum What {
+    /// These tests.
+    Tests(&'static str),
+    /// Mutants of the core.
+    Mutants,
+    /// Fuzzing of these targets, for so many minutes.
+    Fuzz(&'static [&'static str], u64),
+    /// The tests with a real model, and so many plans.
+    Real(u32),
 }
 
 const TEST: &[&str] = &["nextest", "run", "--no-fail-fast", "--success-output", "immediate", "--profile", "long", "-E"];
@@ -22,56 +33,63 @@ const RUNS: &[Run] = &[
         name: "core",
         shows: "twenty million random steps of the core",
         minutes: 15,
-        tests: "test(every_property_holds)",
+        what: What::Tests("test(every_property_holds)"),
         env: &[("DUNNOCK_STEPS", "20000000"), ("DUNNOCK_SEED", "7")],
     },
     Run {
         name: "kills",
         shows: "R2: two thousand kills at system calls",
         minutes: 30,
-        tests: "test(r2_killed)",
+        what: What::Tests("test(r2_killed)"),
         env: &[("DUNNOCK_R2", "2000")],
     },
     Run {
         name: "processes",
         shows: "R6: eight processes on one database for ten minutes",
         minutes: 15,
-        tests: "test(r6_eight)",
+        what: What::Tests("test(r6_eight)"),
         env: &[("DUNNOCK_R6", "600")],
     },
     Run {
         name: "damage",
         shows: "R5: five thousand damaged databases",
         minutes: 15,
-        tests: "test(flipped_bytes_never)",
+        what: What::Tests("test(flipped_bytes_never)"),
         env: &[("DUNNOCK_DAMAGE", "5000")],
     },
     Run {
         name: "streams",
-        shows: "R9: three million mutated streams",
-        minutes: 20,
-        tests: "test(mutated_streams)",
-        env: &[("DUNNOCK_FUZZ", "3000000")],
+        shows: "R9: five million streams and texts of any bytes, on every wire and in every dialect",
+        minutes: 45,
+        what: What::Fuzz(&["wire", "words"], 40),
+        env: &[],
+    },
+    Run {
+        name: "plans",
+        shows: "twenty plans of a real model, all valid",
+        minutes: 15,
+        what: What::Real(20),
+        env: &[],
     },
     Run {
         name: "races",
         shows: "R19: two hundred thousand edits against another writer",
         minutes: 15,
-        tests: "test(r19_)",
+        what: What::Tests("test(r19_)"),
         env: &[("DUNNOCK_R19", "20")],
     },
     Run {
         name: "output",
         shows: "R14: ten gigabytes of output",
         minutes: 15,
-        tests: "test(r14_)",
+        what: What::Tests("test(r14_)"),
         env: &[("DUNNOCK_R14", "10240")],
     },
     Run {
         name: "asan",
         shows: "the crate that makes children, and real commands, under AddressSanitizer",
         minutes: 15,
-        tests: "package(dunnock-sandbox) or (package(dunnock-tools) and (test(r12_) or test(r16_)))",
+        what: What::Tests("package(dunnock-sandbox) or (package(dunnock-tools) and (test(r12_) or test(r16_)))"),
         env: &[
             ("ASAN_OPTIONS", "detect_odr_violation=0:detect_leaks=0"),
             ("RUSTC_BOOTSTRAP", "1"),
@@ -84,21 +102,21 @@ const RUNS: &[Run] = &[
         name: "words",
         shows: "three million mutated command lines through the splitter, the lists and the rules",
         minutes: 20,
-        tests: "test(mutated_lines)",
+        what: What::Tests("test(mutated_lines)"),
         env: &[("DUNNOCK_FUZZ", "3000000")],
     },
     Run {
         name: "attacks",
         shows: "every proven attack of the security cases does harm without a box",
         minutes: 15,
-        tests: "test(the_attacks_are_real)",
+        what: What::Tests("test(the_attacks_are_real)"),
         env: &[("DUNNOCK_ATTACKS", "all")],
     },
     Run {
         name: "mutants",
         shows: "every mutant of the core's deciding code is caught by its properties",
         minutes: 90,
-        tests: "",
+        what: What::Mutants,
         env: &[("DUNNOCK_STEPS", "60000")],
     },
 ];
@@ -118,11 +136,17 @@ pub(crate) fn one(name: &str) -> Result<(), String> {
 fn run(run: &Run) -> Result<(), String> {
     say(&format!("{}: {} (at most {} minutes)", run.name, run.shows, run.minutes));
     let began = Instant::now();
+    let filter = match run.what {
+        What::Fuzz(names, minutes) => return crate::fuzz::run(names, minutes * 60),
+        What::Real(plans) => return crate::real::run(plans),
+        What::Tests(filter) => Some(filter),
+        What::Mutants => None,
+    };
     let mut command = Command::new("timeout");
     command.arg(format!("{}m", run.minutes)).arg("cargo").current_dir(root());
-    match run.tests {
-        "" => command.args(["mutants", "--no-shuffle", "--baseline", "skip", "--timeout", "60"]),
-        tests => command.args(TEST).arg(tests),
+    match filter {
+        None => command.args(["mutants", "--no-shuffle", "--baseline", "skip", "--timeout", "60"]),
+        Some(filter) => command.args(TEST).arg(filter),
     };
     command.envs(run.env.iter().copied());
     let status = command.status().map_err(|e| format!("{}: {e}", run.name))?;

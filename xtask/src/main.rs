@@ -6,6 +6,7 @@ mod dist;
 mod fuzz;
 mod generate;
 mod long;
+mod real;
 mod tidy;
 
 use std::process::ExitCode;
@@ -19,11 +20,16 @@ fn main() -> ExitCode {
         // Quicker to build, larger: to check what only a static binary can show.
         ["dist", "--quick"] => dist::make("quick"),
         ["packages"] => tidy::count_packages().map(|n| say(&format!("packages in the shipped binary: {n}"))),
-        ["fuzz"] => fuzz::run(20),
-        ["fuzz", seconds] => seconds.parse().map_err(|_| "fuzz SECONDS".to_owned()).and_then(fuzz::run),
+        ["fuzz"] => fuzz::run(&fuzz::ALL, 20),
+        ["fuzz", seconds] => {
+            seconds.parse().map_err(|_| "fuzz SECONDS".to_owned()).and_then(|s| fuzz::run(&fuzz::ALL, s))
+        }
+        ["real"] => real::run(8),
         ["long"] => long::all(),
         ["long", name] => long::one(name),
-        _ => Err("usage: cargo xtask generate | dist [--quick] | packages | fuzz [SECONDS] | long [NAME]".into()),
+        _ => {
+            Err("usage: cargo xtask generate | dist [--quick] | packages | fuzz [SECONDS] | real | long [NAME]".into())
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -508,9 +508,11 @@ impl Draft<'_> {
     /// unless the request has already proved too long.
     fn must_shrink(&self) -> Option<(Strength, Seq)> {
         let s = &self.s;
-        let full = s
-            .window()
-            .is_some_and(|w| s.reserve().tokens.saturating_mul(100) > w.saturating_mul(u64::from(s.config.compact_at)));
+        // Where the talk itself is short, the rest is in the way, and shrinking would not help.
+        let full = s.window().is_some_and(|window| {
+            let need = s.reserve().tokens.saturating_mul(100);
+            need > window.saturating_mul(u64::from(s.config.compact_at)) && s.context.saturating_mul(8) >= window
+        });
         if !(full || s.overflowed) {
             return None;
         }

@@ -91,7 +91,7 @@ pub(crate) struct Question<'a> {
 }
 
 /// About how many tokens a request takes: pictures are counted by the piece, not by their bytes.
-fn tokens(body: &[u8], sides: &[Side<'_>]) -> u64 {
+fn tokens(head: &Recorded, body: &[u8], sides: &[Side<'_>]) -> u64 {
     const PICTURE: u64 = 1_500;
     let bits = sides.iter().flat_map(|side| match side {
         Side::Person(bits) => bits.as_slice(),
@@ -102,7 +102,9 @@ fn tokens(body: &[u8], sides: &[Side<'_>]) -> u64 {
         Bit::Text(_) | Bit::Result { .. } => None,
     });
     let (count, bytes) = pictures.fold((0, 0), |(count, bytes), len| (count + 1, bytes + len));
-    estimate(body).saturating_sub(bytes / BYTES_PER_TOKEN) + count * PICTURE
+    // A schema holds the answer; the model does not read it.
+    let unread = bytes + head.schema.as_ref().map_or(0, |schema| schema.get().len() as u64);
+    estimate(body).saturating_sub(unread / BYTES_PER_TOKEN) + count * PICTURE
 }
 
 /// Asks until there is an answer, trying is no use, or it is told to stop.
@@ -123,7 +125,7 @@ pub(crate) async fn ask(
     if let Some(window) = head.window
         && !anyway
     {
-        let (need, name) = (tokens(&body, &sides), &head.model);
+        let (need, name) = (tokens(head, &body, &sides), &head.model);
         let room = head.max_output.unwrap_or(u64::MAX).min(window / 8);
         if need + room > window {
             let error = format!(

@@ -176,8 +176,7 @@ impl Recorded {
     }
     /// About how many tokens this takes of every request.
     pub(crate) fn tokens(&self) -> u64 {
-        let schema = self.schema.as_ref().map_or(0, |s| estimate(s.get().as_bytes()));
-        estimate(self.system.as_bytes()) + estimate(self.tools.get().as_bytes()) + schema
+        estimate(self.system.as_bytes()) + estimate(self.tools.get().as_bytes())
     }
 }
 

@@ -119,7 +119,7 @@ impl Provider {
 
     /// Whether the table knows it, and its models' windows with it.
     pub(crate) fn is_known(&self) -> bool {
-        KNOWN.iter().any(|known| known.name == self.name && known.key_env.is_some())
+        !self.is_local() && KNOWN.iter().any(|known| known.name == self.name && known.key_env.is_some())
     }
 
     /// The address for a wire, without its last slash: Ollama's own wire begins at the root, the others below `/v1` there.

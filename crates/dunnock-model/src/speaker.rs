@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+/// The longest summary, in tokens.
+const SUMMARY: u64 = 1_500;
+
 /// Makes what a head is made of, for a workspace.
 pub type Brief = Arc<dyn Fn(&Config, &str) -> Result<Briefing, String> + Send + Sync>;
 
@@ -228,8 +231,11 @@ impl Speaker {
             Dialect::Native => Vec::new(),
             Dialect::Text | Dialect::Plan => callable(&briefing.offers)?,
         };
+        let room = traits.window.map_or(u64::MAX, |w| w / 4).min(provider.max_output.unwrap_or(8_000));
         let schema = match (traits.dialect, traits.constrained) {
-            (Dialect::Plan, true) => Some(RawValue::from_string(plan::schema(&callable)).map_err(|e| e.to_string())?),
+            (Dialect::Plan, true) => {
+                Some(RawValue::from_string(plan::schema(&callable, room)).map_err(|e| e.to_string())?)
+            }
             _ => None,
         };
         let body = match &provider.body {
@@ -325,6 +331,7 @@ impl Model for Speaker {
             recorded.system = self.prompts.summary()?;
             recorded.dialect = Dialect::Native;
             recorded.schema = None;
+            recorded.max_output = Some(recorded.max_output.map_or(SUMMARY, |most| most.min(SUMMARY)));
             recorded.tools = serde_json::value::to_raw_value::<[u8; 0]>(&[]).map_err(|e| e.to_string())?;
             let mut text = talk.join("\n\n");
             loop {
@@ -344,6 +351,10 @@ impl Model for Speaker {
                             text.get(tail..).unwrap_or_default()
                         );
                         continue;
+                    }
+                    // One that was cut off at its limit says enough.
+                    Err(failed) if failed.failure == Failure::Rejected && !failed.partial.trim().is_empty() => {
+                        return Ok(failed.partial);
                     }
                     Err(failed) => return Err(failed.error),
                 };

@@ -14,6 +14,7 @@ mod pages;
 mod privacy;
 mod proof;
 mod readme;
+mod real;
 mod runs;
 mod secrets;
 mod sessions;

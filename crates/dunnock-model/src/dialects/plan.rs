@@ -17,13 +17,17 @@ const ALIASES: &[(&str, &str, &[(&str, &str)])] =
     &[("read_file", "view_file", &[]), ("run", "shell", &[]), ("apply_diff", "apply_patch", &[("diff", "patch")])];
 
 /// What a plan must be, for servers that can be held to it: every string and array has a bound. Fields come in the order in
-/// which they are to be written: thoughts before deeds.
-pub(crate) fn schema(tools: &[Callable]) -> String {
+/// which they are to be written: thoughts before deeds. The bounds leave a plan whole in `room` tokens, or nearly so.
+pub(crate) fn schema(tools: &[Callable], room: u64) -> String {
+    let letters = room * 4;
+    let (thought, text) = ((letters / 4).clamp(100, 2_000), (letters / 2).clamp(100, schema::STRING));
+    let (steps, step, actions) = if room < 2_000 { (3, 60, 2) } else { (12, 200, 8) };
     let action = |tool: &Callable| {
         let theirs = tool.schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         let theirs = theirs.into_iter().filter(|(key, _)| key != "tool");
-        let theirs: String =
-            theirs.map(|(key, value)| format!(",{}:{}", json!(key), schema::bounded(&without_words(value)))).collect();
+        let theirs: String = theirs
+            .map(|(key, value)| format!(",{}:{}", json!(key), schema::bounded(&without_words(value), text)))
+            .collect();
         let mut required = vec![json!("tool")];
         required.extend(tool.schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default());
         format!(
@@ -32,15 +36,19 @@ pub(crate) fn schema(tools: &[Callable]) -> String {
             json!(required)
         )
     };
-    let actions: Vec<String> = tools.iter().map(action).collect();
+    let forms: Vec<String> = tools.iter().map(action).collect();
     format!(
         concat!(
-            r#"{{"type":"object","properties":{{"thought":{{"type":"string","maxLength":2000}},"#,
-            r#""plan":{{"type":"array","maxItems":12,"items":{{"type":"string","maxLength":200}}}},"#,
-            r#""actions":{{"type":"array","maxItems":8,"items":{{"anyOf":[{}]}}}}}},"#,
+            r#"{{"type":"object","properties":{{"thought":{{"type":"string","maxLength":{thought}}},"#,
+            r#""plan":{{"type":"array","maxItems":{steps},"items":{{"type":"string","maxLength":{step}}}}},"#,
+            r#""actions":{{"type":"array","maxItems":{actions},"items":{{"anyOf":[{forms}]}}}}}},"#,
             r#""required":["thought","plan","actions"],"additionalProperties":false}}"#
         ),
-        actions.join(",")
+        thought = thought,
+        steps = steps,
+        step = step,
+        actions = actions,
+        forms = forms.join(",")
     )
 }
 

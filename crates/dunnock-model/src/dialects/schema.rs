@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
-/// The longest string and array in a bounded schema, where none is given.
-const STRING: u64 = 20_000;
+/// The longest string and array in a bounded schema.
+pub(crate) const STRING: u64 = 20_000;
 const ITEMS: u64 = 50;
 
 /// Whether a value fits.
@@ -125,21 +125,26 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The schema with a bound on every string and array: small models loop inside what has none.
+/// The schema with a bound on every string and array, no string longer than `longest`: small models loop inside what has none.
 #[must_use]
-pub fn bounded(schema: &Value) -> Value {
+pub fn bounded(schema: &Value, longest: u64) -> Value {
+    let least = |bound: &Value, most: u64| json!(bound.as_u64().map_or(most, |bound| bound.min(most)));
     match schema {
         Value::Object(map) => {
-            let mut map: Map<String, Value> = map.iter().map(|(k, v)| (k.clone(), bounded(v))).collect();
+            let mut map: Map<String, Value> = map.iter().map(|(k, v)| (k.clone(), bounded(v, longest))).collect();
             let free = !map.contains_key("enum") && !map.contains_key("const");
-            match map.get("type").and_then(Value::as_str) {
-                Some("string") if free => drop(map.entry("maxLength").or_insert(json!(STRING))),
-                Some("array") => drop(map.entry("maxItems").or_insert(json!(ITEMS))),
-                _ => {}
+            let bound = match map.get("type").and_then(Value::as_str) {
+                Some("string") if free => Some(("maxLength", longest)),
+                Some("array") => Some(("maxItems", ITEMS)),
+                _ => None,
+            };
+            if let Some((key, most)) = bound {
+                let bound = least(map.get(key).unwrap_or(&Value::Null), most);
+                map.insert(key.into(), bound);
             }
             Value::Object(map)
         }
-        Value::Array(items) => Value::Array(items.iter().map(bounded).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(|item| bounded(item, longest)).collect()),
         other => other.clone(),
     }
 }

@@ -1,0 +1,211 @@
+//! A real language model behind llama.cpp's own server: `cargo xtask real` starts it and runs these.
+//!
+//! It has 135 million parameters and a window of 2,048 tokens: what it says is not looked at, only how it comes.
+
+use crate::{Home, Ran, ran};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const WIRES: &[&str] = &["chat", "responses", "anthropic"];
+
+fn server(variable: &str) -> String {
+    std::env::var(variable).expect("started by `cargo xtask real`")
+}
+
+/// A home that knows the model over each wire and in each dialect.
+fn home() -> Home {
+    let (real, shim) = (server("DUNNOCK_REAL"), server("DUNNOCK_REAL_SHIM"));
+    let mut config = String::from("profile = \"small\"\n");
+    for wire in WIRES {
+        config += &format!(
+            "[providers.{wire}]\nwire = \"{wire}\"\nbase_url = \"{real}/v1\"\ndialect = \"text\"\nbody = '{{\"temperature\":0}}'\n"
+        );
+        // As if it held far more: what does not fit is then refused by the server, not by us.
+        config += &format!(
+            "[providers.{wire}-wide]\nwire = \"{wire}\"\nbase_url = \"{real}/v1\"\ndialect = \"text\"\nwindow = 100000\n"
+        );
+    }
+    config += &format!("[providers.plan]\nbase_url = \"{real}/v1\"\ndialect = \"plan\"\n");
+    // What stands before it takes most of a request away: the window is not what counts there.
+    config += &format!("[providers.native]\nbase_url = \"{shim}/v1\"\nwindow = 16000\n");
+    let home = Home::empty();
+    home.configure(&config);
+    home.put("README.md", "# Herons\n");
+    home
+}
+
+async fn run(home: &Home, model: &str, more: &[&str], task: &str) -> Ran {
+    let model = format!("{model}/smol");
+    let mut args = vec!["run", "--json", "--model", &model];
+    args.extend(more);
+    args.push(task);
+    ran(home.command(&args)).await
+}
+
+fn lines(out: &str) -> Vec<Value> {
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The bodies of facts of one kind.
+fn facts(out: &str, kind: &str) -> Vec<Value> {
+    let fact = |line: Value| {
+        (line["type"] == "event" && line["record"]["kind"] == kind).then(|| line["record"]["body"].clone())
+    };
+    lines(out).into_iter().filter_map(fact).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real model: cargo xtask real"]
+async fn answers_stream_over_three_wires() {
+    let home = home();
+    for wire in WIRES {
+        let Ran { code, out, err } = run(&home, wire, &["--max-steps", "2"], "Say hello.").await;
+        let pieces = lines(&out).iter().filter(|l| l["type"] == "delta" && l["delta"].get("text").is_some()).count();
+        let answered = facts(&out, "answered");
+        let usage = &answered[0]["usage"];
+        println!("{wire}: exit {code}, {pieces} pieces, {usage}");
+        assert!(pieces > 3, "{wire}: {out}{err}");
+        assert_eq!(answered[0]["wire"], *wire);
+        assert!(usage["input"].as_u64().unwrap() > 500 && usage["output"].as_u64().unwrap() > 3, "{wire}: {usage}");
+        let head = &facts(&out, "headed")[0]["head"];
+        assert_eq!(head["window"], 2048, "asked of the server");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real model: cargo xtask real"]
+async fn an_interrupt_stops_the_model_over_three_wires() {
+    let home = home();
+    for wire in WIRES {
+        let model = format!("{wire}/smol");
+        let task = "Write a very long story about a heron, with many chapters.";
+        let mut child =
+            home.command(&["run", "--json", "--model", &model, task]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut seen = 0;
+        let reader = BufReader::new(child.stdout.take().unwrap());
+        let mut rest = reader.lines();
+        for line in rest.by_ref() {
+            let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            seen += usize::from(line["type"] == "delta" && line["delta"].get("text").is_some());
+            if seen == 5 {
+                break;
+            }
+        }
+        assert_eq!(seen, 5, "{wire}: it was over too soon");
+        let told = Instant::now();
+        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        rest.for_each(drop);
+        let code = child.wait().unwrap().code();
+        let took = told.elapsed();
+        assert_eq!(code, Some(130), "{wire}");
+        assert!(took < Duration::from_millis(500), "{wire}: {took:?}");
+        // It does not write on: the next one is served at once.
+        let again = Instant::now();
+        let slots = wait_until_idle().await;
+        println!("{wire}: over after {took:?}, idle after {:?} ({slots})", again.elapsed());
+    }
+}
+
+/// Waits until the server works on nothing; how it says so.
+async fn wait_until_idle() -> &'static str {
+    let url = format!("{}/v1/chat/completions", server("DUNNOCK_REAL"));
+    let body = r#"{"model":"smol","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}"#;
+    let mut curl = Command::new("curl");
+    curl.args(["-sf", "-m", "10", "-H", "content-type: application/json", "-d", body, &url]);
+    let Ran { code, .. } = ran(curl).await;
+    assert_eq!(code, 0, "it is still busy after 10 s");
+    "one token was served"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real model: cargo xtask real"]
+async fn what_does_not_fit_is_refused_by_the_server_and_by_us() {
+    let home = home();
+    let long = "The river went on through the reeds. ".repeat(500);
+    for wire in WIRES {
+        let Ran { code, out, .. } = run(&home, &format!("{wire}-wide"), &["--max-steps", "1"], &long).await;
+        let failed = facts(&out, "turn_failed");
+        assert_eq!(failed[0]["failure"], "overflow", "{wire}: {failed:?}");
+        assert!(failed[0]["error"].as_str().unwrap().contains("2048"), "{wire}: {}", failed[0]["error"]);
+        println!("{wire}: exit {code}, {}", failed[0]["error"]);
+        let Ran { out, .. } = run(&home, wire, &["--max-steps", "1"], &long).await;
+        let failed = facts(&out, "turn_failed");
+        let error = failed[0]["error"].as_str().unwrap();
+        assert!(error.contains("holds 2048: it is not sent"), "{wire}: {error}");
+        assert_eq!(failed[0]["attempts"].as_array().unwrap().len(), 0, "{wire}: nothing was sent");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real model: cargo xtask real"]
+async fn plans_are_valid_when_the_server_is_held_to_a_schema() {
+    let home = home();
+    let wanted: usize = std::env::var("DUNNOCK_PLANS").map_or(8, |n| n.parse().unwrap());
+    let tasks = [
+        "List the files.",
+        "Read README.md.",
+        "Say hello.",
+        "Find the word heron.",
+        "Make a file.",
+        "Run the tests.",
+        "What is this?",
+        "Are you done?",
+    ];
+    let mut valid = 0;
+    for n in 0..wanted {
+        let task = format!("{} ({n})", tasks[n % tasks.len()]);
+        let Ran { out, err, .. } = run(&home, "plan", &["--max-steps", "1", "--approve", "read"], &task).await;
+        let answered = facts(&out, "answered");
+        let whole = answered.first().is_some_and(|a| !a.to_string().contains("\"fault\""));
+        valid += usize::from(whole);
+        if !whole {
+            println!("not valid: {answered:?} {err}");
+        }
+    }
+    println!("{valid} of {wanted} plans are valid");
+    assert_eq!(valid, wanted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real model: cargo xtask real"]
+async fn three_small_tasks_are_done_with_native_calls() {
+    let home = home();
+    let all = &["--max-steps", "4", "--approve", "all", "--sandbox", "off"];
+    for (task, done) in [
+        (
+            "Run the command touch made.",
+            Box::new(|home: &Home, _: &str| home.project().join("made").is_file()) as Box<dyn Fn(&Home, &str) -> bool>,
+        ),
+        ("Run the command mkdir made2.", Box::new(|home, _| home.project().join("made2").is_dir())),
+        (
+            "Read the file README.md.",
+            Box::new(|_, out| {
+                facts(out, "finished").iter().any(|f| f["shown"].as_str().is_some_and(|t| t.contains("# Herons")))
+            }),
+        ),
+    ] {
+        let began = Instant::now();
+        let Ran { code, out, err } = run(&home, "native", all, task).await;
+        let answered = facts(&out, "answered");
+        assert!(done(&home, &out), "{task}: {answered:#?} {err}");
+        assert!(
+            answered[0].to_string().contains("\"call\"") && !answered[0].to_string().contains("recovered"),
+            "a native call"
+        );
+        println!("{task} exit {code}, {} steps, {:.1} s", answered.len(), began.elapsed().as_secs_f32());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real model: cargo xtask real"]
+async fn the_small_profile_is_small_by_the_models_own_count() {
+    let home = home();
+    for model in ["chat", "plan"] {
+        let Ran { out, .. } = run(&home, model, &["--max-steps", "1", "--approve", "read"], "Say hello.").await;
+        let tokens = facts(&out, "answered")[0]["usage"]["input"].as_u64().unwrap();
+        println!("{model}: {tokens} tokens in the first request");
+        assert!(tokens < 3_000 && tokens > 300, "{tokens}");
+    }
+}
