@@ -22,12 +22,16 @@ pub struct Segment {
     /// What was added.
     messages: Arc<[Message]>,
     /// The hash and the length of everything up to here, once somebody asks: opening a long session does not.
+    /// How many pictures it and those before it hold.
+    pictures: usize,
     sum: OnceLock<(Hash, u64)>,
 }
 
 impl Segment {
     fn seal(before: Option<Arc<Self>>, upto: Seq, messages: Arc<[Message]>) -> Arc<Self> {
-        Arc::new(Self { before, upto, messages, sum: OnceLock::new() })
+        let own = messages.iter().map(|message| message.pictures().len()).sum::<usize>();
+        let pictures = own + before.as_ref().map_or(0, |before| before.pictures);
+        Arc::new(Self { before, upto, messages, pictures, sum: OnceLock::new() })
     }
 
     /// Sums up from the last segment that was summed up before: once for each segment, without recursion.
@@ -84,12 +88,12 @@ impl Request {
     /// The pictures in them.
     #[must_use]
     pub fn pictures(&self) -> Vec<Hash> {
-        let segments = segments(self.tail.as_ref());
-        let images = segments.iter().flat_map(|s| s.messages.iter()).filter_map(|m| match m {
-            Message::User { images, .. } => Some(images),
-            Message::Assistant { .. } | Message::Result { .. } | Message::Notice { .. } => None,
-        });
-        images.flatten().copied().collect()
+        // Most talks have none, and looking through all of one takes time.
+        if self.tail.as_ref().is_none_or(|tail| tail.pictures == 0) {
+            return Vec::new();
+        }
+        let all = segments(self.tail.as_ref());
+        all.iter().flat_map(|s| s.messages.iter()).flat_map(|message| message.pictures().iter().copied()).collect()
     }
     /// What was added since the request before.
     #[must_use]

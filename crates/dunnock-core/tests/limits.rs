@@ -117,11 +117,22 @@ fn settings_and_titles_have_bounds() {
 
 #[test]
 fn a_window_may_be_filled_to_its_share_and_not_beyond() {
-    // The second request holds back 170 tokens.
+    // The second request holds back 170 tokens, or less where an answer cannot be that long.
     let script = "> go\n< view: a\n= 1.0 x";
     let window = |n| Config { window: Some(n), compact_at: 100, ..auto() };
-    assert!(play(window(170), script).out.contains("turn_started 2"));
-    assert!(play(window(169), script).out.contains("compact_started"));
+    assert!(play(window(159), script).out.contains("turn_started 2"));
+    assert!(play(window(158), script).out.contains("compact_started"));
+}
+
+#[test]
+fn a_short_talk_is_not_compacted_because_the_head_is_long() {
+    // A twentieth of the window may be filled, and is: by the head and what is held back for an answer.
+    let compacts = |window| {
+        let config = Config { window: Some(window), compact_at: 5, ..auto() };
+        play(config, "> go\n< view: a\n= 1.0 x").out.contains("compact_started")
+    };
+    assert!(compacts(160), "the talk is an eighth of it");
+    assert!(!compacts(161) && !compacts(2_000), "shrinking would not help");
 }
 
 #[test]

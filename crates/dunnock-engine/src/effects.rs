@@ -53,7 +53,12 @@ impl Driver {
             Effect::MakeHead { .. } => {
                 let config = s.config.clone();
                 Some(Box::pin(async move {
-                    match world.model.head(&config, &workspace).await {
+                    let made = tokio::select! {
+                        biased;
+                        () = halt.wait() => Err("interrupted".to_owned()),
+                        made = world.model.head(&config, &workspace) => made,
+                    };
+                    match made {
                         Ok((head, blob)) => (Work::Headed(head), vec![blob]),
                         Err(error) => (Work::HeadFailed { model: config.model.clone(), error }, Vec::new()),
                     }

@@ -195,7 +195,8 @@ impl Speaker {
         if let Some(window) = config.window {
             traits.window = Some(window);
         } else if traits.window.is_none() {
-            traits.window = window::of(self.client(provider)?, provider, traits.wire, name).await;
+            let asking = window::of(self.client(provider)?, provider, traits.wire, name);
+            traits.window = tokio::time::timeout(Duration::from_secs(2), asking).await.unwrap_or(None);
         }
         let mut briefing = (self.brief)(config, workspace)?;
         briefing.offers.retain(|offer| Profile::offers(traits.size, traits.edit, &offer.tool.name));

@@ -52,6 +52,14 @@ pub enum Message {
 }
 
 impl Message {
+    /// The pictures in it.
+    #[must_use]
+    pub fn pictures(&self) -> &[Hash] {
+        match self {
+            Self::User { images, .. } => images,
+            Self::Assistant { .. } | Self::Result { .. } | Self::Notice { .. } => &[],
+        }
+    }
     /// The message in the form that is hashed and compared.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {

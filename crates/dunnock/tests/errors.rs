@@ -56,10 +56,10 @@ async fn every_error_says_what_to_do_next() {
     let ran = home.run(&["run", "go"]).await;
     check(&home, "unreachable server", &["run", "go"], ran, 1);
     home.configure(
-        "model = \"script/scripted\"\n[providers.script]\nwire = \"responses\"\nbase_url = \"http://127.0.0.1:1/v1\"\n",
+        "model = \"script/scripted\"\n[providers.script]\nwire = \"morse\"\nbase_url = \"http://127.0.0.1:1/v1\"\n",
     );
     let ran = home.run(&["run", "go"]).await;
-    check(&home, "a wire that is not here", &["run", "go"], ran, 2);
+    check(&home, "a wire that is not here", &["run", "go"], ran, 1);
     let strict = ScriptedServer::with(vec![], Rules { key: Some("right".into()), ..Rules::default() }).await;
     let home = Home::with(&strict);
     let ran = home.run(&["run", "go"]).await;

@@ -200,14 +200,14 @@ async fn a_provider_that_cannot_be_used_is_no_obstacle_to_the_others() {
     let server = ScriptedServer::start(vec![]).await;
     let home = Home::with(&server);
     let config = format!(
-        "model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\n[providers.x]\nwire = \"anthropic\"\n[providers.y]\nwire = \"chat\"\n",
+        "model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\n[providers.x]\nbase_url = \"{{NO_SUCH}}/v1\"\n[providers.y]\nwire = \"chat\"\n",
         server.base_url()
     );
     home.configure(&config);
     assert_eq!(home.run(&["run", "go"]).await.code, 0);
     assert_eq!(home.run(&["sessions", "list"]).await.code, 0);
     let ran = home.run(&["run", "--model", "x/claude", "go"]).await;
-    assert!(ran.code == 2 && ran.err.contains("the wire anthropic is not in this release"), "{}", ran.err);
+    assert!(ran.code == 2 && ran.err.contains("the provider x has no address. Set NO_SUCH"), "{}", ran.err);
     let ran = home.run(&["run", "--model", "y/z", "go"]).await;
     assert!(ran.code == 2 && ran.err.contains("has no address"), "{}", ran.err);
 }

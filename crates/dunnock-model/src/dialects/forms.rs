@@ -1,0 +1,368 @@
+//! The forms in which models write calls: marked JSON, tags with parameters, keys and values, bare and fenced JSON.
+//!
+//! Each is read from the beginning of a text: all of it, part of it, or not at all.
+
+use super::{Callable, Found, checked, json_prefix, schema};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Languages of a fence that may hold a call, if the fence is all there is.
+pub(super) const FENCES: &[&str] = &["json", "tool_call", "tool_code", "tool", "xml", ""];
+
+/// Marks that a value of a parameter cannot hold: it may show a call, and where it ends cannot be told then.
+const OPENINGS: &[&str] = &["<function=", "<parameter", "<invoke ", "<tool_call>", "<arg_key>", "<arg_value>"];
+
+/// An answer that is nothing but calls: bare, or in one fence.
+pub(super) fn whole(tools: &[Callable], text: &str) -> Option<Vec<Found>> {
+    let mut text = text.trim();
+    if let Some(rest) = text.strip_prefix("```") {
+        let (info, inside) = rest.split_once('\n')?;
+        let inside = inside.trim_end().strip_suffix("```")?;
+        if !FENCES.contains(&info.trim()) || inside.contains("\n```") {
+            return None;
+        }
+        text = inside.trim();
+    }
+    let mut calls = Vec::new();
+    while !text.is_empty() {
+        if text.starts_with('<') {
+            let (found, len) = match parse(tools, text, true) {
+                Parsed::Calls(found, len) => (found, len),
+                Parsed::Broken(call, _) => (vec![call], text.len()),
+                Parsed::More | Parsed::Not => return None,
+            };
+            calls.extend(found);
+            text = text.get(len..)?.trim_start();
+            continue;
+        }
+        let (value, len) = json_prefix(text).ok()??;
+        let value: Value = serde_json::from_str(value.get()).ok()?;
+        let items = match value {
+            Value::Array(items) => items,
+            other => vec![other],
+        };
+        for item in items {
+            // It must look like a call of ours: any other JSON is an answer.
+            let found = json_call(tools, &serde_json::value::to_raw_value(&item).ok()?)?;
+            if !tools.iter().any(|t| t.name == found.tool) {
+                return None;
+            }
+            calls.push(found);
+        }
+        text = text.get(len..)?.trim_start().trim_start_matches([',', ';']).trim_start();
+    }
+    (!calls.is_empty()).then_some(calls)
+}
+
+/// What came of reading a form.
+pub(super) enum Parsed {
+    More,
+    Calls(Vec<Found>, usize),
+    /// It was meant as a call and cannot be read: nothing behind it counts.
+    Broken(Found, usize),
+    /// It is text.
+    Not,
+}
+
+/// A form at the beginning of a text.
+pub(super) fn parse(tools: &[Callable], text: &str, last: bool) -> Parsed {
+    for (open, close) in [("<tool_calls>", "</tool_calls>"), ("<function_calls>", "</function_calls>")] {
+        if let Some(inside) = text.strip_prefix(open) {
+            return group(tools, text, inside, close, last);
+        }
+    }
+    one(tools, text, last)
+}
+
+/// A form that is no group of others.
+fn one(tools: &[Callable], text: &str, last: bool) -> Parsed {
+    let rest = |mark: &str| text.strip_prefix(mark);
+    if let Some(inside) = rest("<tool_call>") {
+        return tool_call(tools, text, inside, last);
+    }
+    if text.starts_with("<function=") || text.starts_with("<invoke ") {
+        return match tagged(tools, text) {
+            Ok(Some((call, len))) => Parsed::Calls(vec![call], len),
+            Ok(None) => Parsed::More,
+            // Whoever names a tool of ours means it; any other tag is text.
+            Err(()) if named(text).is_some_and(|name| tools.iter().any(|t| t.name == name)) => {
+                let close = if text.starts_with("<function=") { "</function>" } else { "</invoke>" };
+                broken(text, close, last, "its parameters cannot be read")
+            }
+            Err(()) => Parsed::Not,
+        };
+    }
+    if let Some(inside) = rest("```tool_call\n") {
+        let Some(end) = inside.find("\n```") else { return if last { Parsed::Not } else { Parsed::More } };
+        let body = inside.get(..end).unwrap_or_default();
+        return match whole(tools, body) {
+            Some(calls) => Parsed::Calls(calls, text.len() - inside.len() + end + "\n```".len()),
+            None => Parsed::Not,
+        };
+    }
+    for mark in ["[TOOL_CALLS]", "<|python_tag|>"] {
+        if let Some(inside) = rest(mark) {
+            return match json_prefix(inside) {
+                Ok(Some((value, len))) => match json_calls(tools, value) {
+                    Some(calls) => Parsed::Calls(calls, mark.len() + len),
+                    None => Parsed::Not,
+                },
+                Ok(None) => {
+                    if last {
+                        Parsed::Not
+                    } else {
+                        Parsed::More
+                    }
+                }
+                Err(_) => Parsed::Not,
+            };
+        }
+    }
+    Parsed::Not
+}
+
+/// `<tool_call>` around JSON, around a `<function=`, or around keys and values.
+fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed {
+    const CLOSE: &str = "</tool_call>";
+    let body = inside.trim_start();
+    let start = text.len() - body.len();
+    if body.starts_with("<function=") || body.starts_with("<invoke ") {
+        return match tagged(tools, body) {
+            Ok(Some((call, len))) => {
+                let rest = body.get(len..).unwrap_or_default();
+                let after = rest.trim_start();
+                match after.strip_prefix(CLOSE) {
+                    Some(behind) => Parsed::Calls(vec![call], text.len() - behind.len()),
+                    None if last || !CLOSE.starts_with(after) => Parsed::Calls(vec![call], start + len),
+                    None => Parsed::More,
+                }
+            }
+            Ok(None) => Parsed::More,
+            Err(()) => broken(text, CLOSE, last, "it cannot be read"),
+        };
+    }
+    if !body.starts_with(['{', '[']) {
+        // A name, then keys and values.
+        let Some(end) = body.find(CLOSE) else { return Parsed::More };
+        let whole = body.get(..end).unwrap_or_default();
+        let name = whole.split(['\n', '<']).next().unwrap_or_default().trim();
+        return match keyed(tools, name, whole) {
+            Some(call) => Parsed::Calls(vec![call], start + end + CLOSE.len()),
+            None => broken(text, CLOSE, last, "it is neither JSON nor keys and values"),
+        };
+    }
+    match json_prefix(body) {
+        Ok(None) => Parsed::More,
+        Err(why) => broken(text, CLOSE, last, &why),
+        Ok(Some((value, len))) => {
+            let rest = body.get(len..).unwrap_or_default();
+            let after = rest.trim_start();
+            let len = match after.strip_prefix(CLOSE) {
+                Some(behind) => text.len() - behind.len(),
+                // Models forget the end of what they began.
+                None if last => start + len,
+                None if CLOSE.starts_with(after) => return Parsed::More,
+                None => start + len,
+            };
+            match json_calls(tools, value) {
+                Some(calls) => Parsed::Calls(calls, len),
+                None => broken(text, CLOSE, last, "it names no tool"),
+            }
+        }
+    }
+}
+
+/// A marked call that cannot be read: the model is told, up to its end or the end of everything.
+fn broken(text: &str, close: &str, last: bool, why: &str) -> Parsed {
+    let len = match text.find(close) {
+        Some(at) => at + close.len(),
+        None if last => text.len(),
+        None => return Parsed::More,
+    };
+    let args = text.get(..len).unwrap_or_default().to_owned();
+    let tool = name_in(&args).unwrap_or_else(|| "unknown".into());
+    Parsed::Broken(Found { tool, args, recovered: true, fault: Some(format!("this call is broken: {why}")) }, len)
+}
+
+/// The name that something broken seems to call.
+pub(super) fn name_in(text: &str) -> Option<String> {
+    if let Some(name) = named(text) {
+        return Some(name);
+    }
+    let (_, rest) = text.split_once("\"name\"").or_else(|| text.split_once("<function="))?;
+    let rest = rest.trim_start_matches([' ', ':', '"', '\n']);
+    let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').take(64).collect();
+    name.starts_with(|c: char| c.is_ascii_alphabetic()).then_some(name)
+}
+
+/// The name in a tag at the beginning.
+fn named(text: &str) -> Option<String> {
+    let rest = text.strip_prefix("<function=").or_else(|| text.strip_prefix("<invoke name="))?;
+    let name = rest.split('>').next()?.trim().trim_matches(['"', '\'']);
+    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_').then(|| name.to_owned()).filter(|n| !n.is_empty())
+}
+
+/// Several forms between two marks.
+fn group(tools: &[Callable], text: &str, inside: &str, close: &str, last: bool) -> Parsed {
+    let mut calls = Vec::new();
+    let mut rest = inside.trim_start();
+    loop {
+        if let Some(behind) = rest.strip_prefix(close) {
+            return if calls.is_empty() { Parsed::Not } else { Parsed::Calls(calls, text.len() - behind.len()) };
+        }
+        if rest.is_empty() || close.starts_with(rest) {
+            return if last && !calls.is_empty() { Parsed::Calls(calls, text.len()) } else { Parsed::More };
+        }
+        if rest.starts_with(['{', '[']) {
+            match json_prefix(rest) {
+                Ok(Some((value, len))) => match json_calls(tools, value) {
+                    Some(found) => {
+                        calls.extend(found);
+                        rest = rest.get(len..).unwrap_or_default().trim_start();
+                        continue;
+                    }
+                    None => return Parsed::Not,
+                },
+                Ok(None) => return Parsed::More,
+                Err(_) => return Parsed::Not,
+            }
+        }
+        match one(tools, rest, last) {
+            Parsed::Calls(found, len) if len > 0 => {
+                calls.extend(found);
+                rest = rest.get(len..).unwrap_or_default().trim_start();
+            }
+            Parsed::More => return Parsed::More,
+            Parsed::Broken(..) => return broken(text, close, last, "a call in it cannot be read"),
+            Parsed::Calls(..) | Parsed::Not => return Parsed::Not,
+        }
+    }
+}
+
+/// `<function=NAME>` or `<invoke name="NAME">` with parameters or JSON inside: the call and its length; `None`: more must
+/// come.
+fn tagged(tools: &[Callable], text: &str) -> Result<Option<(Found, usize)>, ()> {
+    let (open, close, param, end) = if text.starts_with("<function=") {
+        ("<function=", "</function>", "<parameter=", "</parameter>")
+    } else {
+        ("<invoke name=", "</invoke>", "<parameter name=", "</parameter>")
+    };
+    let Some(rest) = text.strip_prefix(open) else {
+        return if open.starts_with(text) { Ok(None) } else { Err(()) };
+    };
+    let Some((name, mut rest)) = rest.split_once('>') else { return Ok(None) };
+    let name = name.trim().trim_matches(['"', '\'']);
+    if name.is_empty() || name.len() > 100 || name.contains(['<', '\n']) {
+        return Err(());
+    }
+    let known = tools.iter().find(|t| t.name == name);
+    let mut args = Map::new();
+    rest = rest.trim_start();
+    if rest.starts_with('{') {
+        let Some((value, len)) = json_prefix(rest).map_err(|_| ())? else { return Ok(None) };
+        let rest = rest.get(len..).unwrap_or_default().trim_start();
+        return match rest.strip_prefix(close) {
+            Some(behind) => Ok(Some((checked(tools, name, value.get().to_owned(), true), text.len() - behind.len()))),
+            None if close.starts_with(rest) => Ok(None),
+            None => Err(()),
+        };
+    }
+    loop {
+        if let Some(behind) = rest.strip_prefix(close) {
+            let args = Value::Object(args).to_string();
+            return Ok(Some((checked(tools, name, args, true), text.len() - behind.len())));
+        }
+        let Some(more) = rest.strip_prefix(param) else {
+            return if rest.is_empty() || close.starts_with(rest) || param.starts_with(rest) {
+                Ok(None)
+            } else {
+                Err(())
+            };
+        };
+        let Some((key, value)) = more.split_once('>') else { return Ok(None) };
+        let key = key.trim().trim_matches(['"', '\'']);
+        // Some add `string="true"` and the like behind the name.
+        let key = key.split(['"', ' ']).next().unwrap_or_default();
+        let Some((value, behind)) = value.split_once(end) else { return Ok(None) };
+        if OPENINGS.iter().any(|mark| value.contains(mark)) {
+            return Err(());
+        }
+        // What is behind must be the next parameter or the end: else the value held the mark itself.
+        rest = behind.trim_start();
+        let property = known.and_then(|t| t.schema.get("properties")?.get(key));
+        args.insert(key.to_owned(), typed(property, value));
+    }
+}
+
+/// `NAME` and `<arg_key>K</arg_key><arg_value>V</arg_value>`.
+fn keyed(tools: &[Callable], name: &str, whole: &str) -> Option<Found> {
+    let mut rest = whole.get(whole.find(name)? + name.len()..)?.trim_start();
+    let known = tools.iter().find(|t| t.name == name)?;
+    let mut args = Map::new();
+    while !rest.is_empty() {
+        let (key, after) = rest.strip_prefix("<arg_key>")?.split_once("</arg_key>")?;
+        let (value, after) = after.trim_start().strip_prefix("<arg_value>")?.split_once("</arg_value>")?;
+        if OPENINGS.iter().any(|mark| value.contains(mark)) {
+            return None;
+        }
+        let property = known.schema.get("properties").and_then(|p| p.get(key.trim()));
+        args.insert(key.trim().to_owned(), typed(property, value));
+        rest = after.trim_start();
+    }
+    Some(checked(tools, name, Value::Object(args).to_string(), true))
+}
+
+/// A value that was written as plain text, by what the schema wants.
+fn typed(property: Option<&Value>, text: &str) -> Value {
+    let text = text.strip_prefix('\n').unwrap_or(text);
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let plain = Value::String(text.to_owned());
+    let Some(property) = property else { return plain };
+    // A text that the schema takes as a text is one, unless it is a list where that fits, too.
+    let parsed = serde_json::from_str::<Value>(text.trim()).ok();
+    match parsed {
+        Some(value) if schema::check(property, &value).is_ok() => {
+            let text_fits = schema::check(property, &plain).is_ok();
+            if text_fits && !value.is_array() { plain } else { value }
+        }
+        Some(_) | None => plain,
+    }
+}
+
+/// One call or a list of them, as JSON; `None` if it is neither.
+fn json_calls(tools: &[Callable], value: &RawValue) -> Option<Vec<Found>> {
+    if value.get().starts_with('[') {
+        let items: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
+        let calls: Option<Vec<Found>> = items.iter().map(|item| json_call(tools, item)).collect();
+        return calls.filter(|calls| !calls.is_empty());
+    }
+    json_call(tools, value).map(|call| vec![call])
+}
+
+/// A call as JSON, in the words of whoever trained the model.
+fn json_call(tools: &[Callable], value: &RawValue) -> Option<Found> {
+    let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(value.get()).ok()?;
+    // Some put it one level deeper.
+    if let Some(inner) = fields.get("function").filter(|f| f.get().starts_with('{')) {
+        fields = serde_json::from_str(inner.get()).ok()?;
+    }
+    let name = ["name", "tool", "tool_name", "function"].iter().find_map(|key| fields.get_key_value(*key))?;
+    let tool: String = serde_json::from_str(name.1.get()).ok()?;
+    let args = ["arguments", "args", "parameters", "params", "input"].iter().find_map(|key| fields.get(*key));
+    let args = match args {
+        // Written as a text that holds JSON.
+        Some(text) if text.get().starts_with('"') => serde_json::from_str::<String>(text.get()).ok()?,
+        Some(null) if null.get() == "null" => "{}".into(),
+        Some(args) => args.get().to_owned(),
+        None => {
+            let beside: Map<String, Value> = fields
+                .iter()
+                .filter(|(key, _)| *key != name.0 && !["id", "type"].contains(&key.as_str()))
+                .filter_map(|(key, raw)| Some((key.clone(), serde_json::from_str(raw.get()).ok()?)))
+                .collect();
+            Value::Object(beside).to_string()
+        }
+    };
+    Some(checked(tools, &tool, args, true))
+}
