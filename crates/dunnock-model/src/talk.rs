@@ -217,9 +217,16 @@ impl Names {
     }
 }
 
+/// A person's side in one message: results (id, tool, text), pictures, words.
+pub(crate) struct Merged<'a> {
+    pub(crate) results: Vec<(&'a str, &'a str, Cow<'a, str>)>,
+    pub(crate) pictures: Vec<&'a Picture>,
+    pub(crate) words: String,
+}
+
 /// The person's side for servers that take one message in a turn: results, then pictures with all words; words after results
 /// become a part of the last of them, since nothing else may follow a result there.
-pub(crate) fn merged<'a>(bits: &'a [Bit<'a>]) -> (Vec<(&'a str, &'a str, Cow<'a, str>)>, Vec<&'a Picture>, String) {
+pub(crate) fn merged<'a>(bits: &'a [Bit<'a>]) -> Merged<'a> {
     let (mut results, mut pictures, mut words) = (Vec::new(), Vec::new(), Vec::new());
     for bit in bits {
         match bit {
@@ -236,5 +243,5 @@ pub(crate) fn merged<'a>(bits: &'a [Bit<'a>]) -> (Vec<(&'a str, &'a str, Cow<'a,
         *last = Cow::Owned(format!("{last}\n\n{words}"));
         words.clear();
     }
-    (results, pictures, words)
+    Merged { results, pictures, words }
 }

@@ -123,6 +123,11 @@ impl Trouble {
         }
         let (name, url) = (&provider.name, address(&provider.base_url));
         let why = clean(provider, &why);
+        if why.contains("certificate") {
+            return Self::rejected(format!(
+                "{name} at {url} cannot be trusted: {why}. If it is yours, name its certificate in SSL_CERT_FILE"
+            ));
+        }
         let words = if error.is_connect() {
             format!(
                 "{name} cannot be reached at {url}: {why}. Start the server, or set providers.{name}.base_url to where it is"

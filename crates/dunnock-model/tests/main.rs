@@ -1,6 +1,12 @@
 //! Against real HTTP, on loopback.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a test ends where it goes wrong")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "a test ends where it goes wrong"
+)]
 
 mod conversations;
 mod corpus;

@@ -106,9 +106,11 @@ pub struct Rules {
     pub brain: Option<Brain>,
 }
 
+type Answering = dyn Fn(Wire, &Value) -> Served + Send + Sync;
+
 /// What answers a request by looking at it.
 #[derive(Clone)]
-pub struct Brain(pub Arc<dyn Fn(Wire, &Value) -> Served + Send + Sync>);
+pub struct Brain(pub Arc<Answering>);
 
 impl std::fmt::Debug for Brain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -534,7 +534,10 @@ mod tests {
         assert_eq!((origin("approve").as_str(), origin("shell").as_str()), ("--approve", "default"));
         assert_eq!(s.notes, ["DUNNOCK_NONSENSE is not a setting and was ignored"]);
         let (providers, unusable) = s.providers(&|name| (name == "K").then(|| "secret\n".to_owned()));
-        assert_eq!(unusable, [("azure".to_owned(), "the provider azure has no address. Set AZURE_OPENAI_ENDPOINT".to_owned())]);
+        assert_eq!(
+            unusable,
+            [("azure".to_owned(), "the provider azure has no address. Set AZURE_OPENAI_ENDPOINT".to_owned())]
+        );
         let a = providers.iter().find(|p| p.name == "a").unwrap();
         assert!(a.key.is_some() && !format!("{a:?}").contains("secret"));
     }

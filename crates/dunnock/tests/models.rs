@@ -424,3 +424,102 @@ async fn a_model_that_cannot_be_asked_cannot_be_checked() {
     assert!(ran.err.contains("gone/x cannot be checked") && ran.err.contains("cannot be reached"), "{}", ran.err);
     assert!(!home.data().join("models").exists(), "nothing is kept");
 }
+
+/// A server with a certificate that nobody else knows, and where that certificate is.
+struct Tls {
+    child: std::process::Child,
+    url: String,
+    certificate: std::path::PathBuf,
+}
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn tls(folder: &std::path::Path) -> Tls {
+    use std::io::BufRead as _;
+    let (key, certificate) = (folder.join("key.pem"), folder.join("cert.pem"));
+    let made = std::process::Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+        .args([
+            "-subj",
+            "/CN=test",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+            "-keyout",
+        ])
+        .arg(&key)
+        .arg("-out")
+        .arg(&certificate)
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let script = r#"
+import http.server, ssl, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200); self.send_header("content-type", "text/event-stream"); self.end_headers()
+        self.wfile.write(b'data: {"choices":[{"delta":{"content":"sealed"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n')
+    def do_GET(self):
+        self.send_response(404); self.end_headers()
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[2], sys.argv[1])
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()
+"#;
+    let mut child = std::process::Command::new("python3")
+        .args(["-c", script])
+        .args([&key, &certificate])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut port = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    Tls { child, url: format!("https://127.0.0.1:{}/v1", port.trim()), certificate }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_counts_if_ssl_cert_file_names_it() {
+    let home = Home::empty();
+    let tls = tls(home.dir.path());
+    // A plain local server beside it: the two do not share what they trust.
+    home.configure(&format!(
+        "model = \"far/x\"\n[providers.plain]\nbase_url = \"http://127.0.0.1:1/v1\"\n[providers.far]\nbase_url = \"{}\"\n",
+        tls.url
+    ));
+    let refused = home.run(&["run", "hi"]).await;
+    assert_eq!(refused.code, 1, "{}", refused.out);
+    assert!(refused.err.contains("name its certificate in SSL_CERT_FILE"), "{}", refused.err);
+    assert!(!refused.err.contains("trying again"), "that does not pass: {}", refused.err);
+    let mut command = home.command(&["run", "hi"]);
+    command.env("SSL_CERT_FILE", &tls.certificate);
+    let Ran { code, out, err } = ran(command).await;
+    assert_eq!((code, out.as_str()), (0, "sealed\n"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_stands_before_servers_elsewhere_and_not_before_those_here() {
+    let server = ScriptedServer::start(vec![Say::text("through").into()]).await;
+    let home = Home::empty();
+    home.configure("model = \"far/scripted\"\n[providers.far]\nbase_url = \"http://models.invalid/v1\"\n");
+    let mut command = home.command(&["run", "hi"]);
+    command.env("HTTP_PROXY", server.root()).env("http_proxy", server.root());
+    let Ran { code, out, err } = ran(command).await;
+    assert_eq!((code, out.as_str()), (0, "through\n"), "{err}");
+    assert_eq!(server.asked()[0].header("host"), Some("models.invalid"));
+    let near = ScriptedServer::start(vec![Say::text("direct").into()]).await;
+    let home = Home::with(&near);
+    let mut command = home.command(&["run", "hi"]);
+    command.env("HTTP_PROXY", "http://127.0.0.1:1").env("http_proxy", "http://127.0.0.1:1");
+    assert_eq!(ran(command).await.out, "direct\n");
+}

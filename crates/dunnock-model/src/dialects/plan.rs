@@ -12,9 +12,8 @@ use std::sync::Arc;
 /// The name of a call that stands for an answer which is no plan.
 pub(crate) const BROKEN: &str = "plan";
 
-/// Names that planners know our tools by, and their arguments: (theirs, ours, [(theirs, ours)]).
-const ALIASES: &[(&str, &str, &[(&str, &str)])] =
-    &[("read_file", "view_file", &[]), ("run", "shell", &[]), ("apply_diff", "apply_patch", &[("diff", "patch")])];
+/// Names that planners know our tools by.
+const ALIASES: &[(&str, &str)] = &[("read_file", "view_file"), ("run", "shell"), ("apply_diff", "apply_patch")];
 
 /// What a plan must be, for servers that can be held to it: every string and array has a bound. Fields come in the order in
 /// which they are to be written: thoughts before deeds. The bounds leave a plan whole in `room` tokens, or nearly so.
@@ -184,17 +183,16 @@ fn read(tools: &[Callable], raw: &str) -> Result<(String, Vec<Found>), String> {
 
 fn call(tools: &[Callable], mut action: Map<String, Value>) -> Found {
     let tool = action.remove("tool").and_then(|t| t.as_str().map(str::to_owned)).unwrap_or_default();
-    let alias = ALIASES.iter().find(|(theirs, ours, _)| {
-        *theirs == tool && !tools.iter().any(|t| t.name == tool) && tools.iter().any(|t| t.name == *ours)
-    });
-    let Some((_, ours, keys)) = alias else { return checked(tools, &tool, Value::Object(action).to_string(), false) };
-    for (theirs, ours) in *keys {
-        if let Some(value) = action.remove(*theirs) {
-            action.insert((*ours).into(), value);
-            action.remove("path"); // the diff names its files
-        }
+    let known = |name: &str| tools.iter().any(|t| t.name == name);
+    let alias = ALIASES.iter().find(|(theirs, ours)| *theirs == tool && !known(&tool) && known(ours));
+    let tool = alias.map_or(tool.as_str(), |(_, ours)| ours);
+    if alias.is_some()
+        && let Some(diff) = action.remove("diff")
+    {
+        action.insert("patch".into(), diff);
+        action.remove("path"); // the diff names its files
     }
-    checked(tools, ours, Value::Object(action).to_string(), false)
+    checked(tools, tool, Value::Object(action).to_string(), false)
 }
 
 /// An answer of the model's, as it would have written it.

@@ -142,7 +142,7 @@ impl Think {
         if let Some(close) = self.inside {
             // At the beginning of a line it always ends the thought: thoughts leave fences open.
             if rest.starts_with(close) {
-                return if fresh || self.line.ticks % 2 == 0 { Tag::Close(close.len()) } else { Tag::None };
+                return if fresh || self.line.ticks.is_multiple_of(2) { Tag::Close(close.len()) } else { Tag::None };
             }
             return if !last && close.starts_with(rest) { Tag::Unsure } else { Tag::None };
         }

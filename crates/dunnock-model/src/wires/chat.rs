@@ -152,7 +152,7 @@ fn person(bits: &[Bit<'_>], messages: &mut Vec<String>) {
 
 /// Results first, then everything else as one message.
 fn merged(bits: &[Bit<'_>]) -> String {
-    let (results, pictures, words) = talk::merged(bits);
+    let talk::Merged { results, pictures, words } = talk::merged(bits);
     let mut messages: Vec<String> =
         results.iter().map(|(id, _, text)| json(&Out { tool_call_id: Some(id), ..Out::plain("tool", text) })).collect();
     if !pictures.is_empty() {

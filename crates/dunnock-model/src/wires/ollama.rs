@@ -73,7 +73,7 @@ struct OutFunction<'a> {
 
 fn person(bits: &[Bit<'_>], merge: bool, messages: &mut Vec<String>) {
     if merge {
-        let (results, pictures, words) = talk::merged(bits);
+        let talk::Merged { results, pictures, words } = talk::merged(bits);
         for (id, tool, text) in &results {
             let (tool_name, tool_call_id) = (Some(*tool), Some(*id));
             messages.push(json(&Out { role: "tool", content: text, tool_name, tool_call_id, ..Out::default() }));

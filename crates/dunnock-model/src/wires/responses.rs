@@ -103,7 +103,7 @@ fn person(bits: &[Bit<'_>], input: &mut Vec<String>) {
 }
 
 fn merged(bits: &[Bit<'_>], input: &mut Vec<String>) {
-    let (results, pictures, words) = talk::merged(bits);
+    let talk::Merged { results, pictures, words } = talk::merged(bits);
     input.extend(results.iter().map(|(id, _, text)| output(id, text)));
     let mut pieces: Vec<Piece<'_>> =
         pictures.into_iter().map(|picture| Piece::InputImage { image_url: data_url(picture) }).collect();
@@ -260,10 +260,8 @@ impl Reader for Responses {
                 self.told(index, Kind::Reasoning);
                 answer.reasoning(delta)?;
             }
-            "response.reasoning_summary_part.added" => {
-                if self.open.iter().any(|o| o.index == index && o.told) {
-                    answer.reasoning("\n\n")?;
-                }
+            "response.reasoning_summary_part.added" if self.open.iter().any(|o| o.index == index && o.told) => {
+                answer.reasoning("\n\n")?;
             }
             "response.function_call_arguments.delta" => {
                 if let Some(at) = self.call_at(index) {
