@@ -36,12 +36,12 @@ pub fn run(data: &[u8]) {
     assert_eq!(whole.is_ok(), pieces.is_ok(), "{whole:?}\n{pieces:?}");
     let (Ok(whole), Ok(pieces)) = (whole, pieces) else { return };
     assert_eq!(whole, pieces);
-    for call in Part::calls(&whole).filter(|call| call.fault.is_none() && (call.recovered || dialect == Dialect::Plan))
-    {
-        // A wire may bring calls of its own in any dialect; those are checked by the tool itself.
-        if let (true, Ok(args)) = (call.recovered, serde_json::from_str(&call.args)) {
-            let tool = tools().iter().find(|t| t.name == call.tool).expect("a known tool");
-            schema::check(&tool.schema, &args).expect("arguments that fit");
-        }
+    // A wire may bring calls of its own in any dialect; those are checked by the tool itself.
+    let own = read(wire, Dialect::Native, vec![stream.to_vec()]).map_or(1, |parts| Part::calls(&parts).count());
+    let found = |call: &&Arc<dunnock_proto::CallPart>| call.fault.is_none() && (call.recovered || own == 0);
+    for call in Part::calls(&whole).filter(found) {
+        let args = serde_json::from_str(&call.args).expect("JSON");
+        let tool = tools().iter().find(|t| t.name == call.tool).expect("a known tool");
+        schema::check(&tool.schema, &args).expect("arguments that fit");
     }
 }

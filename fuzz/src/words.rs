@@ -28,7 +28,7 @@ fn hear(pieces: &mut dyn Iterator<Item = String>) -> (String, Vec<Found>) {
         match heard {
             Heard::Text(text) => said.push_str(&text),
             Heard::Call(found) => calls.push(found),
-            Heard::Reasoning(_) | Heard::AllThought => panic!("words are no thoughts here"),
+            Heard::Reasoning(_) | Heard::AllThought | Heard::Doubt => panic!("words are no thoughts here"),
         }
     }
     (said, calls)

@@ -16,7 +16,7 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
     -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing";
 
 /// Builds all targets, and runs some beside each other for so long. What is found lies in `target/fuzz/found`, new inputs beside.
-pub fn run(names: &[&str], seconds: u64) -> Result<(), String> {
+pub fn run(names: &[&str], seconds: u64) -> Result<u64, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no workspace")?;
     let target = root.join("target/fuzz");
     // Named, so that build scripts are not built with these flags.
@@ -44,11 +44,12 @@ pub fn run(names: &[&str], seconds: u64) -> Result<(), String> {
         command.arg(&grown).arg(root.join("fuzz/corpus").join(name));
         running.push((name, command.stderr(log).spawn().map_err(|e| format!("{name}: {e}"))?));
     }
-    let mut failed = Vec::new();
+    let (mut failed, mut inputs) = (Vec::new(), 0);
     for (name, mut child) in running {
         let ok = child.wait().map_err(|e| e.to_string())?.success();
         let log = std::fs::read_to_string(target.join(format!("{name}.log"))).unwrap_or_default();
         let runs = log.lines().find_map(|l| l.strip_prefix("stat::number_of_executed_units:")).unwrap_or("?").trim();
+        inputs += runs.parse::<u64>().unwrap_or(0);
         let cover = log.lines().rev().find_map(|l| l.split_once("cov: ")?.1.split(' ').next()).unwrap_or("?");
         say(&format!(
             "fuzz {name}: {runs} inputs in {seconds} s, {cover} edges, {}",
@@ -59,5 +60,5 @@ pub fn run(names: &[&str], seconds: u64) -> Result<(), String> {
             failed.push(*name);
         }
     }
-    if failed.is_empty() { Ok(()) } else { Err(format!("fuzzing found something: {}", failed.join(", "))) }
+    if failed.is_empty() { Ok(inputs) } else { Err(format!("fuzzing found something: {}", failed.join(", "))) }
 }

@@ -20,8 +20,8 @@ enum What {
     Tests(&'static str),
     /// Mutants of the core.
     Mutants,
-    /// Fuzzing of these targets, for so many minutes.
-    Fuzz(&'static [&'static str], u64),
+    /// Fuzzing of these targets, for so many minutes, and so many inputs at least.
+    Fuzz(&'static [&'static str], u64, u64),
     /// The tests with a real model, and so many plans.
     Real(u32),
 }
@@ -61,7 +61,7 @@ const RUNS: &[Run] = &[
         name: "streams",
         shows: "R9: five million streams and texts of any bytes, on every wire and in every dialect",
         minutes: 45,
-        what: What::Fuzz(&["wire", "words"], 40),
+        what: What::Fuzz(&["wire", "words"], 40, 5_000_000),
         env: &[],
     },
     Run {
@@ -137,7 +137,11 @@ fn run(run: &Run) -> Result<(), String> {
     say(&format!("{}: {} (at most {} minutes)", run.name, run.shows, run.minutes));
     let began = Instant::now();
     let filter = match run.what {
-        What::Fuzz(names, minutes) => return crate::fuzz::run(names, minutes * 60),
+        What::Fuzz(names, minutes, least) => {
+            let inputs = crate::fuzz::run(names, minutes * 60)?;
+            say(&format!("{}: {inputs} inputs", run.name));
+            return if inputs >= least { Ok(()) } else { Err(format!("{least} inputs were wanted")) };
+        }
         What::Real(plans) => return crate::real::run(plans),
         What::Tests(filter) => Some(filter),
         What::Mutants => None,

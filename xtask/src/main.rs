@@ -20,9 +20,9 @@ fn main() -> ExitCode {
         // Quicker to build, larger: to check what only a static binary can show.
         ["dist", "--quick"] => dist::make("quick"),
         ["packages"] => tidy::count_packages().map(|n| say(&format!("packages in the shipped binary: {n}"))),
-        ["fuzz"] => fuzz::run(&fuzz::ALL, 20),
+        ["fuzz"] => fuzz::run(&fuzz::ALL, 20).map(drop),
         ["fuzz", seconds] => {
-            seconds.parse().map_err(|_| "fuzz SECONDS".to_owned()).and_then(|s| fuzz::run(&fuzz::ALL, s))
+            seconds.parse().map_err(|_| "fuzz SECONDS".to_owned()).and_then(|s| fuzz::run(&fuzz::ALL, s).map(drop))
         }
         ["real"] => real::run(8),
         ["long"] => long::all(),

@@ -2,13 +2,19 @@
 
 use crate::say;
 use crate::tidy::root;
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const SERVER: u16 = 28_431;
-const SHIM: u16 = 28_432;
+/// All of it may take so long, with eight plans.
+const MOST: Duration = Duration::from_secs(360);
+
+/// A port that nobody uses.
+fn free_port() -> Result<u16, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
+    listener.local_addr().map(|address| address.port()).map_err(|e| e.to_string())
+}
 
 /// A process that ends with us.
 struct Running(Child);
@@ -40,21 +46,27 @@ pub(crate) fn run(plans: u32) -> Result<(), String> {
         command.spawn().map(Running).map_err(|e| format!("{script}: {e}"))
     };
     let shots = root.join("real-model/shots.json");
-    let _server = start("serve.py", &[&SERVER.to_string(), "2048", "1"])?;
-    let upstream = format!("http://127.0.0.1:{SERVER}");
-    let _shim = start("shim.py", &[&SHIM.to_string(), &upstream, &shots.to_string_lossy()])?;
-    answers(&folder)?;
+    let (port, shim_port) = (free_port()?, free_port()?);
+    let mut server = start("serve.py", &[&port.to_string(), "2048", "1"])?;
+    let upstream = format!("http://127.0.0.1:{port}");
+    let mut shim = start("shim.py", &[&shim_port.to_string(), &upstream, &shots.to_string_lossy()])?;
+    answers(&folder, port, &mut [&mut server, &mut shim])?;
+    answers(&folder, shim_port, &mut [&mut server, &mut shim])?;
     say(&format!("a real model serves after {} s", began.elapsed().as_secs()));
     let status = Command::new("cargo")
         .args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast", "--success-output", "immediate"])
         .args(["--run-ignored", "only", "--test-threads", "1", "-E", "test(real::)"])
         .env("DUNNOCK_REAL", &upstream)
-        .env("DUNNOCK_REAL_SHIM", format!("http://127.0.0.1:{SHIM}"))
+        .env("DUNNOCK_REAL_SHIM", format!("http://127.0.0.1:{shim_port}"))
         .env("DUNNOCK_PLANS", plans.to_string())
         .current_dir(root)
         .status()
         .map_err(|e| e.to_string())?;
     say(&format!("a real model: {status} after {} s", began.elapsed().as_secs()));
+    alive(&mut [&mut server, &mut shim])?;
+    if plans <= 8 && began.elapsed() > MOST {
+        return Err(format!("the tests with a real model took more than {} s", MOST.as_secs()));
+    }
     if status.success() { Ok(()) } else { Err("the tests with a real model failed".into()) }
 }
 
@@ -63,23 +75,32 @@ fn done(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
 }
 
-/// Waits until both servers answer.
-fn answers(folder: &Path) -> Result<(), String> {
-    let began = Instant::now();
-    for port in [SERVER, SHIM] {
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            if began.elapsed() > Duration::from_secs(60) {
-                let log = std::fs::read_to_string(folder.join("serve.py.log")).unwrap_or_default();
-                return Err(format!("nobody answers on port {port}:\n{log}"));
-            }
-            std::thread::sleep(Duration::from_millis(100));
+/// Whether what we started still runs: somebody else may answer on its port.
+fn alive(children: &mut [&mut Running]) -> Result<(), String> {
+    for child in children {
+        if let Ok(Some(status)) = child.0.try_wait() {
+            return Err(format!("a server ended by itself: {status}; see target/real-model"));
         }
     }
-    let ready = format!("http://127.0.0.1:{SERVER}/health");
-    while !Command::new("curl").args(["-sf", "-m", "2", "-o", "/dev/null", &ready]).status().is_ok_and(|s| s.success())
-    {
+    Ok(())
+}
+
+/// Waits until a server answers.
+fn answers(folder: &Path, port: u16, children: &mut [&mut Running]) -> Result<(), String> {
+    let began = Instant::now();
+    let ready = format!("http://127.0.0.1:{port}/health");
+    let healthy = || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+            && Command::new("curl")
+                .args(["-sf", "-m", "2", "-o", "/dev/null", &ready])
+                .status()
+                .is_ok_and(|status| status.success())
+    };
+    while !healthy() {
+        alive(children)?;
         if began.elapsed() > Duration::from_secs(120) {
-            return Err("the model was not loaded within two minutes".into());
+            let log = std::fs::read_to_string(folder.join("serve.py.log")).unwrap_or_default();
+            return Err(format!("nobody answers on port {port}:\n{log}"));
         }
         std::thread::sleep(Duration::from_millis(200));
     }

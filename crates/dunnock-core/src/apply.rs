@@ -11,6 +11,9 @@ use dunnock_proto::{
 };
 use std::sync::Arc;
 
+/// About what a picture takes of a window, in tokens.
+const PICTURE: u64 = 1_500;
+
 /// Folds `event` in as the next fact.
 pub fn apply(s: &mut State, event: &Event) {
     s.seq += 1;
@@ -31,7 +34,7 @@ pub fn apply(s: &mut State, event: &Event) {
                 s.title = Some(first_line(&e.text));
             }
             s.unseen += 1;
-            s.context += s.tokens(&e.text);
+            s.context += s.tokens(&e.text) + PICTURE * e.images.len() as u64;
             s.fresh = true;
             s.refresh();
             s.questions.retain(|q| q.about != About::Limit);

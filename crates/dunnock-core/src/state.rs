@@ -344,7 +344,13 @@ impl State {
     /// Whether the head in use is of the model in use.
     #[must_use]
     pub fn head_fits(&self) -> bool {
-        self.head.as_ref().is_some_and(|h| h.model == self.config.model)
+        let wanted = &self.config;
+        self.head.as_ref().is_some_and(|head| {
+            // What the person does not say, and what an older head does not know, is as it was.
+            let profile = wanted.profile.is_empty() || wanted.profile == head.profile;
+            let window = wanted.window.zip(head.window).is_none_or(|(wanted, known)| wanted == known);
+            head.model == wanted.model && profile && window
+        })
     }
     /// Whether there is anything left to do, to stop or to answer.
     #[must_use]

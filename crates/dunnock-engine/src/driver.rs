@@ -261,12 +261,15 @@ impl Driver {
                 }
                 Mail::Report(effect, work, blobs) => {
                     failpoint::hit("mail.report", effect_name(&effect));
-                    self.running.remove(&effect);
+                    let running = self.running.remove(&effect);
                     if let (Work::Headed(_) | Work::Compacted(_), Some(head)) = (&work, blobs.first()) {
                         self.head = Some(head.clone());
                     }
-                    if self.closing && was_cut(&work) {
-                        continue; // we leave; whoever drives next asks again
+                    // We leave; whoever drives next asks again. A head that was told to stop is nobody's failure: it is made
+                    // again if it is still wanted.
+                    let stopped = running.is_some_and(|running| running.halt.told());
+                    if (self.closing && was_cut(&work)) || (stopped && matches!(work, Work::HeadFailed { .. })) {
+                        continue;
                     }
                     let report = Report { owner: self.me, work };
                     inputs.push(Pending { input: Input::Report(report), reply: None, blobs });

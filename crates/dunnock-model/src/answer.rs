@@ -91,6 +91,14 @@ impl Answer {
                 Heard::Text(text) => self.push_text(&text),
                 Heard::Reasoning(text) => self.push_reasoning(&text),
                 Heard::Call(found) => self.parts.push(Open::Found(found)),
+                Heard::Doubt => {
+                    for part in &mut self.parts {
+                        if let Open::Found(found) = part {
+                            let why = "it may have been part of a thought; call it again if it was meant";
+                            found.fault.get_or_insert_with(|| why.into());
+                        }
+                    }
+                }
                 // What looked like the answer was thought: nothing in it is a call. Parts stay where they are, since wires
                 // know their calls by their place.
                 Heard::AllThought => {

@@ -59,11 +59,11 @@ impl Without {
     fn get(&self, model: &str) -> u8 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied().unwrap_or(0)
     }
-    fn more(&self, model: &str) -> u8 {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let level = known.entry(model.to_owned()).or_default();
-        *level = (*level + 1).min(Self::ALL);
-        *level
+    /// What helped.
+    fn keep(&self, model: &str, level: u8) {
+        if level > 0 {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned(), level);
+        }
     }
 }
 
@@ -181,6 +181,7 @@ pub(crate) async fn ask(
         let trouble = match tried {
             Some(Tried::Done) => {
                 attempts.push(record(None));
+                line.without.keep(&head.model, bare);
                 let partial = answer.said();
                 let (parts, stop) = answer.finish(turn.0);
                 let why = no_answer(&parts, &stop).map(str::to_owned).or_else(|| twice(head, messages, &parts));
@@ -200,7 +201,7 @@ pub(crate) async fn ask(
         attempts.push(record(Some(trouble.words.clone())));
         if trouble.bare && bare < Without::ALL {
             // The model cannot be asked for something that is only nice to have.
-            bare = line.without.more(&head.model);
+            bare += 1;
             body = head.wire.body(&Outgoing { head, sides: &sides, bare });
             continue;
         }

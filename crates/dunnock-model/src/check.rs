@@ -127,6 +127,7 @@ impl Speaker {
         let profile = Profile {
             v: 1,
             model: model.into(),
+            asked: (provider.wire, provider.address()),
             wire: traits.wire,
             dialect: traits.dialect,
             constrained: traits.constrained,
@@ -146,6 +147,8 @@ impl Speaker {
 impl Check<'_> {
     async fn all(&mut self) -> Result<(), String> {
         self.reach().await?;
+        // A model that had to be loaded first has as much time as any other.
+        self.began = Instant::now();
         self.window().await;
         self.streaming().await;
         self.template().await;
@@ -326,7 +329,8 @@ impl Check<'_> {
                 Dialect::Plan => "JSON plan",
             };
             if self.late(name) {
-                return;
+                last = "there was no time left".into();
+                break;
             }
             let began = Instant::now();
             self.traits.dialect = dialect;
@@ -448,7 +452,7 @@ impl Check<'_> {
     /// How it changes a file best.
     async fn edits(&mut self) {
         const FILE: &str = "def greet():\n    print(\"Hello\")\n    return 1\n";
-        let mut works = Vec::new();
+        let (mut works, mut tried) = (Vec::new(), 0);
         for (name, tool, format) in [
             ("edit by patch", "apply_patch", EditFormat::Patch),
             ("edit by replacing", "replace_text", EditFormat::Replace),
@@ -463,6 +467,13 @@ impl Check<'_> {
                 "The file greet.py holds:\n\n{FILE}\nChange it so that it prints Goodbye instead of Hello, with one call of {tool}."
             );
             let answer = self.ask(Ask::with(&[tool], &task)).await;
+            if let Err(failed) = &answer
+                && passing(&answer)
+            {
+                self.note(name, Verdict::Untried, failed.error.clone(), began);
+                continue;
+            }
+            tried += 1;
             let good = one_call(&answer, tool, &self.callable()).and_then(|args| edited(format, &args, FILE));
             match good {
                 Ok(()) => {
@@ -477,6 +488,8 @@ impl Check<'_> {
             (true, true) => EditFormat::Any,
             (false, true) => EditFormat::Replace,
             (true, false) => EditFormat::Patch,
+            // What nobody could try says nothing.
+            (false, false) if tried == 0 => EditFormat::Any,
             (false, false) => EditFormat::Whole,
         };
     }

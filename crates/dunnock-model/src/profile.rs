@@ -80,6 +80,8 @@ pub struct Profile {
     pub v: u16,
     /// `provider/model`.
     pub model: String,
+    /// How it was configured then, and where it was: another server is another matter.
+    pub asked: (Wire, String),
     /// How it is spoken to.
     pub wire: Wire,
     /// How calls are written.

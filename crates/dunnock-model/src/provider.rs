@@ -119,7 +119,8 @@ impl Provider {
 
     /// Whether the table knows it, and its models' windows with it.
     pub(crate) fn is_known(&self) -> bool {
-        !self.is_local() && KNOWN.iter().any(|known| known.name == self.name && known.key_env.is_some())
+        let here = |known: &&Known| known.base_url.contains('{') || known.base_url == self.base_url;
+        !self.is_local() && KNOWN.iter().filter(here).any(|known| known.name == self.name && known.key_env.is_some())
     }
 
     /// The address for a wire, without its last slash: Ollama's own wire begins at the root, the others below `/v1` there.
@@ -155,6 +156,8 @@ pub struct Known {
     pub max_output: Option<u64>,
     /// What is peculiar about it.
     pub quirks: Quirks,
+    /// The wire of whoever stands at another address under this name, if that is not the same: gateways speak an older one.
+    pub elsewhere: Option<Wire>,
 }
 
 const NONE: Quirks =
@@ -170,6 +173,7 @@ const LOCAL: Known = Known {
     auth: Auth::Bearer,
     max_output: None,
     quirks: NONE,
+    elsewhere: None,
 };
 
 /// Those there are, in the order in which they are chosen when nothing else decides.
@@ -192,6 +196,7 @@ pub const KNOWN: &[Known] = &[
         base_url: "https://api.openai.com/v1",
         key_env: Some("OPENAI_API_KEY"),
         default_model: Some("gpt-5.1"),
+        elsewhere: Some(Wire::Chat),
         quirks: Quirks { sealed: true, new_limit: true, ..NONE },
         ..LOCAL
     },

@@ -159,7 +159,7 @@ impl Speaker {
     /// What is known of a model: by its profile, and beyond that by what is configured.
     fn known(&self, model: &str) -> Result<Traits, String> {
         let provider = self.provider(model)?;
-        let kept = self.profiles.get(model)?;
+        let kept = self.profiles.get(model)?.filter(|kept| kept.asked == (provider.wire, provider.address()));
         let mut traits = Traits {
             wire: provider.wire,
             dialect: Dialect::Native,

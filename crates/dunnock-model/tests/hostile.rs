@@ -20,8 +20,8 @@ enum Comes {
     Says(String),
     /// A failure that kept these words, after one try or several.
     Fails { kept: String, again: bool, with: &'static str },
-    /// An answer that is none.
-    None,
+    /// An answer that is none: what it said, and why it is none.
+    None { kept: &'static str, with: &'static str },
 }
 
 fn says(words: &str) -> Comes {
@@ -231,7 +231,11 @@ const CASES: &[Case] = &[
     ("compressed", |w| Fault::Gzip(gzip(&mut [(word(w, "a") + &end(w, false)).as_bytes()].into_iter())), |_| says("a")),
     ("a whole object instead of a stream", |_| Fault::Plain, |_| says("one \u{1F426} three")),
     ("nothing at all", |_| Fault::Raw(Vec::new()), |_| again("broke off before its end")),
-    ("only the end", |w| Fault::Raw(end(w, false).into()), |_| Comes::None),
+    (
+        "only the end",
+        |w| Fault::Raw(end(w, false).into()),
+        |_| Comes::None { kept: "", with: "the model gave no answer" },
+    ),
     (
         "half an event",
         |w| Fault::Raw(word(w, "abc").as_bytes()[..20].to_vec()),
@@ -291,7 +295,11 @@ const CASES: &[Case] = &[
         |_| says("<!shell>"),
     ),
     ("half a call, and an end", |w| Fault::Raw((half_a_call(w) + &end(w, false)).into()), |_| says("<!shell>")),
-    ("words cut at the limit", |w| Fault::Raw((word(w, "a") + &end(w, true)).into()), |_| Comes::None),
+    (
+        "words cut at the limit",
+        |w| Fault::Raw((word(w, "a") + &end(w, true)).into()),
+        |_| Comes::None { kept: "a", with: "cut off at the model's limit" },
+    ),
     ("three thousand calls", |w| Fault::Raw(calls(w, 3_000).into()), |_| kept("", "more than 2000 calls")),
     ("one token of a hundred megabytes", |_| Fault::Endless(100), |_| kept("", "longer than 4 MB")),
     (
@@ -335,7 +343,12 @@ async fn comes(wire: Wire, fault: Fault) -> Comes {
                 })
                 .collect(),
         ),
-        Err(failed) if failed.failure == Failure::Rejected => Comes::None,
+        Err(failed) if failed.failure == Failure::Rejected => {
+            let all = [("", "the model gave no answer"), ("a", "cut off at the model's limit")];
+            let one = all.iter().find(|(kept, with)| *kept == failed.partial.as_ref() && failed.error.contains(with));
+            let (kept, with) = one.unwrap_or_else(|| panic!("no case expects: {failed:?}"));
+            Comes::None { kept, with }
+        }
         Err(failed) => {
             assert_eq!(failed.failure, Failure::Transport);
             let known = CASES.iter().filter_map(|(_, _, expect)| match expect(wire) {
@@ -360,7 +373,7 @@ fn short(comes: &Comes) -> String {
         Comes::Fails { kept, again, with } => {
             format!("{}, keeps {:?}: {with}", if *again { "tried again" } else { "fails" }, cut(kept))
         }
-        Comes::None => "no answer".into(),
+        Comes::None { kept, with } => format!("no answer, keeps {kept:?}: {with}"),
     }
 }
 

@@ -131,3 +131,26 @@ async fn a_summary_is_asked_of_the_same_model_without_tools() {
     assert!(body.get("tools").is_none());
     assert_eq!(body["messages"][1]["content"], "PERSON: hi");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_of_the_first_release_is_asked_as_it_was() {
+    use dunnock_core::ports::Asking;
+    let server = ScriptedServer::start(vec![]).await;
+    let speaker = speaker(provider(&server.base_url(), None));
+    let head = r#"{"v":1,"model":"script/scripted","system":"Be good.","tools":[{"type":"function","function":{"name":"shell","description":"Runs.","parameters":{"type":"object"}}}]}"#;
+    let request = crate::request(Hash::of(head.as_bytes()), &[prompt("hi")]);
+    let asking = Asking { head: head.as_bytes().into(), request, pictures: std::collections::BTreeMap::new() };
+    speaker.ask(asking, Arc::new(|_| {}), Halt::default()).await.unwrap();
+    let sent = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
+    assert_eq!(
+        sent,
+        r#"{"model":"scripted","stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"shell","description":"Runs.","parameters":{"type":"object"}}}],"messages":[{"role":"system","content":"Be good."},{"role":"user","content":"hi"}]}"#
+    );
+    let later = Asking {
+        head: br#"{"v":3,"model":"script/x","system":"","tools":[]}"#[..].into(),
+        request: crate::request(Hash::ZERO, &[prompt("hi")]),
+        pictures: std::collections::BTreeMap::new(),
+    };
+    let failed = speaker.ask(later, Arc::new(|_| {}), Halt::default()).await.unwrap_err();
+    assert!(failed.error.contains("a later release made it"), "{}", failed.error);
+}

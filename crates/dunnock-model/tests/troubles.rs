@@ -119,12 +119,27 @@ async fn an_interrupt_is_heard_within_100_ms_wherever_it_comes() {
             assert_eq!(failed.partial.as_ref(), "one ", "what was shown is kept");
         }
     }
-    // While connecting: an address that never answers the first packet, if this machine has a route to one.
+    // While connecting: a listener whose queue is full takes no more.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut held = Vec::new();
+    while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, Duration::from_millis(50)) {
+        held.push(stream);
+    }
     let halt = Halt::default();
-    let speaker = speaker(provider("http://127.0.0.1:9/v1", None));
-    halt.tell();
-    let failed = ask_with(&speaker, &[prompt("hi")], halt).await.answer.unwrap_err();
-    assert_eq!(failed.failure, Failure::Cut);
+    // It says what it holds, or it would be asked while the head is made.
+    let one = dunnock_model::Provider { window: Some(100_000), ..provider(&format!("http://{address}/v1"), None) };
+    let (speaker, events) = (speaker(one), [prompt("hi")]);
+    let asking = ask_with(&speaker, &events, halt.clone());
+    let stop = async {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        halt.tell();
+        Instant::now()
+    };
+    let (asked, told) = tokio::join!(asking, stop);
+    let (took, failed) = (told.elapsed(), asked.answer.unwrap_err());
+    assert_eq!((failed.failure, failed.attempts.len()), (Failure::Cut, 1), "it was still at its first try");
+    assert!(took < Duration::from_millis(100), "connecting: {took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -327,6 +327,13 @@ impl Settings {
             .unwrap_or("chat")
             .parse()
             .map_err(|why| format!("providers.{name}.wire: {why}"))?;
+        let given = |key: &str| {
+            let set = self.values.get(&format!("providers.{name}.{key}"));
+            set.is_some_and(|(_, origin)| *origin != Origin::Default)
+        };
+        let known = KNOWN.iter().find(|known| known.name == name);
+        let elsewhere = known.and_then(|known| known.elsewhere).filter(|_| given("base_url") && !given("wire"));
+        let wire = elsewhere.unwrap_or(wire);
         let base_url = field("base_url").ok_or_else(|| {
             format!("the provider {name} has no address. Set providers.{name}.base_url, for instance \"http://127.0.0.1:8080/v1\"")
         })?;
@@ -337,7 +344,7 @@ impl Settings {
         let key_env = field("api_key_env");
         let key = key_env.as_deref().and_then(env).map(|k| k.trim().to_owned()).filter(|k| !k.is_empty());
         let count = |key: &str| field(key).and_then(|n| n.parse().ok());
-        let on = |key: &str| field(key).as_deref() == Some("on");
+        let on = |key: &str| field(key).as_deref() == Some("on") && (elsewhere.is_none() || given(key));
         let body = field("body");
         if let Some(body) = &body {
             serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(body)
@@ -540,6 +547,34 @@ mod tests {
         );
         let a = providers.iter().find(|p| p.name == "a").unwrap();
         assert!(a.key.is_some() && !format!("{a:?}").contains("secret"));
+    }
+
+    #[test]
+    fn every_provider_of_the_table_comes_out_as_it_stands_there() {
+        let s = load("", None, &[], &[]).unwrap();
+        let env =
+            |name: &str| Some(if name == "AZURE_OPENAI_ENDPOINT" { "https://me.azure".into() } else { "k".into() });
+        let (providers, unusable) = s.providers(&env);
+        assert!(unusable.is_empty());
+        for known in KNOWN {
+            let one = providers.iter().find(|p| p.name == known.name).unwrap();
+            assert_eq!((one.wire, one.auth, one.quirks), (known.wire, known.auth, known.quirks), "{}", known.name);
+            assert_eq!((one.max_output, one.key_env.as_deref()), (known.max_output, known.key_env), "{}", known.name);
+            assert_eq!(one.base_url, Known::filled(known.base_url, &env).unwrap());
+            assert_eq!(one.key.is_some(), known.key_env.is_some(), "{}", known.name);
+        }
+    }
+
+    #[test]
+    fn a_gateway_under_a_known_name_is_spoken_to_as_gateways_are() {
+        let s = load("[providers.openai]\nbase_url = \"http://gateway/v1\"\n", None, &[], &[]).unwrap();
+        let (providers, _) = s.providers(&|_| None);
+        let one = providers.iter().find(|p| p.name == "openai").unwrap();
+        assert_eq!((one.wire, one.quirks), (Wire::Chat, Quirks::default()));
+        let s = load("[providers.openai]\nbase_url = \"http://gateway/v1\"\nwire = \"responses\"\n", None, &[], &[])
+            .unwrap();
+        let (providers, _) = s.providers(&|_| None);
+        assert_eq!(providers.iter().find(|p| p.name == "openai").unwrap().wire, Wire::Responses);
     }
 
     #[test]

@@ -208,6 +208,8 @@ pub(crate) fn patch(settings: &Settings, now: &Config, attended: Option<bool>) -
     let patch = ConfigPatch {
         model: settings.flagged("model").then_some(whole.model),
         profile: settings.flagged("profile").then_some(whole.profile),
+        // Set because a request did not fit: it must count from now on.
+        window: (whole.window.is_some() && whole.window != now.window).then_some(whole.window),
         mode: settings.flagged("approve").then_some(whole.mode),
         sandbox: settings.flagged("sandbox").then_some(whole.sandbox),
         max_steps: settings.flagged("max_steps").then_some(whole.max_steps),

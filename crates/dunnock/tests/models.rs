@@ -83,13 +83,16 @@ async fn the_same_conversation_is_the_same_facts_over_every_wire_and_in_every_di
             let server = ScriptedServer::with(script().into_iter().map(Into::into).collect(), rules).await;
             let home = home(&server, *wire, &format!("dialect = \"{}\"\nwindow = 32768\n", speech.name()));
             home.put("a.txt", "one\n");
+            std::fs::write(home.project().join("dot.png"), PNG).unwrap();
             let Ran { code, out, err } =
-                home.run(&["run", "--approve", "all", "--sandbox", "off", "what is here?"]).await;
+                home.run(&["run", "--approve", "all", "--sandbox", "off", "--image", "dot.png", "what is here?"]).await;
             let name = format!("{} {}", wire.name(), speech.name());
             assert_eq!((code, out.as_str()), (0, "There is one, now two.\n"), "{name}: {err}");
             assert_eq!(home.read("b.txt"), "two\n", "{name}");
             // Files are kept beside the first request: whichever is ready first.
             let facts = facts(&home).await;
+            let marked = facts.iter().filter(|f| f.to_string().contains("\"recovered\":true")).count();
+            assert_eq!(marked > 0, *speech == Speech::Text, "{name}: calls found in words are marked as that");
             let log: Vec<Value> = facts.iter().filter(|f| f["kind"] != "checkpointed").map(plain).collect();
             let (known, facts) = first.get_or_insert_with(|| (name.clone(), log.clone()));
             assert_eq!(log.len(), facts.len(), "{name} and {known}");
@@ -522,4 +525,24 @@ async fn a_proxy_stands_before_servers_elsewhere_and_not_before_those_here() {
     let mut command = home.command(&["run", "hi"]);
     command.env("HTTP_PROXY", "http://127.0.0.1:1").env("http_proxy", "http://127.0.0.1:1");
     assert_eq!(ran(command).await.out, "direct\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_and_a_window_can_be_changed_when_a_session_goes_on() {
+    let server =
+        ScriptedServer::start(vec![Say::text("one").into(), Say::text("two").into(), Say::text("three").into()]).await;
+    let home = home(&server, Wire::Chat, "");
+    assert_eq!(home.run(&["run", "go"]).await.out, "one\n");
+    assert_eq!(home.run(&["resume", "--profile", "small", "--prompt", "go on"]).await.out, "two\n");
+    let tools = |n: usize| server.requests()[n]["tools"].as_array().unwrap().len();
+    assert!(tools(0) > 15 && tools(1) < 8, "{} then {}", tools(0), tools(1));
+    home.configure(&format!(
+        "model = \"script/scripted\"\nwindow = 50000\n[providers.script]\nbase_url = \"{}\"\n",
+        server.base_url()
+    ));
+    assert_eq!(home.run(&["resume", "--prompt", "go on"]).await.out, "three\n");
+    let created = facts(&home).await;
+    assert_eq!(created.iter().filter(|f| f["kind"] == "headed").count(), 2, "a head for each profile");
+    let set = created.iter().rfind(|f| f["kind"] == "configured").unwrap();
+    assert_eq!(set["body"]["set"]["window"], 50_000, "{set}");
 }

@@ -113,9 +113,10 @@ async fn wait_until_idle() -> &'static str {
     let url = format!("{}/v1/chat/completions", server("DUNNOCK_REAL"));
     let body = r#"{"model":"smol","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}"#;
     let mut curl = Command::new("curl");
-    curl.args(["-sf", "-m", "10", "-H", "content-type: application/json", "-d", body, &url]);
+    // Left alone it would write for twenty seconds more.
+    curl.args(["-sf", "-m", "3", "-H", "content-type: application/json", "-d", body, &url]);
     let Ran { code, .. } = ran(curl).await;
-    assert_eq!(code, 0, "it is still busy after 10 s");
+    assert_eq!(code, 0, "it is still busy after 3 s");
     "one token was served"
 }
 
@@ -136,6 +137,23 @@ async fn what_does_not_fit_is_refused_by_the_server_and_by_us() {
         assert!(error.contains("holds 2048: it is not sent"), "{wire}: {error}");
         assert_eq!(failed[0]["attempts"].as_array().unwrap().len(), 0, "{wire}: nothing was sent");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real model: cargo xtask real"]
+async fn a_talk_that_overflows_is_shortened_and_goes_on() {
+    let home = home();
+    let text = |times| format!("{}Say hello.", "The river went on through the reeds. ".repeat(times));
+    let Ran { code, err, .. } = run(&home, "chat-wide", &["--max-steps", "2"], &text(60)).await;
+    assert_eq!(code, 0, "the first fits: {err}");
+    let prompt = text(45);
+    let ran = ran(home.command(&["resume", "--json", "--prompt", &prompt])).await;
+    let failed = facts(&ran.out, "turn_failed");
+    assert_eq!(failed[0]["failure"], "overflow", "the server refuses the second: {}", ran.out);
+    let compacted = facts(&ran.out, "compacted");
+    assert!(!compacted.is_empty(), "talk was shortened");
+    assert_eq!(ran.code, 0, "and work went on: {}", ran.err);
+    println!("overflow, {} times shortened, exit {}", compacted.len(), ran.code);
 }
 
 #[tokio::test(flavor = "multi_thread")]

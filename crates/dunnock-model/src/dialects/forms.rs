@@ -222,10 +222,10 @@ fn group(tools: &[Callable], text: &str, inside: &str, close: &str, last: bool) 
                         rest = rest.get(len..).unwrap_or_default().trim_start();
                         continue;
                     }
-                    None => return Parsed::Not,
+                    None => return broken(text, close, last, "a call in it names no tool"),
                 },
                 Ok(None) => return Parsed::More,
-                Err(_) => return Parsed::Not,
+                Err(why) => return broken(text, close, last, &why),
             }
         }
         match one(tools, rest, last) {

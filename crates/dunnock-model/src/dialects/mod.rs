@@ -91,6 +91,8 @@ pub enum Heard {
     Call(Found),
     /// Everything so far was thought.
     AllThought,
+    /// What was called so far may have been thought.
+    Doubt,
 }
 
 /// Reads the words of one answer.
@@ -157,6 +159,10 @@ impl Calls {
                     // What was held back was thought, too.
                     out.push(Heard::Text(reader.forget()));
                     out.push(Heard::AllThought);
+                }
+                (Self::Text(reader), Heard::Doubt) => {
+                    out.push(Heard::Text(reader.forget()));
+                    out.push(Heard::Doubt);
                 }
                 (Self::Plan(reader), Heard::AllThought) => {
                     reader.forget();

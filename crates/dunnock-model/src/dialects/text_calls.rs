@@ -24,6 +24,9 @@ const MARKS: &[(&str, &str)] = &[
     ("```tool_call\n", "```"),
 ];
 
+/// So much of a line is looked at for what it opens.
+const LINE: usize = 16 << 10;
+
 /// How often the end of one form is looked for; after that only at the end of the answer.
 const TRIES: usize = 64;
 
@@ -33,6 +36,9 @@ const SHOWN: &[(&str, &str)] = &[
     ("<code", "</code>"),
     ("<example", "</example>"),
     ("<!--", "-->"),
+    ("<tool_result", "</tool_result>"),
+    ("<tool_response", "</tool_response>"),
+    ("<function_result", "</function_result"),
     ("<details", "</details>"),
 ];
 
@@ -45,6 +51,8 @@ pub struct Reader {
     pos: usize,
     at: At,
     quote: Option<Quote>,
+    /// The line so far, as it was let go: what it opens is told at its end.
+    line: String,
     /// Nothing but white space was let go so far.
     first: bool,
     /// A call was found.
@@ -79,7 +87,7 @@ impl Reader {
     #[must_use]
     pub fn new(tools: Arc<[Callable]>) -> Self {
         let (held, at) = (String::new(), At::Line);
-        Self { tools, held, pos: 0, at, quote: None, first: true, called: false, over: false }
+        Self { tools, held, pos: 0, at, quote: None, line: String::new(), first: true, called: false, over: false }
     }
 
     /// Takes more words.
@@ -134,6 +142,9 @@ impl Reader {
         let text = self.rest().get(..len).unwrap_or_default().to_owned();
         self.pos += len;
         self.first &= text.trim().is_empty();
+        if self.line.len() < LINE {
+            self.line.push_str(&text);
+        }
         match out.last_mut() {
             _ if text.is_empty() => {}
             Some(Heard::Text(before)) => before.push_str(&text),
@@ -152,13 +163,23 @@ impl Reader {
                 let end = self.rest().find('\n').map(|at| at + 1);
                 self.let_go(end.unwrap_or_else(|| self.rest().len()), out);
                 if end.is_some() {
-                    self.at = At::Line;
+                    self.end_line();
                 }
                 true
             }
             At::Line => self.line(last, out),
             At::Form { end, tries, looked } => self.form(end, tries, looked, last, out),
         }
+    }
+
+    /// A line is over: whether it opens a quotation.
+    fn end_line(&mut self) {
+        // A result that nobody gave: what follows it is made up, too.
+        const RESULTS: &[&str] = &["<tool_result", "<tool_response", "<function_result"];
+        self.over |= self.called && RESULTS.iter().any(|mark| self.line.trim_start().starts_with(mark));
+        self.quote = self.quote.take().or_else(|| opens(&self.line));
+        self.line.clear();
+        self.at = At::Line;
     }
 
     /// At the beginning of a line: what kind of line it is, once that can be told.
@@ -180,6 +201,7 @@ impl Reader {
             let blank = line.len();
             if complete {
                 self.let_go(blank, out);
+                self.line.clear();
             }
             return complete && blank > 0;
         }
@@ -202,17 +224,6 @@ impl Reader {
         if !complete && MARKS.iter().any(|(mark, _)| mark.starts_with(text)) {
             return false;
         }
-        // A result that nobody gave: what follows it is made up, too.
-        const RESULTS: &[&str] = &["<tool_result", "<tool_response", "<function_result"];
-        if self.called && RESULTS.iter().any(|mark| text.starts_with(mark)) {
-            self.over = true;
-            return true;
-        }
-        if !complete && (text.starts_with('<') || listed(text).starts_with(['`', '~']) || half_listed(listed(text))) {
-            // Whether it opens a quotation is told by the whole line. A long one is looked at again only at its end.
-            return false;
-        }
-        self.quote = opens(text, indent);
         self.at = At::Words;
         true
     }
@@ -238,6 +249,7 @@ impl Reader {
             self.quote = None;
         }
         self.let_go(len, out);
+        self.line.clear();
         true
     }
 
@@ -274,17 +286,22 @@ impl Reader {
                     return false; // not to be told yet
                 }
                 if !next.trim().is_empty() && !another {
+                    // It was shown, not made, all of it.
+                    self.let_go(len, out);
                     self.at = At::Words;
-                    return true; // it was shown, not made
+                    return true;
                 }
                 let skip = if another { behind.len() - next.len() } else { (behind.len() + 1).min(rest.len()) };
                 self.pos += len + skip;
+                self.line.clear();
                 (self.first, self.called) = (false, true);
                 out.extend(calls.into_iter().map(Heard::Call));
                 self.at = At::Line;
                 true
             }
             Parsed::Not => {
+                // A fence is one like any other then; behind another mark nothing counts any more.
+                self.over |= !self.rest().starts_with('`');
                 self.at = At::Words;
                 true
             }
@@ -309,30 +326,26 @@ fn listed(text: &str) -> &str {
     text
 }
 
-/// Whether this may become the mark of a list, or is one with nothing behind it.
-fn half_listed(text: &str) -> bool {
-    let after = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let digits = text.len() - after.len();
-    match digits {
-        0 => ["", "-", "*", "+"].contains(&after),
-        1..=9 => ["", ".", ")"].contains(&after),
-        _ => false,
+/// The quotation that a line leaves open: a fence at its beginning or its end, or a block anywhere in it.
+fn opens(line: &str) -> Option<Quote> {
+    let lower = line.to_ascii_lowercase();
+    let open = SHOWN.iter().find(|(open, end)| {
+        lower.rfind(open).is_some_and(|at| !lower.get(at..).is_some_and(|after| after.contains(end)))
+    });
+    if let Some((_, end)) = open {
+        return Some(Quote::Block(end));
     }
-}
-
-/// The quotation that a line opens.
-fn opens(text: &str, indent: usize) -> Option<Quote> {
-    let lower = text.to_ascii_lowercase();
-    if let Some((open, end)) = SHOWN.iter().find(|(open, _)| lower.starts_with(open)) {
-        return (!lower.get(open.len()..)?.contains(end)).then_some(Quote::Block(end));
-    }
+    let text = line.trim_start_matches(' ');
     let inner = listed(text);
-    let indent = indent + text.len() - inner.len() + 3;
-    ['`', '~'].into_iter().find_map(|mark| {
+    let indent = line.len() - inner.len() + 3;
+    let fence = ['`', '~'].into_iter().find_map(|mark| {
         let many = inner.chars().take_while(|c| *c == mark).count();
         let info = inner.get(many..).unwrap_or_default();
         (many >= 3 && !(mark == '`' && info.contains('`'))).then_some(Quote::Fence { mark, many, indent })
-    })
+    });
+    // "So: ```" is no fence by the book, and is meant as one.
+    let late = line.trim_end().ends_with("```") && !line.matches("```").count().is_multiple_of(2);
+    fence.or_else(|| late.then_some(Quote::Fence { mark: '`', many: 3, indent: usize::MAX }))
 }
 
 /// Whether an answer that begins so may be one call and nothing else; `None` when that cannot be told yet.

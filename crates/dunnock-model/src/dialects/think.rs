@@ -86,6 +86,14 @@ impl Think {
                     self.line = Line::default();
                     at += len;
                 }
+                Tag::Doubt(len) => {
+                    self.let_go(&mut words, out);
+                    out.push(Heard::Doubt);
+                    for c in held.get(at..at + len).unwrap_or_default().chars() {
+                        self.letter(c, &mut words, out);
+                    }
+                    at += len;
+                }
                 Tag::Lone(len) => {
                     self.let_go(&mut words, out);
                     out.push(Heard::AllThought);
@@ -147,7 +155,15 @@ impl Think {
             return if !last && close.starts_with(rest) { Tag::Unsure } else { Tag::None };
         }
         if self.fenced || !fresh {
-            return Tag::None;
+            // A closing tag where none is expected: words stay words, but what was called before may have been a thought.
+            if self.told || !self.line.ticks.is_multiple_of(2) {
+                return Tag::None;
+            }
+            if let Some((_, close)) = TAGS.iter().find(|(_, close)| rest.starts_with(close)) {
+                return Tag::Doubt(close.len());
+            }
+            let unsure = !last && TAGS.iter().any(|(_, close)| close.starts_with(rest));
+            return if unsure { Tag::Unsure } else { Tag::None };
         }
         for (open, close) in TAGS {
             if rest.starts_with(open) {
@@ -159,7 +175,7 @@ impl Think {
                 return match line.trim().is_empty() {
                     true if last || behind.contains('\n') || line.len() > 200 => Tag::Lone(close.len()),
                     true => Tag::Unsure,
-                    false => Tag::None,
+                    false => Tag::Doubt(close.len()),
                 };
             }
             if !last && (open.starts_with(rest) || (!self.told && close.starts_with(rest))) {
@@ -177,6 +193,8 @@ enum Tag {
     Close(usize),
     /// A closing tag without an opening one.
     Lone(usize),
+    /// One that may be, or may be talked about.
+    Doubt(usize),
 }
 
 #[cfg(test)]
@@ -202,7 +220,7 @@ mod tests {
                 match one {
                     Heard::Text(t) | Heard::Reasoning(t) => told.push_str(&t),
                     Heard::AllThought => told.push('!'),
-                    Heard::Call(_) => {}
+                    Heard::Call(_) | Heard::Doubt => {}
                 }
             }
             all.push(told);
