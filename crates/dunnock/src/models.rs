@@ -42,6 +42,11 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
             }
             Err(why) => match json {
                 true => say::line(&json!({"provider": name, "error": why}).to_string()),
+                // Nobody there is what is usual for local servers; the address was just said.
+                false if why.contains("cannot be reached") => {
+                    let why = if provider.is_local() { "not running" } else { "cannot be reached" };
+                    say::aside(&format!("{name}  {}  {why}", provider.address()));
+                }
                 false => say::aside(&format!("{name}  {}  {}", provider.address(), say::one_line(&why))),
             },
         }
@@ -57,6 +62,9 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
     }
     Ok(if any { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
+
+/// So much of what a probe says is shown; `--json` has all of it.
+const MOST_SAID: usize = 90;
 
 /// `dunnock models check`: what a model can do, kept for every session.
 pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
@@ -75,6 +83,10 @@ pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bo
                 Verdict::Untried => "-",
             };
             let said = say::one_line(&probe.said);
+            let said = match said.char_indices().nth(MOST_SAID) {
+                Some((at, _)) => format!("{}...", said.get(..at).unwrap_or_default()),
+                None => said.to_string(),
+            };
             say::line(&format!("  {:<20} {mark:<4} {said} ({:.1} s)", probe.name, probe.took.as_secs_f32()));
         }
     };
@@ -85,6 +97,8 @@ pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bo
     };
     let path = speaker.profiles().put(&checked.profile).map_err(|why| anyhow::anyhow!(why))?;
     let path = path.map_or_else(String::new, |path| path.display().to_string());
+    let calls = !checked.probes.iter().any(|p| p.name == "calls" && p.verdict == Verdict::No);
+    let end = if calls { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     if json {
         let probe = |p: &Probe| {
             let works = match p.verdict {
@@ -96,7 +110,7 @@ pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bo
         };
         let probes: Vec<_> = checked.probes.iter().map(probe).collect();
         say::line(&json!({"profile": checked.profile, "probes": probes, "file": path}).to_string());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(end);
     }
     let p = &checked.profile;
     let window = p.window.map_or_else(|| "unknown".into(), |w| format!("{w} tokens"));
@@ -113,6 +127,9 @@ pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bo
     for fault in &p.faults {
         say::line(&format!("  ! {fault}"));
     }
+    if !calls {
+        say::line("  it can talk, but it did not call a tool in any form: it is of no use for work");
+    }
     say::aside(&format!("kept in {path}; delete it to forget"));
-    Ok(ExitCode::SUCCESS)
+    Ok(end)
 }

@@ -257,6 +257,10 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
                     if let Some(part) = Part::calls(&e.parts).nth(usize::from(call.index)) {
                         lines.push(format!("{call}  {} {}", part.tool, part.args));
                         lines.push(format!("asked for by {}, {when}", e.model));
+                        if part.recovered {
+                            lines.push("found in the words of the answer, not given as a call".into());
+                        }
+                        lines.extend(part.fault.as_ref().map(|fault| format!("it cannot run: {fault}")));
                     }
                 }
                 Event::Called(e) if e.call == call => lines.push(format!("{call}  a check of the harness: {}", e.args)),

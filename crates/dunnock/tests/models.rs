@@ -428,6 +428,17 @@ async fn a_model_that_cannot_be_asked_cannot_be_checked() {
     assert!(!home.data().join("models").exists(), "nothing is kept");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_only_talks_is_said_to_be_of_no_use() {
+    let server =
+        ScriptedServer::with(vec![], Rules { brain: brain(|_| Say::text("I am well.").into()), ..Rules::default() })
+            .await;
+    let home = home(&server, Wire::Chat, "");
+    let ran = home.run(&["models", "check"]).await;
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.out.contains("it is of no use for work"), "{}", ran.out);
+}
+
 /// A server with a certificate that nobody else knows, and where that certificate is.
 struct Tls {
     child: std::process::Child,

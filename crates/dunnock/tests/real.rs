@@ -24,10 +24,11 @@ fn home() -> Home {
         );
         // As if it held far more: what does not fit is then refused by the server, not by us.
         config += &format!(
-            "[providers.{wire}-wide]\nwire = \"{wire}\"\nbase_url = \"{real}/v1\"\ndialect = \"text\"\nwindow = 100000\n"
+            "[providers.{wire}-wide]\nwire = \"{wire}\"\nbase_url = \"{real}/v1\"\ndialect = \"text\"\nwindow = 100000\nbody = '{{\"temperature\":0}}'\n"
         );
     }
-    config += &format!("[providers.plan]\nbase_url = \"{real}/v1\"\ndialect = \"plan\"\n");
+    config +=
+        &format!("[providers.plan]\nbase_url = \"{real}/v1\"\ndialect = \"plan\"\nbody = '{{\"temperature\":0}}'\n");
     // What stands before it takes most of a request away: the window is not what counts there.
     config += &format!("[providers.native]\nbase_url = \"{shim}/v1\"\nwindow = 16000\n");
     let home = Home::empty();
@@ -68,7 +69,9 @@ async fn answers_stream_over_three_wires() {
         println!("{wire}: exit {code}, {pieces} pieces, {usage}");
         assert!(pieces > 3, "{wire}: {out}{err}");
         assert_eq!(answered[0]["wire"], *wire);
-        assert!(usage["input"].as_u64().unwrap() > 500 && usage["output"].as_u64().unwrap() > 3, "{wire}: {usage}");
+        assert!(usage["output"].as_u64().unwrap() > 3, "{wire}: {usage}");
+        // The small profile is small by the model's own count.
+        assert!((300..3_000).contains(&usage["input"].as_u64().unwrap()), "{wire}: {usage}");
         let head = &facts(&out, "headed")[0]["head"];
         assert_eq!(head["window"], 2048, "asked of the server");
     }
@@ -144,16 +147,21 @@ async fn what_does_not_fit_is_refused_by_the_server_and_by_us() {
 async fn a_talk_that_overflows_is_shortened_and_goes_on() {
     let home = home();
     let text = |times| format!("{}Say hello.", "The river went on through the reeds. ".repeat(times));
-    let Ran { code, err, .. } = run(&home, "chat-wide", &["--max-steps", "2"], &text(60)).await;
-    assert_eq!(code, 0, "the first fits: {err}");
+    // However it ends, and it may end at the limit of the window: it is talk that takes up room.
+    run(&home, "chat-wide", &["--max-steps", "1"], &text(50)).await;
     let prompt = text(45);
-    let ran = ran(home.command(&["resume", "--json", "--prompt", &prompt])).await;
-    let failed = facts(&ran.out, "turn_failed");
-    assert_eq!(failed[0]["failure"], "overflow", "the server refuses the second: {}", ran.out);
-    let compacted = facts(&ran.out, "compacted");
-    assert!(!compacted.is_empty(), "talk was shortened");
-    assert_eq!(ran.code, 0, "and work went on: {}", ran.err);
-    println!("overflow, {} times shortened, exit {}", compacted.len(), ran.code);
+    let Ran { code, out, err } =
+        ran(home.command(&["resume", "--json", "--max-steps", "2", "--prompt", &prompt])).await;
+    let failed = facts(&out, "turn_failed");
+    assert_eq!(failed[0]["failure"], "overflow", "the server refuses the second: {out}{err}");
+    let kinds: Vec<Value> = lines(&out).iter().map(|line| line["record"]["kind"].clone()).collect();
+    let shortened = kinds.iter().rposition(|kind| kind == "compacted").unwrap_or(usize::MAX);
+    assert!(shortened < kinds.len(), "talk was shortened: {kinds:?}");
+    // What is asked after that fits: the model answers, or writes to the end of its window.
+    let after = lines(&out).split_off(shortened);
+    let said = |line: &Value| line["type"] == "delta" && line["delta"].get("text").is_some();
+    assert!(after.iter().any(said), "and the model went on: {kinds:?}");
+    println!("overflow, shortened, went on, exit {code}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,6 +184,8 @@ async fn plans_are_valid_when_the_server_is_held_to_a_schema() {
         let task = format!("{} ({n})", tasks[n % tasks.len()]);
         let Ran { out, err, .. } = run(&home, "plan", &["--max-steps", "1", "--approve", "read"], &task).await;
         let answered = facts(&out, "answered");
+        let tokens = answered.first().and_then(|a| a["usage"]["input"].as_u64());
+        assert!(tokens.is_some_and(|n| (300..3_000).contains(&n)), "{tokens:?} tokens: {err}");
         let whole = answered.first().is_some_and(|a| !a.to_string().contains("\"fault\""));
         valid += usize::from(whole);
         if !whole {
@@ -213,17 +223,5 @@ async fn three_small_tasks_are_done_with_native_calls() {
             "a native call"
         );
         println!("{task} exit {code}, {} steps, {:.1} s", answered.len(), began.elapsed().as_secs_f32());
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a real model: cargo xtask real"]
-async fn the_small_profile_is_small_by_the_models_own_count() {
-    let home = home();
-    for model in ["chat", "plan"] {
-        let Ran { out, .. } = run(&home, model, &["--max-steps", "1", "--approve", "read"], "Say hello.").await;
-        let tokens = facts(&out, "answered")[0]["usage"]["input"].as_u64().unwrap();
-        println!("{model}: {tokens} tokens in the first request");
-        assert!(tokens < 3_000 && tokens > 300, "{tokens}");
     }
 }

@@ -18,9 +18,12 @@ const ALIASES: &[(&str, &str)] = &[("read_file", "view_file"), ("run", "shell"),
 /// What a plan must be, for servers that can be held to it: every string and array has a bound. Fields come in the order in
 /// which they are to be written: thoughts before deeds. The bounds leave a plan whole in `room` tokens, or nearly so.
 pub(crate) fn schema(tools: &[Callable], room: u64) -> String {
-    let letters = room * 4;
-    let (thought, text) = ((letters / 4).clamp(100, 2_000), (letters / 2).clamp(100, schema::STRING));
-    let (steps, step, actions) = if room < 2_000 { (3, 60, 2) } else { (12, 200, 8) };
+    // Where there is little room, a model that loops inside a string must still come to the end: a letter is a token then.
+    let small = room < 2_000;
+    let letters = if small { room } else { room * 4 };
+    let (thought, text) = (letters / 4, if small { letters / 4 } else { letters / 2 });
+    let (thought, text) = (thought.clamp(100, 2_000), text.clamp(100, schema::STRING));
+    let (steps, step, actions) = if small { (3, 60, 2) } else { (12, 200, 8) };
     let action = |tool: &Callable| {
         let theirs = tool.schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         let theirs = theirs.into_iter().filter(|(key, _)| key != "tool");

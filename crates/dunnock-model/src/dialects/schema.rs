@@ -98,7 +98,7 @@ fn object(schema: &Map<String, Value>, map: &Map<String, Value>, path: &str) -> 
         match known.and_then(|k| k.get(key)) {
             Some(property) => at(property, value, &inside(key))?,
             None if schema.get("additionalProperties") == Some(&Value::Bool(false)) => {
-                return Err(format!("there is no {}", inside(key)));
+                return Err(format!("there is no argument {}", inside(key)));
             }
             None => {}
         }
