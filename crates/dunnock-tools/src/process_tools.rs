@@ -107,7 +107,8 @@ impl Tool for ProcessStart {
         let started = hand.processes.start(&hand, program, input);
         let first = started.as_ref().map_or_else(|_| String::new(), |p| format!("started process {}\n", p.number));
         if let Ok(process) = &started {
-            process.wait(AT_ONCE).await;
+            // All of that time: a program that says why it cannot go on ends a moment after its words.
+            process.end(AT_ONCE).await;
         }
         said(started.map(|process| (process, first.as_str())), &hand)
     }
