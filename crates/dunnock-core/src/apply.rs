@@ -12,7 +12,7 @@ use dunnock_proto::{
 use std::sync::Arc;
 
 /// About what a picture takes of a window, in tokens.
-const PICTURE: u64 = 1_500;
+pub const PICTURE: u64 = 1_500;
 
 /// Folds `event` in as the next fact.
 pub fn apply(s: &mut State, event: &Event) {

@@ -22,7 +22,7 @@ mod status;
 mod step;
 mod transcript;
 
-pub use apply::apply;
+pub use apply::{PICTURE, apply};
 pub use effect::{Effect, begin, stopping, wanted};
 pub use past::{Past, Undoes};
 pub use state::{Call, Phase, PhaseName, Question, Seat, Spent, Stage, State, Undo, Unknown};

@@ -148,7 +148,7 @@ impl Answer {
         Ok(())
     }
 
-    /// The thoughts so far are one part; with what must go back for it. Returns its readable text.
+    /// The thoughts so far are one part, with what must go back for it; `opaque` is given its readable text.
     pub(crate) fn seal(&mut self, opaque: impl FnOnce(&str) -> Option<String>) -> Result<(), Bad> {
         if !matches!(self.parts.last(), Some(Open::Reasoning { closed: false, .. })) {
             self.parts.push(Open::Reasoning { text: String::new(), opaque: None, closed: false });

@@ -8,8 +8,8 @@ use crate::stream::{self, Broken, Ear};
 use crate::talk::{Bit, Listener, Side, sides};
 use crate::trouble::{Trouble, clean};
 use crate::wires::{self, Outgoing};
-use dunnock_core::failpoint;
 use dunnock_core::ports::{Halt, Live};
+use dunnock_core::{PICTURE, failpoint};
 use dunnock_proto::{Answered, At, Attempt, Delta, Failure, Hash, Message, Part, Stop, Turn, TurnFailed, Usage};
 use futures_util::StreamExt as _;
 use std::collections::BTreeMap;
@@ -92,7 +92,6 @@ pub(crate) struct Question<'a> {
 
 /// About how many tokens a request takes: pictures are counted by the piece, not by their bytes.
 fn tokens(head: &Recorded, body: &[u8], sides: &[Side<'_>]) -> u64 {
-    const PICTURE: u64 = 1_500;
     let bits = sides.iter().flat_map(|side| match side {
         Side::Person(bits) => bits.as_slice(),
         Side::Model(_) => &[],

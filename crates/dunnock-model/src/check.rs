@@ -7,8 +7,7 @@ use crate::ask::Question;
 use crate::dialects::{Callable, Dialect, schema};
 use crate::head::{BYTES_PER_TOKEN, Briefing};
 use crate::profile::{EditFormat, Profile, Size};
-use crate::speaker::{Speaker, Traits};
-use crate::window;
+use crate::speaker::{Speaker, Traits, callable};
 use crate::wires::Wire;
 use dunnock_core::patch::{Op, Patch};
 use dunnock_core::ports::{Halt, Live};
@@ -69,6 +68,8 @@ struct Check<'a> {
     model: &'a str,
     traits: Traits,
     briefing: Briefing,
+    /// The tools of the briefing, with their schemas.
+    callable: Vec<Callable>,
     began: Instant,
     probes: Vec<Probe>,
     tell: &'a mut (dyn FnMut(&Probe) + Send),
@@ -109,19 +110,12 @@ impl Speaker {
     ) -> Result<Checked, String> {
         let provider = self.provider(model)?;
         let briefing = (self.brief)(&Config { model: model.into(), ..Config::default() }, ".")?;
-        let traits = Traits {
-            wire: provider.wire,
-            dialect: Dialect::Native,
-            constrained: true,
-            edit: EditFormat::Any,
-            size: Size::Small,
-            window: provider.window,
-            parallel: true,
-            quirks: provider.quirks,
-        };
+        let traits = Traits { size: Size::Small, ..Traits::of(provider) };
         let briefing = Briefing { instructions: Vec::new(), ..briefing };
+        let callable = callable(&briefing.offers)?;
         let (began, probes, faults) = (Instant::now(), Vec::new(), Vec::new());
-        let mut check = Check { speaker: self, model, traits, briefing, began, probes, tell, reasoning: false, faults };
+        let mut check =
+            Check { speaker: self, model, traits, briefing, callable, began, probes, tell, reasoning: false, faults };
         check.all().await?;
         let Check { traits, reasoning, faults, probes, .. } = check;
         let profile = Profile {
@@ -250,10 +244,9 @@ impl Check<'_> {
         let began = Instant::now();
         if self.traits.window.is_none()
             && let Ok(provider) = self.speaker.provider(self.model)
-            && let Ok(client) = self.speaker.client(provider)
         {
-            let name = self.model.split_once('/').map_or("", |(_, name)| name);
-            self.traits.window = window::of(client, provider, self.traits.wire, name).await;
+            let asked = self.speaker.window(self.model, provider, self.traits.wire).await;
+            self.traits.window = asked.unwrap_or(None);
         }
         match self.traits.window {
             Some(window) => self.note("window", Verdict::Yes, format!("{window} tokens"), began),
@@ -344,7 +337,7 @@ impl Check<'_> {
                 self.traits.constrained = false;
                 answer = self.ask(Ask::with(TOOLS, TASK)).await;
             }
-            match one_call(&answer, "view_file", &self.callable()) {
+            match one_call(&answer, "view_file", &self.callable) {
                 Ok(args) if args["path"].as_str().is_some_and(|p| p.ends_with("notes.txt")) => {
                     self.note(name, Verdict::Yes, "one call, as asked", began);
                     self.after_calls(dialect).await;
@@ -362,13 +355,6 @@ impl Check<'_> {
         self.traits.parallel = false;
         self.faults.push("no way of calling tools worked".into());
         self.note("calls", Verdict::No, last, Instant::now());
-    }
-
-    fn callable(&self) -> Vec<Callable> {
-        let one = |offer: &dunnock_core::ports::Offer| {
-            Some(Callable { name: offer.tool.name.clone(), schema: serde_json::from_str(&offer.schema).ok()? })
-        };
-        self.briefing.offers.iter().filter_map(one).collect()
     }
 
     /// Several calls at once, and going on after a result.
@@ -474,7 +460,7 @@ impl Check<'_> {
                 continue;
             }
             tried += 1;
-            let good = one_call(&answer, tool, &self.callable()).and_then(|args| edited(format, &args, FILE));
+            let good = one_call(&answer, tool, &self.callable).and_then(|args| edited(format, &args, FILE));
             match good {
                 Ok(()) => {
                     works.push(format);

@@ -25,6 +25,7 @@ mod talk;
 mod trouble;
 mod window;
 mod wires;
+mod words;
 
 pub use ask::Patience;
 pub use check::{Checked, Probe, Verdict};

@@ -2,10 +2,9 @@
 
 use crate::dialects::Dialect;
 use crate::wires::Wire;
+use crate::words::words;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// How much a model is told at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -18,30 +17,7 @@ pub enum Size {
     Small,
 }
 
-impl Size {
-    /// Every one, as it is configured.
-    pub const ALL: &'static [&'static str] = &["default", "small"];
-}
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Default => "default",
-            Self::Small => "small",
-        })
-    }
-}
-
-impl FromStr for Size {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "default" => Ok(Self::Default),
-            "small" => Ok(Self::Small),
-            _ => Err(format!("there is no profile {text:?}; there are {}", Self::ALL.join(", "))),
-        }
-    }
-}
+words!(Size { Default = "default", Small = "small", });
 
 /// How a model changes files best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -58,16 +34,7 @@ pub enum EditFormat {
     Whole,
 }
 
-impl fmt::Display for EditFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Any => "any",
-            Self::Patch => "patch",
-            Self::Replace => "replace",
-            Self::Whole => "whole",
-        })
-    }
-}
+words!(EditFormat { Any = "any", Patch = "patch", Replace = "replace", Whole = "whole", });
 
 /// What the small profile offers.
 const SMALL: &[&str] =

@@ -2,11 +2,10 @@
 
 use crate::dialects::Dialect;
 use crate::wires::Wire;
+use crate::words::words;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::fmt;
-use std::str::FromStr;
 
 /// How a key is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,22 +18,7 @@ pub enum Auth {
     XApiKey,
 }
 
-impl Auth {
-    /// Every one, as it is configured.
-    pub const ALL: &'static [&'static str] = &["bearer", "api-key", "x-api-key"];
-}
-
-impl FromStr for Auth {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "bearer" => Ok(Self::Bearer),
-            "api-key" => Ok(Self::ApiKey),
-            "x-api-key" => Ok(Self::XApiKey),
-            _ => Err(format!("{text:?} is not one of {}", Self::ALL.join(", "))),
-        }
-    }
-}
+words!(Auth { Bearer = "bearer", ApiKey = "api-key", XApiKey = "x-api-key", });
 
 /// What is peculiar about a server or a model. All of it can be configured, and `models check` finds most of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -267,15 +251,5 @@ impl Known {
         let (name, after) = rest.split_once('}')?;
         let value = env(name).map(|v| v.trim().trim_end_matches('/').to_owned()).filter(|v| !v.is_empty())?;
         Some(format!("{before}{value}{after}"))
-    }
-}
-
-impl fmt::Display for Auth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Bearer => "bearer",
-            Self::ApiKey => "api-key",
-            Self::XApiKey => "x-api-key",
-        })
     }
 }

@@ -27,7 +27,7 @@ pub struct Speaker {
     providers: Vec<Provider>,
     /// Those that are configured and cannot be used, and why.
     unusable: Vec<(String, String)>,
-    pub(crate) prompts: Prompts,
+    prompts: Prompts,
     profiles: Profiles,
     pub(crate) brief: Brief,
     patience: Patience,
@@ -160,16 +160,7 @@ impl Speaker {
     fn known(&self, model: &str) -> Result<Traits, String> {
         let provider = self.provider(model)?;
         let kept = self.profiles.get(model)?.filter(|kept| kept.asked == (provider.wire, provider.address()));
-        let mut traits = Traits {
-            wire: provider.wire,
-            dialect: Dialect::Native,
-            constrained: true,
-            edit: EditFormat::Any,
-            size: Size::Default,
-            window: provider.window,
-            parallel: true,
-            quirks: provider.quirks,
-        };
+        let mut traits = Traits::of(provider);
         if let Some(kept) = kept {
             traits = Traits {
                 wire: kept.wire,
@@ -191,12 +182,10 @@ impl Speaker {
             traits.size = config.profile.parse()?;
         }
         let provider = self.provider(&config.model)?;
-        let name = config.model.split_once('/').map_or("", |(_, name)| name);
         if let Some(window) = config.window {
             traits.window = Some(window);
         } else if traits.window.is_none() {
-            let asking = window::of(self.client(provider)?, provider, traits.wire, name);
-            traits.window = tokio::time::timeout(Duration::from_secs(2), asking).await.unwrap_or(None);
+            traits.window = self.window(&config.model, provider, traits.wire).await?;
         }
         let mut briefing = (self.brief)(config, workspace)?;
         briefing.offers.retain(|offer| Profile::offers(traits.size, traits.edit, &offer.tool.name));
@@ -217,6 +206,13 @@ impl Speaker {
             first_changed: None,
         };
         Ok((head, blob))
+    }
+
+    /// How much a model holds, as its server or the table says.
+    pub(crate) async fn window(&self, model: &str, provider: &Provider, wire: Wire) -> Result<Option<u64>, String> {
+        let name = model.split_once('/').map_or("", |(_, name)| name);
+        let asking = window::of(self.client(provider)?, provider, wire, name);
+        Ok(tokio::time::timeout(Duration::from_secs(2), asking).await.unwrap_or(None))
     }
 
     pub(crate) fn recorded(
@@ -282,7 +278,23 @@ pub(crate) struct Traits {
     pub(crate) quirks: Quirks,
 }
 
-fn callable(offers: &[Offer]) -> Result<Vec<Callable>, String> {
+impl Traits {
+    /// As it is configured: a model about which nothing else is known.
+    pub(crate) fn of(provider: &Provider) -> Self {
+        Self {
+            wire: provider.wire,
+            dialect: Dialect::Native,
+            constrained: true,
+            edit: EditFormat::Any,
+            size: Size::Default,
+            window: provider.window,
+            parallel: true,
+            quirks: provider.quirks,
+        }
+    }
+}
+
+pub(crate) fn callable(offers: &[Offer]) -> Result<Vec<Callable>, String> {
     let one = |offer: &Offer| {
         let schema = serde_json::from_str(&offer.schema).map_err(|e| e.to_string())?;
         Ok(Callable { name: offer.tool.name.clone(), schema })

@@ -114,6 +114,20 @@ async fn marks_within_marks_ended_the_program_and_blanks_took_hours() {
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
 }
 
+#[test]
+fn long_lines_in_small_pieces_were_looked_at_again_and_again() {
+    use dunnock_model::dialects::text_calls::Reader;
+    let began = Instant::now();
+    for text in [format!("```\n{}", "x".repeat(2_000_000)), format!("a\n{}", "\t".repeat(2_000_000))] {
+        let (mut reader, mut out) = (Reader::new(tools()), Vec::new());
+        text.as_bytes().chunks(8).for_each(|piece| reader.feed(std::str::from_utf8(piece).unwrap(), &mut out));
+        reader.finish(false, &mut out);
+        assert!(out.iter().all(|heard| matches!(heard, dunnock_model::dialects::Heard::Text(_))));
+    }
+    // Before, each piece cost as much as the line so far: minutes.
+    assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn words_that_were_held_back_were_asked_for_again_and_lost() {
     let text = "{\"name\": \"shell\"";

@@ -62,7 +62,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("model", Kind::Model, None, Untrusted::No, "the model, as provider/model"),
     key(
         "profile",
-        Kind::Choice(Size::ALL),
+        Kind::Choice(Size::NAMES),
         None,
         Untrusted::No,
         "how much the model is told at once; as \"models check\" found best if left out",
@@ -176,10 +176,10 @@ pub(crate) const PROVIDER: &[Key] = &[
         "the address to which the wire adds its path (/chat/completions, /responses, /messages, /api/chat); {NAME} stands for a variable",
     ),
     key("api_key_env", Kind::Variable, None, Untrusted::No, "the variable that holds the key; unset: no key is sent"),
-    key("auth", Kind::Choice(Auth::ALL), None, Untrusted::No, "how the key is shown; by the wire if left out"),
+    key("auth", Kind::Choice(Auth::NAMES), None, Untrusted::No, "how the key is shown; by the wire if left out"),
     key(
         "dialect",
-        Kind::Choice(Dialect::ALL),
+        Kind::Choice(Dialect::NAMES),
         None,
         Untrusted::No,
         "how calls are written; as \"models check\" found best if left out",

@@ -11,11 +11,10 @@ pub mod schema;
 pub mod text_calls;
 mod think;
 
+use crate::words::words;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 /// How calls are written.
@@ -31,32 +30,7 @@ pub enum Dialect {
     Plan,
 }
 
-impl Dialect {
-    /// Every one, as it is configured.
-    pub const ALL: &'static [&'static str] = &["native", "text", "plan"];
-}
-
-impl fmt::Display for Dialect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Native => "native",
-            Self::Text => "text",
-            Self::Plan => "plan",
-        })
-    }
-}
-
-impl FromStr for Dialect {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "native" => Ok(Self::Native),
-            "text" => Ok(Self::Text),
-            "plan" => Ok(Self::Plan),
-            _ => Err(format!("{text:?} is not one of {}", Self::ALL.join(", "))),
-        }
-    }
-}
+words!(Dialect { Native = "native", Text = "text", Plan = "plan", });
 
 /// A tool that may be called in words.
 #[derive(Debug, Clone, Serialize, Deserialize)]

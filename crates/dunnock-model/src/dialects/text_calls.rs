@@ -36,11 +36,18 @@ const SHOWN: &[(&str, &str)] = &[
     ("<code", "</code>"),
     ("<example", "</example>"),
     ("<!--", "-->"),
+    ("<details", "</details>"),
+];
+
+/// The same for results, which models make up or repeat.
+const RESULTS: &[(&str, &str)] = &[
     ("<tool_result", "</tool_result>"),
     ("<tool_response", "</tool_response>"),
     ("<function_result", "</function_result"),
-    ("<details", "</details>"),
 ];
+
+/// A line of nothing but blanks is looked at as one up to here: what follows more of them is no mark.
+const BLANKS: usize = 200;
 
 /// Reads the words of an answer.
 #[derive(Debug)]
@@ -68,6 +75,21 @@ enum Quote {
     Fence { mark: char, many: usize, indent: usize },
     /// A block that ends with this.
     Block(&'static str),
+}
+
+impl Quote {
+    /// Whether it ends with this line.
+    fn ends(&self, line: &str) -> bool {
+        let text = line.trim_start_matches(' ');
+        match self {
+            Self::Fence { mark, many, indent } => {
+                let marks = text.trim_end();
+                let all = !marks.is_empty() && marks.chars().all(|c| c == *mark);
+                all && marks.chars().count() >= *many && line.len() - text.len() <= *indent
+            }
+            Self::Block(end) => line.to_ascii_lowercase().contains(end),
+        }
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -172,12 +194,16 @@ impl Reader {
         }
     }
 
-    /// A line is over: whether it opens a quotation.
+    /// A line is over: whether it ends a quotation, or opens one.
     fn end_line(&mut self) {
         // A result that nobody gave: what follows it is made up, too.
-        const RESULTS: &[&str] = &["<tool_result", "<tool_response", "<function_result"];
-        self.over |= self.called && RESULTS.iter().any(|mark| self.line.trim_start().starts_with(mark));
-        self.quote = self.quote.take().or_else(|| opens(&self.line));
+        let start = self.line.trim_start();
+        self.over |= self.called && RESULTS.iter().any(|(mark, _)| start.starts_with(mark));
+        self.quote = match self.quote.take() {
+            Some(quote) if !quote.ends(&self.line) => Some(quote),
+            Some(_) => None,
+            None => opens(&self.line),
+        };
         self.line.clear();
         self.at = At::Line;
     }
@@ -189,21 +215,19 @@ impl Reader {
         let complete = last || line.ends_with('\n');
         let text = line.trim_start_matches(' ');
         let indent = line.len() - text.len();
-        if self.quote.is_some() {
-            return self.quoted(last, out);
-        }
-        if self.over || indent > 3 {
+        let blank = text.trim().is_empty();
+        if self.quote.is_some() || self.over || indent > 3 || (blank && line.len() > BLANKS) {
             self.at = At::Words;
             return true;
         }
-        if text.trim().is_empty() {
-            // A blank line says nothing; half of one may still become something.
-            let blank = line.len();
+        if blank {
+            // It says nothing; half of one may still become something.
+            let len = line.len();
             if complete {
-                self.let_go(blank, out);
+                self.let_go(len, out);
                 self.line.clear();
             }
-            return complete && blank > 0;
+            return complete && len > 0;
         }
         if self.first {
             match whole_may_be_a_call(rest) {
@@ -225,31 +249,6 @@ impl Reader {
             return false;
         }
         self.at = At::Words;
-        true
-    }
-
-    /// A line inside a quotation: whether that ends here.
-    fn quoted(&mut self, last: bool, out: &mut Vec<Heard>) -> bool {
-        let line = self.rest().split_inclusive('\n').next().unwrap_or_default();
-        if !last && !line.ends_with('\n') {
-            return false;
-        }
-        let text = line.trim_start_matches(' ');
-        let ends = match &self.quote {
-            Some(Quote::Fence { mark, many, indent }) => {
-                let marks = text.trim_end();
-                let all = !marks.is_empty() && marks.chars().all(|c| c == *mark);
-                all && marks.chars().count() >= *many && line.len() - text.len() <= *indent
-            }
-            Some(Quote::Block(end)) => line.contains(end),
-            None => true,
-        };
-        let len = line.len();
-        if ends {
-            self.quote = None;
-        }
-        self.let_go(len, out);
-        self.line.clear();
         true
     }
 
@@ -329,7 +328,7 @@ fn listed(text: &str) -> &str {
 /// The quotation that a line leaves open: a fence at its beginning or its end, or a block anywhere in it.
 fn opens(line: &str) -> Option<Quote> {
     let lower = line.to_ascii_lowercase();
-    let open = SHOWN.iter().find(|(open, end)| {
+    let open = SHOWN.iter().chain(RESULTS).find(|(open, end)| {
         lower.rfind(open).is_some_and(|at| !lower.get(at..).is_some_and(|after| after.contains(end)))
     });
     if let Some((_, end)) = open {

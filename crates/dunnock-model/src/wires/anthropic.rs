@@ -33,12 +33,12 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     // Never more than the window has room for beside the request itself.
     let most = head.max_output.unwrap_or(MAX_OUTPUT).min(head.window.map_or(u64::MAX, |w| (w / 4).max(1)));
     body.field("max_tokens", &most).raw("stream", "true");
-    if head.tools.get() != "[]" {
-        body.raw("tools", head.tools.get());
+    if let Some(tools) = outgoing.tools() {
+        body.raw("tools", tools);
     }
-    if let Some(schema) = head.schema.as_ref().filter(|_| outgoing.bare < 2) {
+    if let Some(schema) = outgoing.schema() {
         // This wire knows no bounds; they are checked here.
-        let schema = schema::unbounded(&serde_json::from_str(schema.get()).unwrap_or_default());
+        let schema = schema::unbounded(&serde_json::from_str(schema).unwrap_or_default());
         body.raw("output_config", &format!(r#"{{"format":{{"type":"json_schema","schema":{schema}}}}}"#));
     }
     body.more(&head.body);

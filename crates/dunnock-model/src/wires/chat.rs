@@ -41,19 +41,19 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let head = outgoing.head;
     let mut body = Body::new(head.names().1);
     body.raw("stream", "true");
-    if outgoing.bare == 0 && !head.quirks.no_usage {
+    if outgoing.extras() && !head.quirks.no_usage {
         body.raw("stream_options", r#"{"include_usage":true}"#);
     }
     if let Some(most) = head.max_output {
         body.field(if head.quirks.new_limit { "max_completion_tokens" } else { "max_tokens" }, &most);
     }
-    if head.tools.get() != "[]" {
-        body.raw("tools", head.tools.get());
+    if let Some(tools) = outgoing.tools() {
+        body.raw("tools", tools);
     }
-    if let Some(schema) = head.schema.as_ref().filter(|_| outgoing.bare < 2) {
+    if let Some(schema) = outgoing.schema() {
         // Not "strict", which knows no bounds and no fields that may be left out.
         let name = r#"{"type":"json_schema","json_schema":{"name":"plan","strict":false,"schema":"#;
-        body.raw("response_format", &format!("{name}{}}}}}", schema.get()));
+        body.raw("response_format", &format!("{name}{}}}}}", schema));
     }
     body.more(&head.body);
     let mut messages = vec![json(&Out::plain("system", &head.system))];

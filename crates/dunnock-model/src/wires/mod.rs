@@ -15,13 +15,13 @@ use crate::answer::{Answer, Bad};
 use crate::head::Recorded;
 use crate::provider::{Auth, Provider};
 use crate::talk::Side;
+use crate::words::words;
 use dunnock_core::ports::Offer;
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::fmt;
-use std::str::FromStr;
 
 /// How a server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, serde::Deserialize)]
@@ -38,29 +38,7 @@ pub enum Wire {
     Ollama,
 }
 
-impl fmt::Display for Wire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Chat => "chat",
-            Self::Responses => "responses",
-            Self::Anthropic => "anthropic",
-            Self::Ollama => "ollama",
-        })
-    }
-}
-
-impl FromStr for Wire {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "chat" => Ok(Self::Chat),
-            "responses" => Ok(Self::Responses),
-            "anthropic" => Ok(Self::Anthropic),
-            "ollama" => Ok(Self::Ollama),
-            _ => Err(format!("there is no wire {text:?}; there are {}", Self::NAMES.join(", "))),
-        }
-    }
-}
+words!(Wire { Chat = "chat", Responses = "responses", Anthropic = "anthropic", Ollama = "ollama", });
 
 /// How the pieces of an answer are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +57,26 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) bare: u8,
 }
 
+/// What a model may refuse is decided here, for every wire.
+impl Outgoing<'_> {
+    /// The tools, if there are any.
+    fn tools(&self) -> Option<&str> {
+        Some(self.head.tools.get()).filter(|tools| *tools != "[]")
+    }
+    /// What the answer is held to.
+    fn schema(&self) -> Option<&str> {
+        self.head.schema.as_ref().filter(|_| self.bare < 2).map(|schema| schema.get())
+    }
+    /// Whether sealed reasoning is asked for, and goes back.
+    fn sealed(&self) -> bool {
+        self.bare < 2
+    }
+    /// Whether a summary of reasoning, and usage in streams, are asked for.
+    fn extras(&self) -> bool {
+        self.bare < 1
+    }
+}
+
 /// Reads what comes back.
 pub(crate) trait Reader: Send + fmt::Debug {
     /// Takes one event in.
@@ -90,8 +88,6 @@ pub(crate) trait Reader: Send + fmt::Debug {
 }
 
 impl Wire {
-    /// Every one, as it is configured.
-    pub const NAMES: &'static [&'static str] = &["chat", "responses", "anthropic", "ollama"];
     /// Every one.
     pub const ALL: &'static [Self] = &[Self::Chat, Self::Responses, Self::Anthropic, Self::Ollama];
 

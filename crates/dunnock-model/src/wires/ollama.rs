@@ -26,11 +26,11 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     }
     // What does not fit is an error then, not a shorter request or a talk without its beginning; older servers pass over it.
     body.raw("stream", "true").raw("truncate", "false").raw("shift", "false").field("options", &options);
-    if head.tools.get() != "[]" {
-        body.raw("tools", head.tools.get());
+    if let Some(tools) = outgoing.tools() {
+        body.raw("tools", tools);
     }
-    if let Some(schema) = head.schema.as_ref().filter(|_| outgoing.bare < 2) {
-        body.raw("format", schema.get());
+    if let Some(schema) = outgoing.schema() {
+        body.raw("format", schema);
     }
     body.more(&more);
     let mut messages = vec![json(&Out { role: "system", content: &head.system, ..Out::default() })];

@@ -29,22 +29,22 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let head = outgoing.head;
     let mut body = Body::new(head.names().1);
     body.raw("stream", "true").raw("store", "false");
-    if head.quirks.sealed && outgoing.bare < 2 {
+    if head.quirks.sealed && outgoing.sealed() {
         body.raw("include", r#"["reasoning.encrypted_content"]"#);
     }
-    if head.quirks.sealed && outgoing.bare < 1 {
+    if head.quirks.sealed && outgoing.extras() {
         body.raw("reasoning", r#"{"summary":"auto"}"#);
     }
     if let Some(most) = head.max_output {
         body.field("max_output_tokens", &most);
     }
     body.field("instructions", &head.system);
-    if head.tools.get() != "[]" {
-        body.raw("tools", head.tools.get());
+    if let Some(tools) = outgoing.tools() {
+        body.raw("tools", tools);
     }
-    if let Some(schema) = head.schema.as_ref().filter(|_| outgoing.bare < 2) {
+    if let Some(schema) = outgoing.schema() {
         let name = r#"{"format":{"type":"json_schema","name":"plan","strict":false,"schema":"#;
-        body.raw("text", &format!("{name}{}}}}}", schema.get()));
+        body.raw("text", &format!("{name}{}}}}}", schema));
     }
     body.more(&head.body);
     let mut input = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         match side {
             Side::Person(bits) if head.quirks.merge => merged(bits, &mut input),
             Side::Person(bits) => person(bits, &mut input),
-            Side::Model(said) => said.iter().for_each(|one| input.extend(answer(one, outgoing.bare))),
+            Side::Model(said) => said.iter().for_each(|one| input.extend(answer(one, outgoing.sealed()))),
         }
     }
     body.end_with("input", &input)
@@ -115,9 +115,9 @@ fn merged(bits: &[Bit<'_>], input: &mut Vec<String>) {
     }
 }
 
-fn answer(said: &Said<'_>, bare: u8) -> Option<String> {
+fn answer(said: &Said<'_>, sealed: bool) -> Option<String> {
     match said {
-        Said::Reasoning { opaque, .. } => opaque.filter(|item| bare < 2 && wanted_back(item)).map(str::to_owned),
+        Said::Reasoning { opaque, .. } => opaque.filter(|item| sealed && wanted_back(item)).map(str::to_owned),
         Said::Text(text) => Some(message("assistant", vec![Piece::OutputText { text }])),
         Said::Call { id, tool, args } => {
             #[derive(Serialize)]
