@@ -22,12 +22,20 @@ pub fn apply(s: &mut State, event: &Event) {
         Event::Forked(e) => s.open(&e.workspace, &e.app, &e.config, e.turn),
         Event::Configured(e) => {
             s.version = s.seq;
+            let model = s.config.model.clone();
             s.config = Arc::new(s.config.with(&e.set));
+            if s.config.model != model && e.set.price.is_none() {
+                Arc::make_mut(&mut s.config).price = None; // another model's price is not known by this one's
+            }
             if !s.config.checkpoints && !matches!(s.phase, Phase::Rewinding { .. }) {
                 s.dirty = None;
             }
         }
-        Event::Headed(e) => s.head = Some(Arc::new(e.head.clone())),
+        Event::Moved(e) => {
+            s.version = s.seq;
+            s.workspace = Some(e.workspace.as_str().into());
+        }
+        Event::Headed(e) => s.set_head(&e.head),
         Event::Prompted(e) => {
             s.version = s.seq;
             if s.title.is_none() {
@@ -82,6 +90,9 @@ pub fn apply(s: &mut State, event: &Event) {
             }
         }
         Event::Called(e) => {
+            if e.tried != s.tried {
+                s.calls.iter_mut().for_each(|call| call.moved = false); // what an earlier try did is no longer in question
+            }
             s.tried = e.tried;
             s.calls.push(Call {
                 id: e.call,
@@ -100,6 +111,7 @@ pub fn apply(s: &mut State, event: &Event) {
                 allowed: None,
                 level: None,
                 result: None,
+                moved: false,
                 harness: true,
             });
         }
@@ -135,13 +147,15 @@ pub fn apply(s: &mut State, event: &Event) {
             }
             if e.tree.is_some() {
                 s.tree.clone_from(&e.tree);
+                s.first = s.first.take().or_else(|| e.tree.clone());
             }
         }
+        Event::Baselined(_) => s.baselined = true,
         Event::RewindAsked(e) => s.rewind_asked(e),
         Event::Rewound(e) => {
             s.spans = Arc::new(e.spans.clone());
             s.since = s.seq + 1;
-            s.bounds.retain(|b| within(&e.spans, *b));
+            s.bounds.retain(|(b, _)| within(&e.spans, *b));
             if e.tree.is_some() {
                 s.tree.clone_from(&e.tree);
             }
@@ -161,9 +175,11 @@ pub fn apply(s: &mut State, event: &Event) {
                 s.version = s.seq;
             }
             s.phase = Phase::Compacting { upto: e.upto, strength: e.strength, due: s.due() };
+            s.reserved = e.reserved;
         }
         Event::Compacted(e) => s.was_compacted(e),
-        Event::CompactFailed(_) => {
+        Event::CompactFailed(e) => {
+            s.use_up(&e.usage, 0);
             if let Phase::Compacting { strength, .. } = s.phase {
                 s.compacted = Some(strength);
             }
@@ -176,6 +192,9 @@ pub fn apply(s: &mut State, event: &Event) {
         Event::Noticed(e) => {
             s.context += s.tokens(&e.text);
             s.progress.warned |= e.stalled;
+            if !e.sources.is_empty() {
+                s.sources = Arc::new(e.sources.clone());
+            }
         }
     }
 }
@@ -228,7 +247,7 @@ impl State {
         self.unseen = 0;
         self.wake = None;
         self.calls.clear();
-        self.bounds.push(e.upto);
+        self.bounds.push((e.upto, self.context));
         if self.bounds.len() > usize::from(self.config.compact_keep) {
             self.bounds.remove(0);
         }
@@ -242,13 +261,7 @@ impl State {
         self.reserved = dunnock_proto::Reserved::default();
         self.spent.tokens += usage.input + usage.output;
         self.spent.ms += ms;
-        if let Some(p) = self.config.price {
-            let fresh = usage.input.saturating_sub(usage.cached);
-            let cost = fresh.saturating_mul(p.input)
-                + usage.cached.saturating_mul(p.cached)
-                + usage.output.saturating_mul(p.output);
-            self.spent.micros += cost.div_ceil(1_000_000);
-        }
+        self.spent.micros += self.config.price.map_or(0, |price| price.of(usage));
     }
 
     fn answered(&mut self, e: &Answered) {
@@ -282,16 +295,15 @@ impl State {
         let began = matches!(call.stage, Stage::Started(_));
         let (wrote, harness) = (began && call.writes(), call.harness);
         call.stage = Stage::Finished { ok };
+        call.moved = e.on.is_some();
         call.result = Some(Hash::of_parts(&[outcome_name(&e.outcome).as_bytes(), e.shown.as_bytes()]));
         if wrote && keep {
             self.dirty = Some(seq);
         }
         if harness {
-            self.proof = if self.calls.iter().filter(|c| c.harness).all(|c| c.stage == Stage::Finished { ok: true }) {
-                Proof::Proven
-            } else {
-                Proof::Failed
-            };
+            let mut checks = self.calls.iter().filter(|c| c.harness);
+            let passed = checks.all(|c| c.stage == Stage::Finished { ok: true });
+            self.proof = if passed { Proof::Proven } else { Proof::Failed };
         }
         if !self.calls_open() && !self.calls.iter().any(|c| c.harness) {
             self.compare_with_before();
@@ -356,6 +368,8 @@ impl State {
     fn taken(&mut self, e: &Taken) {
         self.seat = Some(Seat { owner: e.owner, level: e.level });
         self.app = e.app.as_str().into();
+        self.spent.tokens += e.lost.tokens;
+        self.spent.micros += e.lost.micros;
         for call in &mut self.calls {
             let foreign = matches!(call.stage, Stage::Started(owner) if owner != e.owner);
             if foreign && matches!(call.recovery, Recovery::Repeat | Recovery::Rejoin) {
@@ -379,16 +393,25 @@ impl State {
         }
     }
 
+    fn set_head(&mut self, head: &dunnock_proto::Head) {
+        self.sources = Arc::new(head.sources.clone());
+        self.head = Some(Arc::new(head.clone()));
+    }
+
     fn was_compacted(&mut self, e: &Compacted) {
-        self.context = e.after / self.config.token_bytes;
-        self.head = Some(Arc::new(e.head.clone()));
+        self.use_up(&e.usage, 0);
+        let after = e.after / self.config.token_bytes;
+        let gone = self.context.saturating_sub(after);
+        self.bounds.iter_mut().for_each(|(_, then)| *then = then.saturating_sub(gone));
+        self.context = after;
+        self.set_head(&e.head);
         self.overflowed = false;
         self.compacted = Some(match e.summary {
             Some(_) => Strength::Summarise,
             None => Strength::Shorten,
         });
         if e.summary.is_some() {
-            self.bounds.retain(|b| *b > e.upto);
+            self.bounds.retain(|(b, _)| *b > e.upto);
         }
         self.after_compaction();
     }
@@ -415,6 +438,7 @@ fn asked(head: Option<&dunnock_proto::Head>, turn: Turn, index: u16, part: &Arc<
         level: None,
         allowed: None,
         result: None,
+        moved: false,
         harness: false,
     }
 }

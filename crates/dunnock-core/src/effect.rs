@@ -53,6 +53,11 @@ pub enum Effect {
         /// How hard.
         strength: Strength,
     },
+    /// Run the checks on a copy of these files, beside everything else.
+    Baseline {
+        /// As they were before the work.
+        tree: Tree,
+    },
     /// Wait for the person. Parked.
     AskPerson {
         /// The question.
@@ -76,6 +81,7 @@ impl Effect {
             | Self::Run { .. }
             | Self::Checkpoint { .. }
             | Self::Restore { .. }
+            | Self::Baseline { .. }
             | Self::Compact { .. } => false,
         }
     }
@@ -88,10 +94,11 @@ impl Effect {
             Self::Run { call } | Self::Join { call } => {
                 Some(Work::Output(Finished::plain(*call, Outcome::NotRun, "not run: the person interrupted")))
             }
-            Self::Compact { .. } => Some(Work::CompactFailed(CompactFailed { error: "interrupted".into() })),
+            Self::Compact { .. } => Some(Work::CompactFailed(CompactFailed::interrupted())),
             Self::MakeHead { .. }
             | Self::Checkpoint { .. }
             | Self::Restore { .. }
+            | Self::Baseline { .. }
             | Self::AskPerson { .. }
             | Self::Wake { .. } => None,
         }
@@ -115,6 +122,7 @@ pub fn wanted(s: &State, me: Owner) -> Vec<Effect> {
         effects.push(Effect::MakeHead { model: s.config.model.as_str().into() });
     }
     effects.extend(s.dirty.map(|mark| Effect::Checkpoint { mark }));
+    effects.extend(s.baseline_due().map(|tree| Effect::Baseline { tree: tree.clone() }));
     if let Phase::Rewinding { asked, tree, .. } = &s.phase
         && s.dirty.is_none()
     {

@@ -9,6 +9,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod apply;
+mod carried;
 mod effect;
 pub mod failpoint;
 mod past;
@@ -23,6 +24,7 @@ mod step;
 mod transcript;
 
 pub use apply::{PICTURE, apply};
+pub use carried::Carried;
 pub use effect::{Effect, begin, stopping, wanted};
 pub use past::{Past, Undoes};
 pub use state::{Call, Phase, PhaseName, Question, Seat, Spent, Stage, State, Undo, Unknown};

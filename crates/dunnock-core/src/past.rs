@@ -102,6 +102,8 @@ impl Past {
             Event::Prompted(_)
             | Event::Continued(_)
             | Event::Configured(_)
+            | Event::Moved(_)
+            | Event::Baselined(_)
             | Event::Headed(_)
             | Event::Woken(_)
             | Event::Asked(_)
@@ -187,10 +189,19 @@ impl Past {
         self.points.last().map(|p| &p.tree)
     }
 
+    /// The same, since they were first kept.
+    #[must_use]
+    pub fn since_first(&self) -> (Vec<Window>, Vec<Window>) {
+        self.windows_from(0)
+    }
+
     /// What happened to the files since they were in this state: by our calls, and beside them.
     #[must_use]
     pub fn since(&self, tree: &Tree) -> (Vec<Window>, Vec<Window>) {
-        let from = self.points.iter().rposition(|p| p.tree == *tree).unwrap_or(0);
+        self.windows_from(self.points.iter().rposition(|p| p.tree == *tree).unwrap_or(0))
+    }
+
+    fn windows_from(&self, from: usize) -> (Vec<Window>, Vec<Window>) {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for pair in self.points.get(from..).unwrap_or_default().windows(2) {
             if let [before, after] = pair

@@ -5,8 +5,8 @@
 use crate::transcript::Request;
 use crate::{Call, Status};
 use dunnock_proto::{
-    Answered, At, CallId, Checkpointed, Config, Decoded, Delta, Event, Finished, Hash, Head, InputId, Level, Open,
-    Record, Seq, SessionId, Tool, Tree, TurnFailed,
+    Answered, At, CallId, Checkpointed, Config, Decoded, Delta, Event, Finished, Hash, Head, InputId, Level, Noticed,
+    Open, Record, Seq, SessionId, Source, Tool, Tree, TurnFailed, Usage,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -305,7 +305,27 @@ pub trait Model: Send + Sync {
     /// Asks for an answer. Stops, and still reports, when told to.
     fn ask(&self, asking: Asking, live: Live, halt: Halt) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>>;
     /// Replaces old talk by a summary, asked of the model that the head names.
-    fn summarise(&self, head: Arc<[u8]>, request: Request, halt: Halt) -> Wait<'_, Result<Arc<str>, String>>;
+    fn summarise(&self, head: Arc<[u8]>, request: Request, halt: Halt) -> Wait<'_, Summed>;
+    /// What changed of what heads are made of, compared with what the model knows; a notice for it.
+    fn news<'a>(
+        &'a self,
+        config: &'a Config,
+        workspace: &'a str,
+        known: &'a Head,
+        sources: &'a [Source],
+    ) -> Option<Noticed> {
+        let _ = (config, workspace, known, sources);
+        None
+    }
+}
+
+/// A summary, and what it took.
+#[derive(Debug, Clone)]
+pub struct Summed {
+    /// It, or why there is none.
+    pub text: Result<Arc<str>, String>,
+    /// What was used for it, in either case.
+    pub usage: Usage,
 }
 
 /// A tool as a model is told of it, and what the core must know.
@@ -359,6 +379,11 @@ pub trait Tools: Send + Sync {
 pub trait Files: Send + Sync {
     /// A name for the files as they are: equal names mean equal files. What a check proved, it proved of one of these.
     fn tree<'a>(&'a self, workspace: &'a str) -> Wait<'a, Result<Tree, String>>;
+    /// The commit that the folder's repository stands at, if it is one.
+    fn commit(&self, workspace: &str) -> Option<String> {
+        let _ = workspace;
+        None
+    }
     /// Whether the files are still those of a name that was given before.
     fn holds<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> Wait<'a, bool>;
 }
@@ -394,12 +419,35 @@ pub struct Restored {
     pub note: Option<String>,
 }
 
+/// A copy of files.
+pub trait Copied: Send + Sync {
+    /// Where it is.
+    fn path(&self) -> &str;
+    /// What it lacks, in words.
+    fn lacks(&self) -> Option<String>;
+}
+
 /// Keeps the files of a workspace.
 pub trait Checkpoints: Send + Sync {
     /// Keeps them as they are. With mark 0 that is only a look between two others, of which nothing is said.
     fn keep<'a>(&'a self, session: &'a SessionId, workspace: &'a str, mark: Seq) -> Wait<'a, Checkpointed>;
     /// Brings back what this session changed; doing it twice does no harm.
     fn restore<'a>(&'a self, back: Back<'a>) -> Wait<'a, Result<Restored, String>>;
+    /// The files that differ between two states and were changed in one of these windows.
+    fn changed<'a>(
+        &'a self,
+        workspace: &'a str,
+        between: &'a Window,
+        ours: &'a [Window],
+    ) -> Wait<'a, Result<Vec<String>, String>> {
+        let _ = (workspace, between, ours);
+        Box::pin(async { Ok(Vec::new()) })
+    }
+    /// A folder of its own with the files as they were; it is gone when what is returned is dropped.
+    fn copy<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> Wait<'a, Result<Box<dyn Copied>, String>> {
+        let _ = (workspace, tree);
+        Box::pin(async { Err("files are not kept here".into()) })
+    }
     /// Forgets what was kept for a session.
     fn forget<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<(), String>>;
 }

@@ -28,7 +28,7 @@ impl Draft<'_> {
             Scope::Both => (talk, Some(files.ok_or(Refused::NoPoint)?)),
         };
         let files_too = tree.is_some();
-        self.record(RewindAsked { spans: spans.clone(), tree, scope, force });
+        self.record(RewindAsked { spans: spans.clone(), tree, scope, force, to: Some(to) });
         if !files_too {
             self.record(Rewound { spans, tree: None, undo: None, note: None });
             self.tell_of_rewind();
@@ -49,7 +49,7 @@ impl Draft<'_> {
             }
             Some(Scope::Both) | None => return,
         };
-        self.record(Noticed { text: text.into(), stalled: false });
+        self.record(Noticed::plain(text));
     }
 
     /// What counts as said once the files are back: what was asked for, and whatever came while they went.

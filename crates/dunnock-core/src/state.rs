@@ -4,8 +4,8 @@
 //! 10,000 as at step 10. Old calls, texts and results are in the log and the transcript, not here.
 
 use dunnock_proto::{
-    About, At, CallId, CallPart, Class, Config, Hash, Head, Level, Owner, Proof, QuestionId, Recovery, Role, Seq, Span,
-    Strength, Tree, Turn, Why,
+    About, At, CallId, CallPart, Class, Config, Hash, Head, Level, Owner, Proof, QuestionId, Recovery, Role, Seq,
+    Source, Span, Strength, Tree, Turn, Why,
 };
 use dunnock_proto::{Reserved, Rule, Sandbox, Scope};
 use std::collections::BTreeMap;
@@ -111,6 +111,8 @@ pub struct Call {
     pub level: Option<Level>,
     /// Of how it ended and what the model was told of it.
     pub result: Option<Hash>,
+    /// A check that changed the files it was to check.
+    pub moved: bool,
     /// A check made by the harness.
     pub harness: bool,
 }
@@ -237,6 +239,8 @@ pub struct State {
     pub config: Arc<Config>,
     /// The head in use.
     pub head: Option<Arc<Head>>,
+    /// What the model knows of what its head was made of: what was noticed since is not told again.
+    pub sources: Arc<Vec<Source>>,
     /// Rules that the person granted.
     pub grants: Arc<Vec<Rule>>,
     /// A process was started that was let have more than the box.
@@ -275,8 +279,8 @@ pub struct State {
     pub day_waived: bool,
     /// Estimated tokens of the next request, without head.
     pub context: u64,
-    /// Ends of the last turns: where talk can be compacted.
-    pub bounds: Vec<Seq>,
+    /// Ends of the last turns, where talk can be compacted, each with what `context` was then.
+    pub bounds: Vec<(Seq, u64)>,
     /// The last compaction since the last answer, failed or not: the next one is stronger.
     pub compacted: Option<Strength>,
     /// The last request did not fit.
@@ -287,6 +291,10 @@ pub struct State {
     pub dirty: Option<Seq>,
     /// The files as last kept.
     pub tree: Option<Tree>,
+    /// The files as first kept: before any work.
+    pub first: Option<Tree>,
+    /// The checks were run on those, or could not be.
+    pub baselined: bool,
     /// Visible ranges before `since`.
     pub spans: Arc<Vec<Span>>,
     /// Everything from here on is visible.
@@ -352,6 +360,18 @@ impl State {
             head.model == wanted.model && profile && window
         })
     }
+    /// Whether a request to the model is under way.
+    #[must_use]
+    pub fn asks_model(&self) -> bool {
+        match self.phase {
+            Phase::Thinking | Phase::Compacting { strength: Strength::Summarise, .. } => true,
+            Phase::Rest
+            | Phase::Ready
+            | Phase::Acting
+            | Phase::Compacting { strength: Strength::Shorten, .. }
+            | Phase::Rewinding { .. } => false,
+        }
+    }
     /// Whether there is anything left to do, to stop or to answer.
     #[must_use]
     pub fn busy(&self) -> bool {
@@ -369,6 +389,12 @@ impl State {
             spans.push(Span { from: self.since, to: self.seq });
         }
         spans
+    }
+    /// The files on which the checks must be run before they are run on finished work, if they must.
+    #[must_use]
+    pub fn baseline_due(&self) -> Option<&Tree> {
+        let wanted = self.config.baseline && !self.config.verify.is_empty() && !self.baselined && !self.stopping;
+        self.first.as_ref().filter(|_| wanted && matches!(self.phase, Phase::Thinking | Phase::Acting))
     }
     /// What a turn started now would hold back.
     #[must_use]

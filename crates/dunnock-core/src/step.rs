@@ -11,11 +11,11 @@ use crate::effect::cut_turn;
 use crate::policy::{self, Verdict};
 use crate::state::{Call, Phase, Stage, State};
 use dunnock_proto::{
-    About, Allowed, Answered, AskPersonArgs, Asked, At, By, CallId, Called, Checkpointed, Class, Command,
+    About, Allowed, Answered, AskPersonArgs, Asked, At, Baselined, By, CallId, Called, Checkpointed, Class, Command,
     CompactFailed, CompactStarted, Compacted, Configured, Continued, Ended, Event, Failure, Finished, Granted, Hash,
     Head, Headed, InterruptAsked, Level, Mode, Noticed, Order, Outcome, Owner, PlanArgs, Planned, Prompted, Proof,
-    QuestionId, Recovery, Refused, Revoked, RewindFailed, Rewound, Role, Rule, Seq, Strength, Taken, Titled, Tree,
-    TurnFailed, TurnStarted, VerifyArgs, Why, Woken,
+    QuestionId, Recovery, Refused, Reserved, Revoked, RewindFailed, Rewound, Role, Rule, Seq, Strength, Taken, Titled,
+    Tree, TurnFailed, TurnStarted, Usage, VerifyArgs, Why, Woken,
 };
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub struct Now {
     pub day_left: Option<u64>,
     /// The files at the fact that a rewind names, if they were kept.
     pub tree_at: Option<Tree>,
+    /// What changed of what the head was made of.
+    pub news: Option<Noticed>,
 }
 
 /// What reaches a session.
@@ -75,6 +77,8 @@ pub enum Work {
     Rewound(Rewound),
     /// They are not.
     RewindFailed(RewindFailed),
+    /// The checks were run on the files as they had been.
+    Baselined(Baselined),
     /// The talk is shorter.
     Compacted(Compacted),
     /// It is not.
@@ -127,6 +131,12 @@ pub fn step(s: &State, now: &Now, input: Input) -> Result<Vec<Event>, Refused> {
         }
         Input::Take(take) => draft.take(take)?,
     }
+    if let Some(news) = &now.news
+        && draft.s.head_fits()
+        && news.sources != *draft.s.sources
+    {
+        draft.record(news.clone());
+    }
     draft.settle();
     Ok(draft.events)
 }
@@ -170,11 +180,13 @@ impl Draft<'_> {
             Command::Rewind { to, scope, force } => self.rewind(to, scope, force)?,
             Command::Compact => {
                 let free = self.s.phase == Phase::Rest || (self.s.due() && self.s.questions.is_empty());
+                let reserved = self.s.reserve();
                 match self.s.bounds.last() {
                     _ if !free || self.s.stopping => return Err(Refused::Busy),
                     None => return Err(Refused::Nothing),
-                    Some(&upto) => {
-                        self.record(CompactStarted { upto, strength: Strength::Summarise, asked: true });
+                    Some(_) if self.breaks_budget(reserved) => return Err(Refused::Budget),
+                    Some(&(upto, _)) => {
+                        self.record(CompactStarted { upto, strength: Strength::Summarise, asked: true, reserved });
                     }
                 }
             }
@@ -253,13 +265,14 @@ impl Draft<'_> {
                 self.tell_of_rewind();
             }
             Work::RewindFailed(failed) if self.restoring() => self.record(failed),
+            Work::Baselined(done) if self.s.baseline_due() == Some(&done.tree) => self.record(done),
             Work::Compacted(done) if self.compacting(done.upto) => {
                 let stopped = self.s.stopping;
                 if done.after < done.before {
                     self.record(done);
                 } else {
                     let error = format!("it would not have become shorter: {} bytes, then {}", done.before, done.after);
-                    self.record(CompactFailed { error });
+                    self.record(CompactFailed { error, usage: done.usage });
                 }
                 self.after_shrinking(stopped);
             }
@@ -279,6 +292,7 @@ impl Draft<'_> {
             | Work::Checkpointed(_)
             | Work::Rewound(_)
             | Work::RewindFailed(_)
+            | Work::Baselined(_)
             | Work::Compacted(_)
             | Work::CompactFailed(_)
             | Work::Woken(_) => return Err(Refused::Late),
@@ -309,10 +323,11 @@ impl Draft<'_> {
         }
         let begun: Vec<CallId> =
             self.s.calls.iter().filter(|c| matches!(c.stage, Stage::Started(_))).map(|c| c.id).collect();
-        self.record(Taken { owner, level, platform, app });
-        let (again, lost): (Vec<CallId>, Vec<CallId>) =
+        let lost = if self.s.asks_model() { self.s.reserved } else { Reserved::default() };
+        self.record(Taken { owner, level, platform, app, lost });
+        let (again, unknown): (Vec<CallId>, Vec<CallId>) =
             begun.into_iter().partition(|id| self.s.call(*id).is_some_and(|c| c.stage == Stage::Allowed));
-        for call in &lost {
+        for call in &unknown {
             self.finish(*call, Outcome::Unknown, "outcome unknown: the agent was restarted while this ran");
         }
         if self.s.stopping {
@@ -324,13 +339,20 @@ impl Draft<'_> {
                 self.record(cut_turn(self.s.turn));
             }
             if matches!(self.s.phase, Phase::Compacting { .. }) {
-                self.record(CompactFailed { error: "interrupted".into() });
+                self.record(CompactFailed::interrupted());
                 self.after_shrinking(true);
             }
-        } else if !lost.is_empty() && !matches!(self.s.config.mode, Mode::Auto | Mode::All) {
-            let names: Vec<String> = lost.iter().map(ToString::to_string).collect();
+        } else if self.s.asks_model() && self.breaks_budget(self.s.reserved) {
+            // What was asked for may have been answered and paid for; asking again would be more than is left.
+            let error = "it was not asked again after a restart: the budget does not cover that".to_owned();
+            match self.s.phase {
+                Phase::Thinking => self.record(TurnFailed::unsent(self.s.turn, Failure::Transport, error)),
+                _ => self.record(CompactFailed { error, usage: Usage::default() }),
+            }
+        } else if !unknown.is_empty() && !matches!(self.s.config.mode, Mode::Auto | Mode::All) {
+            let names: Vec<String> = unknown.iter().map(ToString::to_string).collect();
             let text = format!("it is not known whether these calls took effect: {}. Go on?", names.join(", "));
-            self.ask(About::Unknown { calls: lost }, text.into(), Vec::new());
+            self.ask(About::Unknown { calls: unknown }, text.into(), Vec::new());
         }
         if let Some(content) = untrusted {
             let asked = self.s.questions.iter().any(|q| q.about == About::Trust { content });
@@ -418,6 +440,14 @@ impl Draft<'_> {
                     self.next_turn();
                 }
             }
+            // A check that changed the files has said nothing of those it left: once more, on these.
+            Proof::Proven if self.s.calls.iter().any(|c| c.moved) => {
+                if self.s.tried >= self.s.config.verify_tries {
+                    self.end(Why::Unproven)
+                } else {
+                    self.verify()
+                }
+            }
             Proof::Proven if checked => self.end(Why::Done),
             Proof::Failed | Proof::None if checked => {
                 if self.s.tried >= self.s.config.verify_tries {
@@ -427,6 +457,7 @@ impl Draft<'_> {
                 }
             }
             Proof::Proven | Proof::Failed | Proof::None if self.s.config.verify.is_empty() => self.end(Why::Done),
+            Proof::Proven | Proof::Failed | Proof::None if self.s.baseline_due().is_some() => {}
             Proof::Proven | Proof::Failed | Proof::None => self.verify(),
         }
     }
@@ -439,7 +470,7 @@ impl Draft<'_> {
             (_, false) => {
                 let text = "Nothing changed: the files are as they were, and the same calls gave the same results as before. Do \
                             something else, or say what keeps you from going on.";
-                self.record(Noticed { text: text.into(), stalled: true });
+                self.record(Noticed { stalled: true, ..Noticed::plain(text) });
                 false
             }
             (same, true) => {
@@ -487,7 +518,11 @@ impl Draft<'_> {
             return self.ask_or_end(About::Budget, text.into(), Why::Budget);
         }
         if let Some((strength, upto)) = self.must_shrink() {
-            return self.record(CompactStarted { upto, strength, asked: false });
+            let reserved = match strength {
+                Strength::Shorten => Reserved::default(),
+                Strength::Summarise => reserved,
+            };
+            return self.record(CompactStarted { upto, strength, asked: false, reserved });
         }
         if let Some(head) = self.s.head.clone() {
             let turn = dunnock_proto::Turn(self.s.turn.0 + 1);
@@ -501,28 +536,32 @@ impl Draft<'_> {
         over(budget.tokens, s.spent.tokens + reserved.tokens)
             || over(budget.micros, s.spent.micros + reserved.micros)
             || over(budget.ms, s.spent.ms)
-            || (!s.day_waived && self.now.day_left.is_some_and(|left| reserved.micros > left))
+            || (budget.micros.is_some() && s.config.price.is_none())
+            || (!s.day_waived
+                && self.now.day_left.is_some_and(|left| reserved.micros > left || s.config.price.is_none()))
     }
 
-    /// How hard and up to where talk must be compacted before the next turn, if it must. The last turns are left alone,
-    /// unless the request has already proved too long.
+    /// How hard and up to where talk must be compacted before the next turn, if it must. The last turns are left alone as
+    /// far as they are short, unless the request has already proved too long.
     fn must_shrink(&self) -> Option<(Strength, Seq)> {
         let s = &self.s;
+        // Shortening that leaves little room is followed by a summary at once: it would be full again after a turn or two.
+        let (strength, bar) = match s.compacted {
+            None => (Strength::Shorten, u64::from(s.config.compact_at)),
+            Some(Strength::Shorten) => (Strength::Summarise, u64::from(s.config.compact_at) * 4 / 5),
+            Some(Strength::Summarise) => return None,
+        };
         // Where the talk itself is short, the rest is in the way, and shrinking would not help.
         let full = s.window().is_some_and(|window| {
             let need = s.reserve().tokens.saturating_mul(100);
-            need > window.saturating_mul(u64::from(s.config.compact_at)) && s.context.saturating_mul(8) >= window
+            need > window.saturating_mul(bar) && s.context.saturating_mul(8) >= window
         });
         if !(full || s.overflowed) {
             return None;
         }
-        let upto = if s.overflowed { s.bounds.last() } else { s.bounds.first() };
-        let strength = match s.compacted {
-            None => Strength::Shorten,
-            Some(Strength::Shorten) => Strength::Summarise,
-            Some(Strength::Summarise) => return None,
-        };
-        upto.map(|upto| (strength, *upto))
+        let short = |then: u64| s.window().is_none_or(|window| s.context.saturating_sub(then) <= window / 8);
+        let first = s.bounds.iter().find(|(_, then)| !s.overflowed && short(*then));
+        first.or(s.bounds.last()).map(|(upto, _)| (strength, *upto))
     }
 
     fn can_shrink(&self) -> bool {

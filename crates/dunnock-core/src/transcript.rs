@@ -11,6 +11,7 @@ use dunnock_proto::{
     Answered, CallId, Called, Compacted, Event, Finished, Hash, Message, Outcome, Part, Seq, Shortened, Span, Turn,
     VerifyArgs,
 };
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 /// The messages that one turn added.
@@ -219,6 +220,8 @@ impl Transcript {
             Event::Created(_)
             | Event::Forked(_)
             | Event::Configured(_)
+            | Event::Moved(_)
+            | Event::Baselined(_)
             | Event::Headed(_)
             | Event::TurnFailed(_)
             | Event::Woken(_)
@@ -266,10 +269,14 @@ impl Transcript {
         let old = segments(self.tail.as_ref()).into_iter().filter(|s| s.upto <= upto);
         let messages: Vec<Message> = old.flat_map(|s| s.messages.to_vec()).collect();
         let long = messages.into_iter().filter_map(|m| match m {
-            Message::Result { call, text, .. } if text.len() > limit => Some((call, text)),
+            Message::Result { call, text, .. } if text.len() > limit + limit / 2 => Some((call, text)),
             Message::Result { .. } | Message::User { .. } | Message::Assistant { .. } | Message::Notice { .. } => None,
         });
-        long.map(|(call, text)| Shortened { call, shown: ends(&text, limit).into() }).collect()
+        long.map(|(call, text)| {
+            let how = format!("; to read it: view_file {{\"path\":\"call:{call}\"}}");
+            Shortened { call, shown: ends(&text, limit, &how).into() }
+        })
+        .collect()
     }
 
     /// What this would be after `compacted`, in bytes: compaction must shrink.
@@ -355,15 +362,16 @@ impl Transcript {
 
     fn compact(&mut self, e: &Compacted) {
         let all = segments(self.tail.as_ref());
-        let mut tail = e
-            .summary
-            .as_ref()
-            .map(|summary| Segment::seal(None, e.upto, Arc::new([Message::Notice { text: summary.clone() }])));
+        let mut tail = e.summary.as_ref().map(|summary| {
+            let told = e.kept.iter().chain([summary]).map(|text| Message::Notice { text: text.clone() });
+            Segment::seal(None, e.upto, told.collect())
+        });
+        let shorter: BTreeMap<CallId, &Arc<str>> = e.shortened.iter().map(|s| (s.call, &s.shown)).collect();
         for segment in all {
             if segment.upto > e.upto {
                 tail = Some(Segment::seal(tail, segment.upto, segment.messages.clone()));
             } else if e.summary.is_none() {
-                let messages = segment.messages.iter().map(|m| shortened(m, &e.shortened)).collect();
+                let messages = segment.messages.iter().map(|m| shortened(m, &shorter)).collect();
                 tail = Some(Segment::seal(tail, segment.upto, messages));
             }
         }
@@ -375,10 +383,10 @@ fn notice(text: &str) -> Message {
     Message::Notice { text: text.into() }
 }
 
-fn shortened(message: &Message, by: &[Shortened]) -> Message {
+fn shortened(message: &Message, by: &BTreeMap<CallId, &Arc<str>>) -> Message {
     match message {
         Message::Result { call, id, tool, text, ok } => {
-            let text = by.iter().find(|s| s.call == *call).map_or(text, |s| &s.shown).clone();
+            let text = by.get(call).copied().unwrap_or(text).clone();
             Message::Result { call: *call, id: id.clone(), tool: tool.clone(), text, ok: *ok }
         }
         Message::User { .. } | Message::Assistant { .. } | Message::Notice { .. } => message.clone(),
@@ -386,12 +394,12 @@ fn shortened(message: &Message, by: &[Shortened]) -> Message {
 }
 
 /// The beginning and the end of a long text, with a line that says what is gone.
-fn ends(text: &str, limit: usize) -> String {
+pub(crate) fn ends(text: &str, limit: usize, how: &str) -> String {
     let half = limit / 2;
     let head = text.floor_char_boundary(half);
     let tail = text.ceil_char_boundary(text.len() - half);
     let gone = tail - head;
-    format!("{}\n[{gone} bytes of old output left out]\n{}", &text[..head], &text[tail..])
+    format!("{}\n[{gone} bytes left out{how}]\n{}", &text[..head], &text[tail..])
 }
 
 fn segments(tail: Option<&Arc<Segment>>) -> Vec<Arc<Segment>> {

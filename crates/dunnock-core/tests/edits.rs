@@ -22,6 +22,7 @@ fn call(tool: &str, class: Class, args: &str) -> Call {
         allowed: None,
         level: None,
         result: None,
+        moved: false,
         harness: false,
     }
 }

@@ -5,7 +5,8 @@ use dunnock_core::{Effect, Phase, Stage, State, Take, Work, policy};
 use dunnock_proto::*;
 use std::sync::Arc;
 
-pub const KINDS: [&str; 22] = [
+pub const KINDS: [&str; 23] = [
+    "baselined",
     "head_failed",
     "prompt",
     "run",
@@ -67,6 +68,7 @@ pub fn head(model: &str, salt: u64) -> Head {
         window: None,
         why: "test".into(),
         first_changed: None,
+        sources: Vec::new(),
     }
 }
 
@@ -85,12 +87,18 @@ pub fn config(r: &mut Rng) -> Config {
             micros: some(r, 10, 500, 20_000),
             ms: some(r, 10, 50, 5_000),
         },
-        price: r.chance(50).then_some(Price { input: 1_000_000, cached: 100_000, output: 5_000_000 }),
+        price: r.chance(50).then_some(Price {
+            input: 1_000_000,
+            cached: 100_000,
+            output: 5_000_000,
+            written: 1_000_000,
+        }),
         window: some(r, 35, 400, 1_500),
         max_output: 50 + r.below(100),
         compact_at: 60 + r.below(40) as u8,
         compact_keep: 1 + r.below(4) as u8,
         token_bytes: 4,
+        baseline: r.chance(50),
         checkpoints: r.chance(60),
         sandbox: *r.pick(&[Sandbox::Auto, Sandbox::Auto, Sandbox::Off]).unwrap(),
         deny: if r.chance(20) { vec![rule(r)] } else { Vec::new() },
@@ -147,7 +155,7 @@ fn text(r: &mut Rng, most: u64) -> Arc<str> {
 }
 
 fn usage(r: &mut Rng) -> Usage {
-    Usage { input: r.below(3) * 60, cached: r.below(2) * 20, output: r.below(40), reasoning: 0 }
+    Usage { input: r.below(3) * 60, cached: r.below(2) * 20, output: r.below(40), reasoning: 0, written: 0 }
 }
 
 fn attempts(r: &mut Rng) -> Vec<Attempt> {
@@ -213,7 +221,11 @@ pub fn compacted(r: &mut Rng, s: &State, upto: Seq, strength: Strength, before: 
     let summary = (strength == Strength::Summarise).then(|| text(r, 10));
     let head = head(&s.config.model, s.seq);
     let after = if r.chance(85) { before / 3 } else { before };
-    Compacted { upto, shortened: Vec::new(), summary, head, before, after }
+    Compacted { upto, shortened: Vec::new(), summary, kept: None, usage: usage(r), head, before, after }
+}
+
+fn baselined(tree: Tree) -> Baselined {
+    Baselined { tree, checks: Vec::new(), note: None }
 }
 
 /// What an effect under way reports, if it reports now.
@@ -239,8 +251,9 @@ pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> Work {
             Work::Rewound(Rewound { spans, tree: Some(tree.clone()), undo: s.tree.clone(), note: None })
         }
         Effect::Restore { .. } => Work::RewindFailed(RewindFailed { error: "no".into() }),
-        Effect::Compact { .. } if cut || r.chance(20) => Work::CompactFailed(CompactFailed { error: "no".into() }),
+        Effect::Compact { .. } if cut || r.chance(20) => Work::CompactFailed(CompactFailed::interrupted()),
         Effect::Compact { upto, strength } => Work::Compacted(compacted(r, s, *upto, *strength, 1000)),
+        Effect::Baseline { tree } => Work::Baselined(baselined(tree.clone())),
         Effect::Wake { at } => Work::Woken(*at),
         Effect::AskPerson { .. } => panic!("a person's answer is a command"),
     }
@@ -338,10 +351,14 @@ pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
             Raw::Work(Work::Rewound(Rewound { spans, tree: None, undo: None, note: None }))
         }
         "rewind_failed" => Raw::Work(Work::RewindFailed(RewindFailed { error: "x".into() })),
+        "baselined" => {
+            let tree = s.first.clone().filter(|_| r.chance(50)).unwrap_or(Tree("other".into()));
+            Raw::Work(Work::Baselined(baselined(tree)))
+        }
         "compacted" => Raw::Work(Work::Compacted(compacted(r, s, upto, strength, 900))),
-        "compact_failed" => Raw::Work(Work::CompactFailed(CompactFailed { error: "x".into() })),
+        "compact_failed" => Raw::Work(Work::CompactFailed(CompactFailed::interrupted())),
         "woken" => Raw::Work(Work::Woken(s.wake.filter(|_| r.chance(70)).unwrap_or(At(7)))),
-        _ => Raw::Work(Work::Noticed(Noticed { text: text(r, 20), stalled: false })),
+        _ => Raw::Work(Work::Noticed(Noticed::plain(text(r, 20)))),
     }
 }
 

@@ -26,7 +26,7 @@ fn budgets_hold_back_before_a_request_goes_out() {
     assert!(play(tokens(149), "> go").out.ends_with("ended Budget None held\n"));
     let used = play(tokens(290), "> go\n< view: a\n= 1.0 x");
     assert!(used.out.contains("turn_started 2 holding 170"), "120 used and 170 held back: {}", used.out);
-    let price = Price { input: 2_000_000, cached: 500_000, output: 4_000_000 };
+    let price = Price { input: 2_000_000, cached: 500_000, output: 4_000_000, written: 2_000_000 };
     let money = |n| Config { budget: Budget { micros: Some(n), ..Budget::default() }, price: Some(price), ..auto() };
     assert!(play(money(400), "> go").out.contains("turn_started 1 holding 150 tokens 400 micros"));
     assert!(play(money(399), "> go").out.ends_with("ended Budget None held\n"));

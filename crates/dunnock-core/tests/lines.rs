@@ -30,6 +30,7 @@ fn call(line: &str) -> Call {
         allowed: None,
         level: None,
         result: None,
+        moved: false,
         harness: false,
     }
 }

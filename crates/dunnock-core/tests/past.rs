@@ -16,7 +16,9 @@ fn past(story: &str) -> Past {
         let call = CallId { turn: Turn(1), index: 0 };
         let spans = |n: usize| if number(n) == 0 { vec![] } else { vec![Span { from: 1, to: number(n) }] };
         let event: Event = match words[0] {
-            "created" => Created { workspace: "w".into(), app: "a".into(), config: Config::default() }.into(),
+            "created" => {
+                Created { workspace: "w".into(), app: "a".into(), config: Config::default(), base: None }.into()
+            }
             "prompt" => Prompted { text: "p".into(), images: Vec::new() }.into(),
             "go" => Continued {}.into(),
             "turn" => {
@@ -30,11 +32,21 @@ fn past(story: &str) -> Past {
             }
             "kept" => Checkpointed { tree: tree(words[1]), mark: number(2), note: None }.into(),
             "unknown" => Finished::plain(call, Outcome::Unknown, "").into(),
-            "taken" => Taken { owner: Owner(1), level: Level::D, platform: String::new(), app: String::new() }.into(),
-            "files" => RewindAsked { spans: spans(2), tree: tree(words[1]), scope: Scope::Files, force: false }.into(),
+            "taken" => Taken {
+                owner: Owner(1),
+                level: Level::D,
+                platform: String::new(),
+                app: String::new(),
+                lost: Reserved::default(),
+            }
+            .into(),
+            "files" => {
+                RewindAsked { spans: spans(2), tree: tree(words[1]), scope: Scope::Files, force: false, to: None }
+                    .into()
+            }
             "lost" => Checkpointed { tree: None, mark: number(1), note: None }.into(),
             "end" => Ended { why: Why::Done, proof: Proof::None, hold: false }.into(),
-            "asked" => RewindAsked { spans: spans(1), tree: None, scope: Scope::Both, force: false }.into(),
+            "asked" => RewindAsked { spans: spans(1), tree: None, scope: Scope::Both, force: false, to: None }.into(),
             "back" => Rewound { spans: spans(2), tree: tree(words[1]), undo: None, note: None }.into(),
             other => unreachable!("{other}"),
         };

@@ -144,6 +144,8 @@ pub fn history(w: &World) {
             }
             Event::Created(_)
             | Event::Forked(_)
+            | Event::Moved(_)
+            | Event::Baselined(_)
             | Event::Configured(_)
             | Event::Headed(_)
             | Event::Prompted(_)

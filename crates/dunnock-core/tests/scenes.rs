@@ -413,7 +413,7 @@ fn while_it_is_asked_whether_to_go_on_nothing_goes_on() {
 #[test]
 fn a_rewind_does_not_overwrite_files_that_could_not_be_kept() {
     let mut scene = play(Config { checkpoints: true, ..auto() }, "> go\nkept\n< done");
-    let now = Now { day_left: None, tree_at: Some(Tree("old".into())) };
+    let now = Now { day_left: None, tree_at: Some(Tree("old".into())), news: None };
     let rewind = Command::Rewind { to: RewindTo::Fact(3), scope: Scope::Both, force: false };
     let order = Order { id: "r".parse().unwrap(), expect: None, command: rewind };
     for event in step(&scene.s, &now, Input::Order(order)).unwrap() {

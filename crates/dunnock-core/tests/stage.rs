@@ -20,8 +20,13 @@ pub struct Scene {
 
 pub fn scene(config: Config) -> Scene {
     let mut s = State::default();
-    let created: Event =
-        Created { workspace: "/w".into(), app: "0".into(), config: Config { model: "m/1".into(), ..config } }.into();
+    let created: Event = Created {
+        workspace: "/w".into(),
+        app: "0".into(),
+        config: Config { model: "m/1".into(), ..config },
+        base: None,
+    }
+    .into();
     apply(&mut s, &created);
     let mut scene = Scene { s, owner: 0, serial: 0, out: String::new(), log: vec![created], day_left: None };
     scene.take();
@@ -39,7 +44,7 @@ impl Scene {
 
     pub fn give(&mut self, input: Input) {
         let me = Owner(self.owner);
-        match step(&self.s, &Now { day_left: self.day_left, tree_at: None }, input) {
+        match step(&self.s, &Now { day_left: self.day_left, tree_at: None, news: None }, input) {
             Err(refused) => writeln!(self.out, "  refused: {refused:?}").unwrap(),
             Ok(events) => {
                 events.iter().for_each(|e| self.told(e));
@@ -133,7 +138,7 @@ impl Scene {
                 };
                 self.answer(
                     rest.split(" | ").map(part).collect(),
-                    Usage { input: 100, cached: 40, output: 20, reasoning: 0 },
+                    Usage { input: 100, cached: 40, output: 20, reasoning: 0, written: 0 },
                 );
             }
             "=" => {
@@ -189,7 +194,16 @@ impl Scene {
                 let summary = (strength == Strength::Summarise).then(|| Arc::from("short"));
                 let (before, after) = if word == "shrunk" { (900, 80) } else { (900, 900) };
                 let head = head("m/1", 1);
-                self.work(Work::Compacted(Compacted { upto, shortened: Vec::new(), summary, head, before, after }));
+                self.work(Work::Compacted(Compacted {
+                    upto,
+                    shortened: Vec::new(),
+                    summary,
+                    kept: None,
+                    usage: Usage::default(),
+                    head,
+                    before,
+                    after,
+                }));
             }
             "woken" => self.work(Work::Woken(At(9))),
             "kept" => {

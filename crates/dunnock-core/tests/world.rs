@@ -109,6 +109,7 @@ fn kind_of(input: &Input) -> &'static str {
             Work::Checkpointed(_) => "checkpointed",
             Work::Rewound(_) => "rewound",
             Work::RewindFailed(_) => "rewind_failed",
+            Work::Baselined(_) => "baselined",
             Work::Compacted(_) => "compacted",
             Work::CompactFailed(_) => "compact_failed",
             Work::Woken(_) => "woken",
@@ -151,7 +152,7 @@ impl World {
                 let from = SessionId::from_random([1; 16]);
                 Forked { from, at: 9, workspace, app, config, turn: Turn(7) }.into()
             }
-            false => Created { workspace, app, config }.into(),
+            false => Created { workspace, app, config, base: None }.into(),
         };
         let mut tally = Tally::default();
         tally.kinds.insert(first.kind(), 1);
@@ -161,7 +162,10 @@ impl World {
 
     pub fn now(&mut self) -> Now {
         let tree_at = self.r.chance(70).then(|| Tree("t".into()));
-        Now { day_left: self.r.chance(10).then(|| self.r.below(400)), tree_at }
+        let source = |n: u64| Source { name: "AGENTS.md".into(), hash: Hash::of(&[n as u8]) };
+        let news =
+            self.r.chance(10).then(|| Noticed { sources: vec![source(self.r.below(3))], ..Noticed::plain("news") });
+        Now { day_left: self.r.chance(10).then(|| self.r.below(400)), tree_at, news }
     }
 
     fn order(&mut self, command: Command, version: Seq) -> Order {
@@ -391,6 +395,7 @@ impl World {
                 | Effect::Checkpoint { .. }
                 | Effect::Restore { .. }
                 | Effect::Compact { .. }
+                | Effect::Baseline { .. }
                 | Effect::AskPerson { .. }
                 | Effect::Wake { .. } => {}
             }

@@ -4,7 +4,7 @@
 
 use dunnock_core::ports::{Log, LogError};
 use dunnock_core::{Fold, State, Transcript, apply};
-use dunnock_proto::{Decoded, Event, Hash, Need, Record, Seq, SessionId, verify_chain};
+use dunnock_proto::{At, Decoded, Event, Hash, Need, Record, Seq, SessionId, verify_chain};
 
 /// A session, folded.
 #[derive(Debug, Clone)]
@@ -15,13 +15,15 @@ pub struct Loaded {
     pub transcript: Transcript,
     /// The chain up to the last fact.
     pub chain: Hash,
+    /// When the budget last held something back.
+    pub(crate) reserved_at: At,
 }
 
 impl Loaded {
     /// Before the first fact.
     #[must_use]
     pub fn empty() -> Self {
-        Self { state: State::default(), transcript: Transcript::default(), chain: Hash::ZERO }
+        Self { state: State::default(), transcript: Transcript::default(), chain: Hash::ZERO, reserved_at: At(0) }
     }
 
     /// Folds one stored fact in.
@@ -34,6 +36,9 @@ impl Loaded {
             .map_err(|at| LogError::Damaged(format!("fact {at} is not what was written after the one before it")))?;
         match record.decode() {
             Decoded::Known(event) => {
+                if matches!(event, Event::TurnStarted(_) | Event::CompactStarted(_)) {
+                    self.reserved_at = record.envelope.at;
+                }
                 apply(&mut self.state, &event);
                 let again = self.transcript.apply(self.state.seq, &event) == Fold::Again;
                 Ok(Taken { event: Some(event), again })
@@ -64,7 +69,7 @@ pub async fn load(log: &dyn Log, session: &SessionId) -> Result<Loaded, LogError
 }
 
 /// Folds a session up to a fact.
-async fn load_upto(log: &dyn Log, session: &SessionId, upto: Seq) -> Result<Loaded, LogError> {
+pub(crate) async fn load_upto(log: &dyn Log, session: &SessionId, upto: Seq) -> Result<Loaded, LogError> {
     let head = log.head(session).await?;
     let mut loaded = Loaded::empty();
     let mut again = false;

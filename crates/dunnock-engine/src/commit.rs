@@ -4,11 +4,14 @@
 //! *Unsure*: it may have been written; believe nothing, reopen, read, and find out by the chain. *Full*: keep everything
 //! in memory, start nothing, say so, try again.
 
+use crate::catch_up::Loaded;
 use crate::driver::{Answer, Driver, Mail, Pending, Stopped};
 use crate::world::World;
 use dunnock_core::ports::{Appended, Batch, Blob, Charge, Ledger, Listing, Log, LogError};
-use dunnock_core::{Input, Now, Past, State, apply, begin, failpoint, step};
-use dunnock_proto::{Cause, Command, Decoded, Event, InputId, Record, Refused, RewindTo, Seq, SessionId, Tree, seal};
+use dunnock_core::{Input, Now, Past, Report, State, Work, apply, begin, failpoint, step};
+use dunnock_proto::{
+    Cause, Command, Decoded, Event, InputId, Noticed, Record, Refused, RewindTo, Seq, SessionId, Tree, seal,
+};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -113,7 +116,8 @@ impl Driver {
             }
             let tree_at = self.tree_at(&pending.input).await?;
             let day_left = day_left(&self.world, ledger);
-            let events = match step(&next, &Now { day_left, tree_at }, pending.input.clone()) {
+            let news = self.news(&next, &pending.input);
+            let events = match step(&next, &Now { day_left, tree_at, news }, pending.input.clone()) {
                 Ok(events) => events,
                 Err(refused) => {
                     if let Input::Order(order) = &pending.input {
@@ -150,8 +154,22 @@ impl Driver {
             (seq, chain) = (record.envelope.seq, record.chain());
             records.push(record);
         }
-        let charge = charge(&self.world, (ledger, today), before, &next);
+        let charge = charge(&self.world, (ledger, today), &self.loaded, &next);
         Ok(Decided { next, records, inputs: made, answers, charge })
+    }
+
+    /// What changed of what the head was made of, looked for when something begins and when something may have written.
+    fn news(&self, s: &State, input: &Input) -> Option<Noticed> {
+        let looks = match input {
+            Input::Take(_) => true,
+            Input::Order(order) => matches!(order.command, Command::Prompt { .. } | Command::Run),
+            Input::Report(Report { work: Work::Output(finished), .. }) => {
+                s.call(finished.call).is_some_and(dunnock_core::Call::writes)
+            }
+            Input::Report(_) => false,
+        };
+        let head = s.head.as_ref().filter(|_| looks && !s.sources.is_empty() && s.head_fits())?;
+        self.world.model.news(&s.config, s.workspace.as_deref().unwrap_or_default(), head, &s.sources)
     }
 
     /// The files as they were at the fact that a rewind names.
@@ -274,9 +292,16 @@ pub(crate) fn day_left(world: &World, ledger: Ledger) -> Option<u64> {
 }
 
 /// What a decision takes from the day's budget or gives back.
-pub(crate) fn charge(world: &World, (ledger, day): (Ledger, i64), before: &State, next: &State) -> Option<Charge> {
+pub(crate) fn charge(world: &World, (ledger, day): (Ledger, i64), loaded: &Loaded, next: &State) -> Option<Charge> {
+    let before = &loaded.state;
     let held = |s: &State| (s.spent.micros + s.reserved.micros).cast_signed();
-    let micros = held(next) - held(before);
+    let spent = (next.spent.micros - before.spent.micros).cast_signed();
+    let micros = match loaded.reserved_at.0.div_euclid(DAY) == day || before.reserved.is_nothing() {
+        true => held(next) - held(before),
+        false if spent == 0 && next.reserved == before.reserved => 0,
+        // What was held back on another day is not given back to this one.
+        false => next.reserved.micros.cast_signed() + (spent - before.reserved.micros.cast_signed()).max(0),
+    };
     (world.day_budget.is_some() && micros != 0).then_some(Charge { day, micros, version: ledger.version })
 }
 

@@ -1,40 +1,131 @@
 //! Makes talk shorter, in two strengths, each with a new head.
 
+use crate::catch_up::Loaded;
 use crate::world::World;
-use dunnock_core::ports::{Blob, Halt};
-use dunnock_core::{Transcript, Work};
-use dunnock_proto::{CompactFailed, Compacted, Config, Seq, Strength};
-use std::sync::Arc;
+use dunnock_core::ports::{Blob, Halt, Log, LogError};
+use dunnock_core::{Carried, Question, State, Transcript, Work};
+use dunnock_proto::{CompactFailed, Compacted, Decoded, Event, Head, Seq, SessionId, Span, Strength, Usage};
 
 /// Old results keep this many bytes.
 const KEEP: usize = 400;
+/// Bytes of what is carried over word for word, where the window is not known.
+const ROOM: u64 = 32 << 10;
+/// What stands before a summary: it is data, and nobody's order.
+const WRITTEN: &str = "Summary of the work up to here, written by a model:\n";
 
-pub(crate) async fn compact(
-    world: World,
-    transcript: Transcript,
-    config: Arc<Config>,
-    workspace: Arc<str>,
-    (upto, strength): (Seq, Strength),
-    halt: Halt,
-) -> (Work, Vec<Blob>) {
-    let failed = |error: String| (Work::CompactFailed(CompactFailed { error }), Vec::new());
-    let (mut head, blob) = match world.model.head(&config, &workspace).await {
-        Ok(made) => made,
-        Err(error) => return failed(error),
-    };
-    let (shortened, summary) = match strength {
-        Strength::Shorten => (transcript.shorten(upto, KEEP), None),
+/// What is to be made shorter.
+pub(crate) struct Talk {
+    pub(crate) session: SessionId,
+    pub(crate) state: State,
+    pub(crate) transcript: Transcript,
+    pub(crate) upto: Seq,
+    pub(crate) strength: Strength,
+}
+
+impl Talk {
+    pub(crate) fn of(session: &SessionId, loaded: &Loaded, upto: Seq, strength: Strength) -> Self {
+        let (state, transcript) = (loaded.state.clone(), loaded.transcript.clone());
+        Self { session: session.clone(), state, transcript, upto, strength }
+    }
+}
+
+pub(crate) async fn compact(world: World, talk: Talk, halt: Halt) -> (Work, Vec<Blob>) {
+    let mut usage = Usage::default();
+    match shorter(&world, &talk, halt, &mut usage).await {
+        Ok((compacted, blob)) => (Work::Compacted(compacted), vec![blob]),
+        Err(error) => (Work::CompactFailed(CompactFailed { error, usage }), Vec::new()),
+    }
+}
+
+async fn shorter(world: &World, talk: &Talk, halt: Halt, usage: &mut Usage) -> Result<(Compacted, Blob), String> {
+    let Talk { session, state, transcript, upto, strength } = talk;
+    let workspace = state.workspace.as_deref().unwrap_or_default();
+    let (mut head, blob) = world.model.head(&state.config, workspace).await?;
+    let (shortened, summary, kept) = match strength {
+        Strength::Shorten => (transcript.shorten(*upto, KEEP), None, None),
         Strength::Summarise => {
-            let Some(request) = transcript.request() else { return failed("nothing was said yet".into()) };
-            match world.model.summarise(blob.bytes.clone(), request, halt).await {
-                Ok(summary) => (Vec::new(), Some(summary)),
-                Err(error) => return failed(error),
-            }
+            let request = transcript.request().ok_or("nothing was said yet")?;
+            let summed = world.model.summarise(blob.bytes.clone(), request, halt).await;
+            *usage = summed.usage;
+            let summary = format!("{WRITTEN}{}", summed.text?);
+            let kept = kept(world, session, state).await.map_err(|error| error.to_string())?;
+            (Vec::new(), Some(summary.into()), Some(kept.into()))
         }
     };
     head.why = "compaction".into();
+    head.first_changed = first_changed(world.log.as_ref(), state, &blob).await;
     let before = transcript.len();
-    let mut compacted = Compacted { upto, shortened, summary, head, before, after: 0 };
+    let mut compacted = Compacted { upto: *upto, shortened, summary, kept, usage: *usage, head, before, after: 0 };
     compacted.after = transcript.len_after(&compacted);
-    (Work::Compacted(compacted), vec![blob])
+    Ok((compacted, blob))
+}
+
+/// The first byte in which a new head differs from the one in use.
+pub(crate) async fn first_changed(log: &dyn Log, state: &State, new: &Blob) -> Option<u64> {
+    let old = log.blob(state.head.as_ref()?.hash).await.ok()??;
+    let same = old.iter().zip(new.bytes.iter()).take_while(|(a, b)| a == b).count();
+    (same < old.len().max(new.bytes.len())).then_some(same as u64)
+}
+
+/// What a summary must not lose, as the log has it.
+async fn kept(world: &World, session: &SessionId, state: &State) -> Result<String, LogError> {
+    let mut carried = Carried::default();
+    for (session, spans) in pasts(world.log.as_ref(), session, state.visible()).await?.iter().rev() {
+        let each = &mut |record: dunnock_proto::Record| {
+            if let Decoded::Known(event) = record.decode() {
+                carried.add(spans, record.envelope.seq, &event);
+            }
+            true
+        };
+        world.log.read(session, 0, each).await?;
+    }
+    let open: Vec<Question> = state.questions.clone();
+    let changed = changed(world, session, state).await?;
+    let room = state.window().map_or(ROOM, |window| (window * state.config.token_bytes / 8).min(ROOM));
+    Ok(carried.text(&open, &changed, usize::try_from(room).unwrap_or(usize::MAX)))
+}
+
+/// A session and those it branched off, each with what of it counts, the youngest first.
+async fn pasts(
+    log: &dyn Log,
+    session: &SessionId,
+    visible: Vec<Span>,
+) -> Result<Vec<(SessionId, Vec<Span>)>, LogError> {
+    let mut all = vec![(session.clone(), visible)];
+    loop {
+        let Some((last, _)) = all.last().cloned() else { return Ok(all) };
+        let mut from = None;
+        let each = &mut |record: dunnock_proto::Record| {
+            if let Decoded::Known(Event::Forked(forked)) = record.decode() {
+                from = Some((forked.from, forked.at));
+            }
+            false
+        };
+        log.read(&last, 0, each).await?;
+        let Some((parent, at)) = from else { return Ok(all) };
+        let state = crate::catch_up::load_upto(log, &parent, at).await?.state;
+        all.push((parent, state.visible()));
+    }
+}
+
+/// The files that this session changed and that are not as they were before it.
+async fn changed(world: &World, session: &SessionId, state: &State) -> Result<Vec<String>, LogError> {
+    let (Some(keeper), Some(first), Some(last)) = (&world.checkpoints, &state.first, &state.tree) else {
+        return Ok(Vec::new());
+    };
+    let past = crate::commit::past(world.log.as_ref(), session).await?;
+    let (ours, _) = past.since_first();
+    let workspace = state.workspace.as_deref().unwrap_or_default();
+    Ok(keeper.changed(workspace, &(first.clone(), last.clone()), &ours).await.unwrap_or_default())
+}
+
+/// Why there is a new head where there was one.
+pub(crate) fn why(old: &Head, new: &Head) -> String {
+    let changes = [
+        (old.model != new.model, format!("the model is {} now", new.model)),
+        (old.profile != new.profile, format!("the profile is {} now", new.profile)),
+        (old.window != new.window, "the window is another".to_owned()),
+    ];
+    let said: Vec<String> = changes.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect();
+    if said.is_empty() { "settings changed".into() } else { said.join(", ") }
 }

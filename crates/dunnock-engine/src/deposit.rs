@@ -48,7 +48,7 @@ pub async fn deposit(world: &World, session: &SessionId, order: Order) -> Result
         let loaded = load(world.log.as_ref(), session).await?;
         let before = &loaded.state;
         let ledger = ledger(world).await?;
-        let now = Now { day_left: day_left(world, ledger.0), tree_at: None };
+        let now = Now { day_left: day_left(world, ledger.0), tree_at: None, news: None };
         let events = match step(before, &now, Input::Order(order.clone())) {
             Ok(events) => events,
             Err(why) => {
@@ -64,7 +64,7 @@ pub async fn deposit(world: &World, session: &SessionId, order: Order) -> Result
             apply(&mut next, event);
         }
         let inputs = vec![(order.id.clone(), next.seq)];
-        let (session, listing, charge) = (session.clone(), listing(&next), charge(world, ledger, before, &next));
+        let (session, listing, charge) = (session.clone(), listing(&next), charge(world, ledger, &loaded, &next));
         let batch = Batch { session, after: before.seq, records, inputs, blobs: Vec::new(), listing, charge };
         failpoint::hit("deposit.before", "");
         match world.log.append(batch).await {

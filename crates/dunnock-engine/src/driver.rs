@@ -268,7 +268,9 @@ impl Driver {
                     // We leave; whoever drives next asks again. A head that was told to stop is nobody's failure: it is made
                     // again if it is still wanted.
                     let stopped = running.is_some_and(|running| running.halt.told());
-                    if (self.closing && was_cut(&work)) || (stopped && matches!(work, Work::HeadFailed { .. })) {
+                    if (self.closing && was_cut(&work))
+                        || (stopped && matches!(work, Work::HeadFailed { .. } | Work::Baselined(_)))
+                    {
                         continue;
                     }
                     let report = Report { owner: self.me, work };
@@ -401,6 +403,7 @@ pub(crate) fn effect_name(effect: &Effect) -> &'static str {
         Effect::Checkpoint { .. } => "checkpoint",
         Effect::Restore { .. } => "restore",
         Effect::Compact { .. } => "compact",
+        Effect::Baseline { .. } => "baseline",
         Effect::AskPerson { .. } => "ask_person",
         Effect::Wake { .. } => "wake",
     }

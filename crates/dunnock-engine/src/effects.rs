@@ -1,6 +1,7 @@
 //! Starts work. Each piece runs in a task of its own, is told to stop by its [`Halt`], and reports exactly once.
 
-use crate::compact;
+use crate::baseline::{Baselining, none};
+use crate::compact::{self, Talk, first_changed};
 use crate::driver::{Driver, Mail, Running};
 use crate::workspace::{self, Writing};
 use crate::world::World;
@@ -51,7 +52,7 @@ impl Driver {
         let live: Live = Arc::new(move |delta| hub.delta(delta));
         match effect {
             Effect::MakeHead { .. } => {
-                let config = s.config.clone();
+                let (state, config) = (s.clone(), s.config.clone());
                 Some(Box::pin(async move {
                     let made = tokio::select! {
                         biased;
@@ -59,7 +60,13 @@ impl Driver {
                         made = world.model.head(&config, &workspace) => made,
                     };
                     match made {
-                        Ok((head, blob)) => (Work::Headed(head), vec![blob]),
+                        Ok((mut head, blob)) => {
+                            if let Some(old) = &state.head {
+                                head.why = compact::why(old, &head);
+                                head.first_changed = first_changed(world.log.as_ref(), &state, &blob).await;
+                            }
+                            (Work::Headed(head), vec![blob])
+                        }
                         Err(error) => (Work::HeadFailed { model: config.model.clone(), error }, Vec::new()),
                     }
                 }))
@@ -138,8 +145,19 @@ impl Driver {
                 }))
             }
             Effect::Compact { upto, strength } => {
-                let (transcript, config) = (self.loaded.transcript.clone(), s.config.clone());
-                Some(Box::pin(compact::compact(world, transcript, config, workspace, (*upto, *strength), halt)))
+                let talk = Talk::of(&self.session, &self.loaded, *upto, *strength);
+                Some(Box::pin(compact::compact(world, talk, halt)))
+            }
+            Effect::Baseline { tree } => {
+                let baseline = Baselining {
+                    session: self.session.clone(),
+                    workspace,
+                    tree: tree.clone(),
+                    commands: s.config.verify.clone(),
+                    turn: s.turn,
+                    level: s.level(),
+                };
+                Some(Box::pin(baseline.run(world, halt)))
             }
             Effect::Wake { at } => Some(Box::pin(wake(world, *at, halt))),
             Effect::AskPerson { .. } => None,
@@ -183,16 +201,26 @@ async fn run_call(world: World, job: Job, folder: Folder, live: Live, halt: Halt
         let now = keeper.keep(&job.session, &workspace, 0).await.tree;
         before = now.filter(|now| folder.tree.as_ref() != Some(now));
     }
+    let found = match (call.harness, &world.files) {
+        (true, Some(files)) => files.tree(&workspace).await.ok(),
+        (true, None) | (false, _) => None,
+    };
     let (mut finished, blobs) = world.tools.run(job, live, halt.clone()).await;
     finished.before = before;
     if call.harness
         && finished.outcome != Outcome::Cut
         && let Some(files) = &world.files
     {
-        // A check proves something of the files as they are now, while the folder is still locked.
+        // A check proves something of the files as it found them. If it left others, that is said.
         tokio::select! {
             tree = files.tree(&workspace) => finished.tree = tree.ok(),
             () = halt.wait() => {}
+        }
+        if let (Some(found), Some(left)) = (&found, &finished.tree)
+            && found != left
+            && !files.holds(&workspace, found).await
+        {
+            finished.on = Some(found.clone());
         }
     }
     if folder.keeps && writing.is_some() {
@@ -283,6 +311,7 @@ fn broken(effect: &Effect, why: &str) -> Option<Work> {
             Some(Work::Checkpointed(Checkpointed { tree: None, mark: *mark, note: Some(why) }))
         }
         (Effect::Restore { .. }, _) => Some(Work::RewindFailed(RewindFailed { error: why })),
+        (Effect::Baseline { tree }, _) => Some(Work::Baselined(none(tree.clone(), why))),
         (Effect::Wake { at }, _) => Some(Work::Woken(*at)),
         (_, other) => other,
     }

@@ -8,6 +8,7 @@
 
 #[cfg(unix)]
 mod attach;
+mod baseline;
 mod catch_up;
 mod commit;
 mod compact;

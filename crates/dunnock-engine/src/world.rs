@@ -72,7 +72,8 @@ impl World {
 /// # Errors
 /// When the log cannot be written.
 pub async fn create(world: &World, workspace: &str, config: Config) -> Result<SessionId, LogError> {
-    let created = Created { workspace: workspace.into(), app: world.app.clone(), config };
+    let base = world.files.as_ref().and_then(|files| files.commit(workspace));
+    let created = Created { workspace: workspace.into(), app: world.app.clone(), config, base };
     begin_with(world, created.into()).await
 }
 

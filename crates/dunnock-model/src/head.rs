@@ -60,7 +60,7 @@ impl Prompts {
         Self { folder: Some(folder) }
     }
 
-    fn source(&self, name: &str) -> Result<(String, String), String> {
+    pub(crate) fn source(&self, name: &str) -> Result<(String, String), String> {
         let replaced = self.folder.as_ref().map(|folder| folder.join(name));
         if let Some(path) = replaced {
             match std::fs::read_to_string(&path) {
@@ -82,6 +82,20 @@ impl Prompts {
         Ok(text.trim().to_owned())
     }
 
+    /// The prompts that the system text of a head is made of.
+    pub(crate) fn used(size: Size, dialect: Dialect) -> impl Iterator<Item = &'static str> {
+        let name = match size {
+            Size::Default => "system.md",
+            Size::Small => "small.md",
+        };
+        let calls = match dialect {
+            Dialect::Native => None,
+            Dialect::Text => Some("text-calls.md"),
+            Dialect::Plan => Some("plan.md"),
+        };
+        std::iter::once(name).chain(calls)
+    }
+
     /// The system text.
     ///
     /// # Errors
@@ -94,26 +108,20 @@ impl Prompts {
         let surroundings = context! {
             os => at.os.as_str(), shell => at.shell.as_str(), root => at.root.as_str(), git => at.git,
         };
-        let name = match size {
-            Size::Default => "system.md",
-            Size::Small => "small.md",
-        };
-        let text = self.render(
-            name,
-            context! { surroundings => surroundings, instructions => instructions, parallel => parallel },
-        )?;
-        let calls = match dialect {
-            Dialect::Native => return Ok(text),
-            Dialect::Text => "text-calls.md",
-            Dialect::Plan => "plan.md",
-        };
         let tool = |offer: &Offer| {
             let schema = serde_json::from_str(&offer.schema).unwrap_or_default();
             let (name, about) = (offer.tool.name.as_str(), offer.description.as_str());
             context! { name => name, about => about, arguments => schema::told(&schema) }
         };
-        let tools: Vec<Value> = briefing.offers.iter().map(tool).collect();
-        Ok(format!("{text}\n\n{}", self.render(calls, context! { tools => tools })?))
+        let tools: Vec<Value> = match dialect {
+            Dialect::Native => Vec::new(),
+            Dialect::Text | Dialect::Plan => briefing.offers.iter().map(tool).collect(),
+        };
+        let values = context! {
+            surroundings => surroundings, instructions => instructions, parallel => parallel, tools => tools,
+        };
+        let texts = Self::used(size, dialect).map(|name| self.render(name, values.clone()));
+        Ok(texts.collect::<Result<Vec<String>, String>>()?.join("\n\n"))
     }
 
     /// What a model is told that shall sum talk up.

@@ -3,14 +3,15 @@
 use crate::ask::{Line, Patience, Question, Without, ask, some_of};
 use crate::dialects::{Callable, Dialect, plan};
 use crate::head::{Briefing, Prompts, Recorded};
+use crate::news::{self, PROGRAM, PROMPT, TOOLS};
 use crate::profile::{EditFormat, Profile, Profiles, Size};
 use crate::provider::{Provider, Quirks};
 use crate::trouble::Trouble;
 use crate::window;
 use crate::wires::{self, Wire};
 use dunnock_core::Request;
-use dunnock_core::ports::{Asking, Blob, Halt, Live, Model, Offer, Wait};
-use dunnock_proto::{Answered, Config, Failure, Head, Message, Part, TurnFailed};
+use dunnock_core::ports::{Asking, Blob, Halt, Live, Model, Offer, Summed, Wait};
+use dunnock_proto::{Answered, Config, Failure, Hash, Head, Message, Noticed, Part, Price, Source, TurnFailed, Usage};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -150,6 +151,13 @@ impl Speaker {
         Ok(models)
     }
 
+    /// What a model costs, if the table says: only at the provider's own address.
+    #[must_use]
+    pub fn price(&self, model: &str) -> Option<Price> {
+        let provider = self.provider(model).ok().filter(|provider| provider.is_known())?;
+        crate::prices_table::listed(&provider.name, model.split_once('/')?.1)
+    }
+
     /// Those it knows.
     #[must_use]
     pub fn providers(&self) -> &[Provider] {
@@ -190,6 +198,7 @@ impl Speaker {
         let mut briefing = (self.brief)(config, workspace)?;
         briefing.offers.retain(|offer| Profile::offers(traits.size, traits.edit, &offer.tool.name));
         let recorded = self.recorded(&config.model, provider, &traits, &briefing)?;
+        let sources = self.sources(&briefing, traits.size, traits.dialect)?;
         fits(&recorded, traits.size)?;
         let blob = recorded.blob()?;
         let head = Head {
@@ -204,8 +213,33 @@ impl Speaker {
             window: traits.window,
             why: "start".into(),
             first_changed: None,
+            sources,
         };
         Ok((head, blob))
+    }
+
+    /// What a head is made of that may change while a session lives.
+    fn sources(&self, briefing: &Briefing, size: Size, dialect: Dialect) -> Result<Vec<Source>, String> {
+        let source = |name: &str, text: &str| Source { name: name.to_owned(), hash: Hash::of(text.as_bytes()) };
+        let mut all: Vec<Source> = briefing.instructions.iter().map(|(name, text)| source(name, text)).collect();
+        for name in Prompts::used(size, dialect) {
+            all.push(source(&format!("{PROMPT}{name}"), &self.prompts.source(name)?.1));
+        }
+        let tools: Vec<String> =
+            briefing.offers.iter().map(|o| format!("{}\n{}\n{}", o.tool.name, o.description, o.schema)).collect();
+        all.push(source(TOOLS, &tools.join("\n")));
+        all.push(source(PROGRAM, &self.app));
+        Ok(all)
+    }
+
+    /// What this release would make a head of, if one were made now of the same kind.
+    fn sources_now(&self, config: &Config, workspace: &str, head: &Head) -> Result<(Briefing, Vec<Source>), String> {
+        let (size, dialect) = (head.profile.parse()?, head.dialect.parse()?);
+        let mut briefing = (self.brief)(config, workspace)?;
+        let edit = self.known(&config.model)?.edit;
+        briefing.offers.retain(|offer| Profile::offers(size, edit, &offer.tool.name));
+        let sources = self.sources(&briefing, size, dialect)?;
+        Ok((briefing, sources))
     }
 
     /// How much a model holds, as its server or the table says.
@@ -336,45 +370,66 @@ impl Model for Speaker {
         })
     }
 
-    fn summarise(&self, head: Arc<[u8]>, request: Request, halt: Halt) -> Wait<'_, Result<Arc<str>, String>> {
+    fn news<'a>(
+        &'a self,
+        config: &'a Config,
+        workspace: &'a str,
+        head: &'a Head,
+        known: &'a [Source],
+    ) -> Option<Noticed> {
+        let (briefing, now) = self.sources_now(config, workspace, head).ok()?;
+        news::notice(&briefing, known, now)
+    }
+
+    fn summarise(&self, head: Arc<[u8]>, request: Request, halt: Halt) -> Wait<'_, Summed> {
         Box::pin(async move {
-            let mut recorded = Recorded::read(&head)?;
-            // The talk as one text: a model that is to sum up must not be able to go on with the work instead.
-            let talk: Vec<String> = request.messages().iter().map(told).collect();
-            recorded.system = self.prompts.summary()?;
-            recorded.dialect = Dialect::Native;
-            recorded.schema = None;
-            recorded.max_output = Some(recorded.max_output.map_or(SUMMARY, |most| most.min(SUMMARY)));
-            recorded.tools = serde_json::value::to_raw_value::<[u8; 0]>(&[]).map_err(|e| e.to_string())?;
-            let mut text = talk.join("\n\n");
-            loop {
-                let messages = [Message::User { text: text.as_str().into(), images: Vec::new() }];
-                let quiet: Live = Arc::new(|_| {});
-                let (head, turn, hash, pictures) = (&recorded, request.turn, request.hash(), BTreeMap::new());
-                let question = Question { head, turn, hash, messages: &messages, pictures: &pictures, anyway: false };
-                let answered = match self.send(&question, quiet, halt.clone()).await {
-                    Ok(answered) => answered,
-                    // Too long for one request: the task stands at the beginning, what matters now at the end.
-                    Err(failed) if failed.failure == Failure::Overflow && text.len() > 4_000 => {
-                        let head = text.floor_char_boundary(text.len() / 8);
-                        let tail = text.ceil_char_boundary(text.len() - text.len() * 3 / 8);
-                        text = format!(
-                            "{}\n[left out]\n{}",
-                            text.get(..head).unwrap_or_default(),
-                            text.get(tail..).unwrap_or_default()
-                        );
-                        continue;
-                    }
-                    // One that was cut off at its limit says enough.
-                    Err(failed) if failed.failure == Failure::Rejected && !failed.partial.trim().is_empty() => {
-                        return Ok(failed.partial);
-                    }
-                    Err(failed) => return Err(failed.error),
-                };
-                let said = Part::words(&answered.parts);
-                return if said.trim().is_empty() { Err("the model gave no summary".into()) } else { Ok(said.into()) };
-            }
+            let mut usage = Usage::default();
+            let text = self.sum_up(&head, &request, halt, &mut usage).await;
+            Summed { text, usage }
         })
+    }
+}
+
+impl Speaker {
+    async fn sum_up(&self, head: &[u8], request: &Request, halt: Halt, usage: &mut Usage) -> Result<Arc<str>, String> {
+        let mut recorded = Recorded::read(head)?;
+        // The talk as one text: a model that is to sum up must not be able to go on with the work instead.
+        let talk: Vec<String> = request.messages().iter().map(told).collect();
+        recorded.system = self.prompts.summary()?;
+        recorded.dialect = Dialect::Native;
+        recorded.schema = None;
+        recorded.max_output = Some(recorded.max_output.map_or(SUMMARY, |most| most.min(SUMMARY)));
+        recorded.tools = serde_json::value::to_raw_value::<[u8; 0]>(&[]).map_err(|e| e.to_string())?;
+        let mut text = talk.join("\n\n");
+        loop {
+            let messages = [Message::User { text: text.as_str().into(), images: Vec::new() }];
+            let quiet: Live = Arc::new(|_| {});
+            let (head, turn, hash, pictures) = (&recorded, request.turn, request.hash(), BTreeMap::new());
+            let question = Question { head, turn, hash, messages: &messages, pictures: &pictures, anyway: false };
+            let sent = self.send(&question, quiet, halt.clone()).await;
+            *usage += sent.as_ref().map_or_else(|failed| failed.usage, |answered| answered.usage);
+            let answered = match sent {
+                Ok(answered) => answered,
+                // Too long for one request: the task stands at the beginning, what matters now at the end.
+                Err(failed) if failed.failure == Failure::Overflow && text.len() > 4_000 => {
+                    let head = text.floor_char_boundary(text.len() / 8);
+                    let tail = text.ceil_char_boundary(text.len() - text.len() * 3 / 8);
+                    text = format!(
+                        "{}\n[left out]\n{}",
+                        text.get(..head).unwrap_or_default(),
+                        text.get(tail..).unwrap_or_default()
+                    );
+                    continue;
+                }
+                // One that was cut off at its limit says enough.
+                Err(failed) if failed.failure == Failure::Rejected && !failed.partial.trim().is_empty() => {
+                    return Ok(failed.partial);
+                }
+                Err(failed) => return Err(failed.error),
+            };
+            let said = Part::words(&answered.parts);
+            return if said.trim().is_empty() { Err("the model gave no summary".into()) } else { Ok(said.into()) };
+        }
     }
 }
 

@@ -46,7 +46,7 @@ async fn talk(wire: Wire, speech: Speech) -> (Vec<Event>, Vec<String>) {
             events.push(Finished::plain(CallId { turn: Turn(turn), index }, outcome, "a.txt\n").into());
         }
         if turn == 1 {
-            events.push(Noticed { text: "something changed".into(), stalled: false }.into());
+            events.push(Noticed::plain("something changed").into());
         } else {
             events.push(prompt("go on"));
         }

@@ -38,7 +38,7 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
         events.push(TurnStarted { turn: now, upto, head: Hash::ZERO, reserved: Reserved::default() }.into());
         events.push(answer.into());
         events.extend((0..calls).map(|index| finished(CallId { turn: Turn(turn), index }, "a.txt\n")));
-        events.push(Noticed { text: "something changed".into(), stalled: false }.into());
+        events.push(Noticed::plain("something changed").into());
         events.push(prompt("go on"));
     }
     let bodies = server.bodies();
@@ -125,7 +125,7 @@ async fn a_summary_is_asked_of_the_same_model_without_tools() {
     let speaker = speaker(provider(&server.base_url(), None));
     let (head, blob) = speaker.head(&config(), "/w").await.unwrap();
     let request = crate::request(head.hash, &[prompt("hi")]);
-    let summary = speaker.summarise(blob.bytes, request, Halt::default()).await.unwrap();
+    let summary = speaker.summarise(blob.bytes, request, Halt::default()).await.text.unwrap();
     assert_eq!(summary, Arc::from("it went well"));
     let body = &server.requests()[0];
     assert!(body.get("tools").is_none());

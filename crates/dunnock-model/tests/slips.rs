@@ -191,7 +191,7 @@ fn strange() -> Vec<Event> {
         TurnStarted { turn: Turn(1), upto: 1, head: Hash::ZERO, reserved: Reserved::default() }.into(),
         answered.into(),
         Finished::plain(CallId { turn: Turn(1), index: 0 }, Outcome::NotRun, "there is no such tool").into(),
-        Noticed { text: "careful".into(), stalled: false }.into(),
+        Noticed::plain("careful").into(),
     ]
 }
 

@@ -141,6 +141,8 @@ pub enum Refused {
     Nothing,
     /// There is no such point to go back to.
     NoPoint,
+    /// The budget does not cover it.
+    Budget,
     /// The value makes no sense.
     Invalid,
     /// The work is not, or no longer, under way.
@@ -161,6 +163,7 @@ impl fmt::Display for Refused {
             Self::Busy => f.write_str("work is under way; wait for it or interrupt it first"),
             Self::Nothing => f.write_str("there is nothing to go on with; give a prompt"),
             Self::NoPoint => f.write_str("there is no such point to go back to"),
+            Self::Budget => f.write_str("the budget does not cover it; give more with --budget"),
             Self::Invalid => f.write_str("that value makes no sense"),
             Self::Late => f.write_str("that work is no longer under way"),
             Self::NotOwner => f.write_str("another process owns this session"),

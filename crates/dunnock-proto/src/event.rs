@@ -59,6 +59,7 @@ macro_rules! facts {
 facts! {
     Created "created" 1 Must,
     Forked "forked" 1 Must,
+    Moved "moved" 1 Must,
     Configured "configured" 1 Must,
     Headed "headed" 1 Must,
     Prompted "prompted" 1 Must,
@@ -80,6 +81,7 @@ facts! {
     Ended "ended" 1 Must,
     Taken "taken" 1 Must,
     Checkpointed "checkpointed" 1 Must,
+    Baselined "baselined" 1 May,
     RewindAsked "rewind_asked" 1 Must,
     Rewound "rewound" 1 Must,
     RewindFailed "rewind_failed" 1 Must,
@@ -99,7 +101,7 @@ impl Event {
             Self::Compacted(e) => vec![e.head.hash],
             Self::Prompted(e) => e.images.clone(),
             Self::Answered(e) => e.raw.into_iter().collect(),
-            Self::Finished(e) => e.full.into_iter().chain(e.streams).collect(),
+            Self::Finished(e) => e.full.into_iter().chain(e.streams).chain(e.diff).collect(),
             _ => Vec::new(),
         }
     }

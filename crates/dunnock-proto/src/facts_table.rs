@@ -3,8 +3,8 @@
 //! Invariant: a field is added with a default that means what its absence meant before; none is renamed or removed.
 
 use crate::{
-    At, CallId, Class, Config, ConfigPatch, Hash, Head, Level, Owner, QuestionId, Recovery, Rule, Scope, Seq,
-    SessionId, Tree, Turn,
+    At, CallId, Class, Config, ConfigPatch, Hash, Head, Level, Owner, QuestionId, Recovery, RewindTo, Rule, Scope, Seq,
+    SessionId, Source, Tree, Turn,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -18,6 +18,16 @@ pub struct Created {
     pub app: String,
     /// Its settings, whole.
     pub config: Config,
+    /// The commit that the folder's repository stood at, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+}
+
+/// The session goes on in another folder: it was carried here from elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// The folder it works in from now on.
+    pub workspace: String,
 }
 
 /// The session began as a branch of another, whose talk up to a fact is its own past.
@@ -85,6 +95,14 @@ pub struct Reserved {
     pub tokens: u64,
     /// Millionths of a US dollar; 0 when the price is unknown.
     pub micros: u64,
+}
+
+impl Reserved {
+    /// Whether nothing is held back.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// One piece of an answer, in the order it came.
@@ -182,6 +200,22 @@ pub struct Usage {
     pub output: u64,
     /// Of those, reasoning.
     pub reasoning: u64,
+    /// Of the tokens sent, those that the server put into its cache and charges for.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub written: u64,
+}
+
+impl Usage {
+    /// Whether nothing is known to have been used.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 impl std::ops::AddAssign for Usage {
@@ -190,6 +224,7 @@ impl std::ops::AddAssign for Usage {
         self.cached += more.cached;
         self.output += more.output;
         self.reasoning += more.reasoning;
+        self.written += more.written;
     }
 }
 
@@ -487,6 +522,9 @@ pub struct Finished {
     /// The files as they were, for a check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Tree>,
+    /// The files as a check found them, where it changed them itself: it says nothing of those it left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<Tree>,
     /// The program's exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<i32>,
@@ -525,6 +563,7 @@ impl Finished {
             streams: None,
             before: None,
             tree: None,
+            on: None,
             exit: None,
             ms: 0,
             level: None,
@@ -613,6 +652,9 @@ pub struct Taken {
     pub platform: String,
     /// Its release.
     pub app: String,
+    /// What a request may have used that was under way when the process before was gone.
+    #[serde(default, skip_serializing_if = "Reserved::is_nothing")]
+    pub lost: Reserved,
 }
 
 /// The files of the workspace were kept, or could not be.
@@ -647,6 +689,9 @@ pub struct RewindAsked {
     pub scope: Scope,
     /// Also what others changed since.
     pub force: bool,
+    /// Where to, as the person said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<RewindTo>,
 }
 
 /// The session went back.
@@ -689,6 +734,9 @@ pub struct CompactStarted {
     pub strength: Strength,
     /// Whether the person asked for it.
     pub asked: bool,
+    /// What the budget holds back for it.
+    #[serde(default, skip_serializing_if = "Reserved::is_nothing")]
+    pub reserved: Reserved,
 }
 
 /// The new text of an old result.
@@ -711,6 +759,12 @@ pub struct Compacted {
     /// What stands for everything up to `upto`, if it was summarised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Arc<str>>,
+    /// What must not depend on a model's summary, word for word: the task, answers of the person, the plan, changed files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Arc<str>>,
+    /// What asking for the summary used.
+    #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+    pub usage: Usage,
     /// The head from here on.
     pub head: Head,
     /// Bytes of talk before.
@@ -724,6 +778,46 @@ pub struct Compacted {
 pub struct CompactFailed {
     /// Why.
     pub error: String,
+    /// What asking for a summary used.
+    #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+    pub usage: Usage,
+}
+
+impl CompactFailed {
+    /// By the person, or by a process that is gone.
+    #[must_use]
+    pub fn interrupted() -> Self {
+        Self { error: "interrupted".into(), usage: Usage::default() }
+    }
+}
+
+/// How one check ended before any work was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// The command.
+    pub command: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Its exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+    /// How long it took.
+    #[serde(default)]
+    pub ms: u64,
+    /// What it said.
+    pub shown: Arc<str>,
+}
+
+/// The checks were run on a copy of the files as they were before the work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Baselined {
+    /// The files.
+    pub tree: Tree,
+    /// Each check, in order; none if the copy could not be made.
+    pub checks: Vec<Baseline>,
+    /// Why there is none, or what the copy lacks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// The session has a title.
@@ -741,4 +835,15 @@ pub struct Noticed {
     /// That nothing changes any more: said once before the person is asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stalled: bool,
+    /// What a head would be made of now, if this tells of a change of that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<Source>,
+}
+
+impl Noticed {
+    /// Something of which there is nothing more to say.
+    #[must_use]
+    pub fn plain(text: impl Into<Arc<str>>) -> Self {
+        Self { text: text.into(), stalled: false, sources: Vec::new() }
+    }
 }

@@ -205,7 +205,7 @@ mod tests {
     use crate::{Noticed, Titled};
 
     fn record(seq: Seq, prev: Hash, text: &str) -> Record {
-        seal(seq, prev, At(5), Cause::Report, &Event::from(Noticed { text: text.into(), stalled: false }))
+        seal(seq, prev, At(5), Cause::Report, &Event::from(Noticed::plain(text)))
     }
 
     #[test]

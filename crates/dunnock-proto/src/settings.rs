@@ -2,7 +2,7 @@
 //!
 //! Invariant: these are recorded as facts, so a new default of a later release never changes an old session.
 
-use crate::Hash;
+use crate::{Hash, Usage};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Who is asked, and for what.
@@ -126,6 +126,18 @@ pub struct Head {
     /// The first byte that differs from the head before, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_changed: Option<u64>,
+    /// What it was made of, so that a change of any of it can be noticed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<Source>,
+}
+
+/// Something that a head is made of: a file of instructions, a prompt, the tools, the program.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Source {
+    /// What.
+    pub name: String,
+    /// Of its text.
+    pub hash: Hash,
 }
 
 /// A shape of call, by parsed words: granted or denied.
@@ -215,6 +227,24 @@ pub struct Price {
     pub cached: u64,
     /// For tokens received.
     pub output: u64,
+    /// For tokens sent that the server puts into its cache.
+    #[serde(default)]
+    pub written: u64,
+}
+
+impl Price {
+    /// What a request cost, rounded up.
+    #[must_use]
+    pub fn of(&self, usage: &Usage) -> u64 {
+        let fresh = usage.input.saturating_sub(usage.cached).saturating_sub(usage.written);
+        let cost = [
+            (fresh, self.input),
+            (usage.cached, self.cached),
+            (usage.written, self.written),
+            (usage.output, self.output),
+        ];
+        cost.iter().fold(0u64, |sum, (n, price)| sum.saturating_add(n.saturating_mul(*price))).div_ceil(1_000_000)
+    }
 }
 
 /// A key that is there counts, also when its value is `null`: otherwise "set to nothing" would read back as "not set".
@@ -281,6 +311,8 @@ config! {
     compact_keep: u8 = 4;
     /// Bytes that count as one token where the provider does not say: a setting, so that a better guess changes no old log.
     token_bytes: u64 = 4;
+    /// Whether the checks are run before the work, too, on a copy of the files.
+    baseline: bool = false;
     /// Whether the workspace's state is kept after each change.
     checkpoints: bool = false;
     /// How well commands must be confined.

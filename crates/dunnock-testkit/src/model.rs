@@ -1,7 +1,7 @@
 //! A model that says what its script says.
 
 use dunnock_core::Request;
-use dunnock_core::ports::{Asking, Blob, Halt, Live, Model, Wait};
+use dunnock_core::ports::{Asking, Blob, Halt, Live, Model, Summed, Wait};
 use dunnock_proto::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -101,7 +101,11 @@ impl ScriptedModel {
 }
 
 fn summarised(text: &str) -> usize {
-    text.strip_prefix("summary of ").and_then(|t| t.split(' ').next()).and_then(|n| n.parse().ok()).unwrap_or(0)
+    text.split_once("summary of ")
+        .map(|(_, rest)| rest)
+        .and_then(|t| t.split(' ').next())
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0)
 }
 
 /// The tools of the testkit, as a head names them.
@@ -138,6 +142,7 @@ impl Model for ScriptedModel {
                 window: None,
                 why: "start".into(),
                 first_changed: None,
+                sources: Vec::new(),
             };
             Ok((head, blob))
         })
@@ -219,10 +224,11 @@ impl Model for ScriptedModel {
         })
     }
 
-    fn summarise(&self, _head: Arc<[u8]>, request: Request, _halt: Halt) -> Wait<'_, Result<Arc<str>, String>> {
+    fn summarise(&self, _head: Arc<[u8]>, request: Request, _halt: Halt) -> Wait<'_, Summed> {
         Box::pin(async move {
             let answers = request.messages().iter().filter(|m| matches!(m, Message::Assistant { .. })).count();
-            Ok(format!("summary of {} answers", answers.saturating_sub(1)).into())
+            let text = Ok(format!("summary of {} answers", answers.saturating_sub(1)).into());
+            Summed { text, usage: Usage { input: 100, output: 10, ..Usage::default() } }
         })
     }
 }

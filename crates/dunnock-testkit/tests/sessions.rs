@@ -559,7 +559,7 @@ async fn writers_of_one_folder_wait_for_each_other_and_say_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_day_budget_holds_across_sessions() {
     let dir = tempfile::tempdir().unwrap();
-    let price = Price { input: 1_000_000, cached: 1_000_000, output: 1_000_000 };
+    let price = Price { input: 1_000_000, cached: 1_000_000, output: 1_000_000, written: 1_000_000 };
     let config = Config { price: Some(price), max_output: 100, ..worlds::config() };
     let mut ends = Vec::new();
     let mut left = Vec::new();

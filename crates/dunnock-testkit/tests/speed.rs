@@ -116,8 +116,9 @@ async fn long_session(store: &Sqlite, id: &str, n: u64) -> SessionId {
     let session: SessionId = id.parse().unwrap();
     let config = Config { max_steps: u32::MAX, ..worlds::config() };
     let mut events: Vec<Event> = vec![
-        Created { workspace: "/w".into(), app: "t".into(), config }.into(),
-        Taken { owner: Owner(1), level: Level::A, platform: "t".into(), app: "t".into() }.into(),
+        Created { workspace: "/w".into(), app: "t".into(), config, base: None }.into(),
+        Taken { owner: Owner(1), level: Level::A, platform: "t".into(), app: "t".into(), lost: Reserved::default() }
+            .into(),
     ];
     let text = "some words of about the right length ".repeat(12);
     let (words, args) = (&text[..300], &text[..150]);
@@ -142,7 +143,7 @@ async fn long_session(store: &Sqlite, id: &str, n: u64) -> SessionId {
             }
             .into(),
         );
-        events.push(Noticed { text: text.as_str().into(), stalled: false }.into());
+        events.push(Noticed::plain(text.as_str()).into());
         events.push(Finished { ms: 1, ..Finished::plain(call, Outcome::Done, &text) }.into());
     }
     events.truncate(n as usize);

@@ -1,4 +1,21 @@
-//! What people are shown of changed files.
+//! What people are shown of changed files, and what of files is carried elsewhere.
+
+use dunnock_proto::{Hash, Tree};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What becomes of a file's content on its way to another machine, by its path.
+pub type OnTheWay = Arc<dyn Fn(&Path, Vec<u8>) -> Vec<u8> + Send + Sync>;
+
+/// States of files, packed up.
+#[derive(Debug, Clone, Default)]
+pub struct Packed {
+    /// Every folder and every content that they are made of, by its hash.
+    pub objects: BTreeMap<Hash, Vec<u8>>,
+    /// Each state that was asked for and is there, and what it is called now.
+    pub trees: Vec<(Tree, Tree)>,
+}
 
 /// How a path differs between two states.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -36,6 +36,33 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Never the one that a folder on the path holds.
 const PROGRAMS: &[&str] = &["/usr/bin/git", "/usr/local/bin/git", "/bin/git", "/opt/homebrew/bin/git"];
 
+/// The commit that a folder's repository stands at, read from its files: git itself is not run.
+#[cfg(unix)]
+pub(crate) fn commit(folder: &Path) -> Option<String> {
+    let small = |path: &Path| std::fs::read_to_string(path).ok().filter(|text| text.len() < 4096);
+    let dot = folder.ancestors().map(|dir| dir.join(".git")).find(|dot| dot.exists())?;
+    let own = match dot.is_dir() {
+        true => dot,
+        // A worktree: the file says where its own state is.
+        false => dot.parent()?.join(small(&dot)?.strip_prefix("gitdir:")?.trim()),
+    };
+    let common = small(&own.join("commondir")).map_or_else(|| own.clone(), |text| own.join(text.trim()));
+    let is_commit = |text: &str| matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let head = small(&own.join("HEAD"))?;
+    let Some(name) = head.strip_prefix("ref:").map(str::trim) else {
+        return Some(head.trim().to_owned()).filter(|text| is_commit(text));
+    };
+    if name.contains("..") || name.starts_with('/') {
+        return None;
+    }
+    let loose = small(&common.join(name)).map(|text| text.trim().to_owned());
+    let packed = || {
+        let all = std::fs::read_to_string(common.join("packed-refs")).ok()?;
+        all.lines().find_map(|line| line.strip_suffix(name)?.strip_suffix(' ').map(str::to_owned))
+    };
+    loose.or_else(packed).filter(|text| is_commit(text))
+}
+
 /// Git and the options that keep it quiet in this folder; what it shall do comes behind.
 ///
 /// # Errors

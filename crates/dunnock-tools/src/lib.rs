@@ -46,7 +46,7 @@ mod view_file;
 mod walk;
 mod write_file;
 
-pub use differs::{Differs, Preview};
+pub use differs::{Differs, OnTheWay, Packed, Preview};
 pub use hands::{Confined, Hands, Limits, Shell};
 #[cfg(unix)]
 pub use keep::Bounds;

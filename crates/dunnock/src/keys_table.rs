@@ -17,6 +17,10 @@ pub(crate) enum Kind {
     List,
     /// `2usd`, `200ktok`, `10min`, several with commas.
     Budget,
+    /// `20usd`.
+    Money,
+    /// Texts like `provider/model: 1 in, 0.1 cached, 4 out`.
+    Prices,
     /// `auto`, `off`, `require`, `require=A`.
     Sandbox,
     /// The name of an environment variable.
@@ -96,7 +100,22 @@ pub(crate) const KEYS: &[Key] = &[
     key("max_steps", Kind::Count(1, 1_000_000), Some("200"), Untrusted::Lower, "model requests for one prompt"),
     key("verify", Kind::List, None, Untrusted::No, "commands that must pass before work counts as done"),
     key("verify_tries", Kind::Count(1, 100), Some("3"), Untrusted::Lower, "how often they may fail"),
-    key("budget", Kind::Budget, None, Untrusted::No, "what a session may use: 200ktok, 10min"),
+    key(
+        "baseline",
+        Kind::Choice(&["on", "off"]),
+        Some("on"),
+        Untrusted::No,
+        "whether they are run before the work, too, on a copy of the files: what failed before is said",
+    ),
+    key("budget", Kind::Budget, None, Untrusted::No, "what a session may use: 2usd, 200ktok, 10min"),
+    key("budget_day", Kind::Money, None, Untrusted::No, "what all sessions of a day (UTC) may use together: 20usd"),
+    key(
+        "price",
+        Kind::Prices,
+        None,
+        Untrusted::No,
+        "what models cost, in US dollars per million tokens: \"openai/gpt-5: 1.25 in, 0.125 cached, 10 out\"; openai/* for all of them",
+    ),
     key(
         "window",
         Kind::Count(1_000, 100_000_000),
@@ -225,6 +244,8 @@ pub(crate) fn page() -> String {
             Kind::Count(least, most) => format!("{least} to {most}"),
             Kind::List => "list of texts".into(),
             Kind::Budget => "2usd, 200ktok, 10min".into(),
+            Kind::Money => "20usd".into(),
+            Kind::Prices => "list of prices".into(),
             Kind::Variable => "name of a variable".into(),
             Kind::Sandbox => "auto, off, require, require=A, =B, =C".into(),
         };
@@ -248,6 +269,20 @@ pub(crate) fn page() -> String {
         let (name, about, wire, url) = (known.name, known.about, known.wire, known.base_url);
         let (key, model) = (known.key_env.unwrap_or("-"), known.default_model.unwrap_or("-"));
         page.push_str(&format!("| `{name}` | {about} | {wire} | {url} | {key} | {model} |\n"));
+    }
+    page.push_str(&format!(
+        "\n## Prices\n\nUS dollars per million tokens, as of {}. Other models have no price until `price` gives one: it is shown as unknown, and \
+         a budget of money is refused.\n\n| model | sent | found in the cache | put into the cache | received |\n|---|---|---|---|---|\n",
+        dunnock_model::PRICES_OF
+    ));
+    let usd = |micros: u64| format!("{}", micros as f64 / 1e6);
+    for (provider, model, price) in dunnock_model::PRICES {
+        let row = [price.input, price.cached, price.written, price.output].map(usd).join(" | ");
+        page.push_str(&format!("| `{provider}/{model}` | {row} |\n"));
+    }
+    page.push('\n');
+    for (provider, source) in dunnock_model::PRICE_SOURCES {
+        page.push_str(&format!("Prices of {provider}: {source}.\n"));
     }
     let prompts: Vec<String> = dunnock_model::Prompts::ALL.iter().map(|(name, _)| format!("`{name}`")).collect();
     page.push_str(&format!(

@@ -35,9 +35,9 @@ pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flag
     let mut open = work::open(&settings, flags.output.as_deref()).await?;
     place::keeps_its_own(&workspace, &settings)?;
     let model = work::model(&mut settings, &open.speaker).await?;
-    let config = work::config(&settings, model, attended(flags.json))?;
+    let config = work::config(&settings, &open.speaker, model, attended(flags.json))?;
     open.confine(&settings, config.sandbox);
-    work::keepable(&config, open.world.level)?;
+    work::keepable(&config, open.world.level, open.world.day_budget)?;
     let session = create(&open.world, &workspace.to_string_lossy(), config).await?;
     let mut view = View::new(&session, flags.json);
     let seen = Seen::read(&open.world, &session).await?;
@@ -117,9 +117,10 @@ pub(crate) async fn go_on(
             bail!("the folder of this session, {folder}, is not there any more. Put it back to go on");
         }
         let now = &seen.state.config;
-        let config = work::patch(settings, now, None)?.map_or_else(|| now.as_ref().clone(), |patch| now.with(&patch));
+        let patch = work::patch(settings, &open.speaker, now, None)?;
+        let config = patch.map_or_else(|| now.as_ref().clone(), |patch| now.with(&patch));
         open.confine(settings, config.sandbox);
-        work::keepable(&config, open.world.level)?;
+        work::keepable(&config, open.world.level, open.world.day_budget)?;
         open.speaker.knows(&config.model).map_err(usage)?;
     }
     let mut view = View::new(&session, flags.json);
@@ -132,10 +133,10 @@ pub(crate) async fn go_on(
         return drive.show_end().await;
     }
     let images = pictures::keep(&open.world, &session, &pictures).await?;
-    let mut door = Door::open(open.world, session, from).await?;
+    let mut door = Door::open(open.world.clone(), session, from).await?;
     // Whether somebody can answer is a matter of who drives, not of who looks in.
     let here = door.handle().is_some().then(|| attended(flags.json));
-    if let Some(set) = work::patch(settings, &now, here)? {
+    if let Some(set) = work::patch(settings, &open.speaker, &now, here)? {
         drive.upto = accepted(door.send(Command::Configure { set }).await?)?;
     }
     if let Some(text) = prompt {

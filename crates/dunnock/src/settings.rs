@@ -7,7 +7,7 @@ use crate::end::usage;
 use crate::keys_table::{KEYS, Key, Kind, PROVIDER, Untrusted};
 use anyhow::{Context as _, bail};
 use dunnock_model::{KNOWN, Known, Provider, Quirks, Wire};
-use dunnock_proto::{Budget, Level, Mode, Sandbox};
+use dunnock_proto::{Budget, Level, Mode, Price, Sandbox};
 use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -297,6 +297,19 @@ impl Settings {
         self.text("sandbox").and_then(|t| sandbox(t).ok()).unwrap_or(Sandbox::Auto)
     }
 
+    /// Millionths of a US dollar for all sessions of a day.
+    pub(crate) fn budget_day(&self) -> Option<u64> {
+        self.text("budget_day").and_then(|t| money(t).ok())
+    }
+
+    /// What the person says that a model costs: its own line before that of its provider.
+    pub(crate) fn price(&self, model: &str) -> Option<Price> {
+        let rows: Vec<(String, Price)> = self.list("price").iter().filter_map(|row| price(row).ok()).collect();
+        let all = model.split_once('/').map(|(provider, _)| format!("{provider}/*"));
+        let named = |name: &str| rows.iter().rfind(|(known, _)| known == name).map(|(_, price)| *price);
+        named(model).or_else(|| named(&all?))
+    }
+
     pub(crate) fn budget(&self) -> Budget {
         self.text("budget").and_then(|t| budget(t).ok()).unwrap_or_default()
     }
@@ -416,6 +429,14 @@ fn check(kind: Kind, value: Value) -> Result<Value, String> {
     let text = match (kind, value) {
         (Kind::List, Value::Text(one)) => return Ok(Value::List(vec![one])),
         (Kind::List, list @ Value::List(_)) => return Ok(list),
+        (Kind::Prices, value) => {
+            let all = match value {
+                Value::Text(one) => vec![one],
+                Value::List(all) => all,
+            };
+            all.iter().try_for_each(|row| price(row).map(drop))?;
+            return Ok(Value::List(all));
+        }
         (_, Value::List(_)) => return Err("one value is wanted, not a list".into()),
         (_, Value::Text(text)) => text,
     };
@@ -427,7 +448,7 @@ fn check(kind: Kind, value: Value) -> Result<Value, String> {
             // What is there may be the key itself: it is not repeated.
             if plain { Ok(()) } else { Err("it must be the name of a variable that holds the key, not the key".into()) }
         }
-        Kind::Text | Kind::List => Ok(()),
+        Kind::Text | Kind::List | Kind::Prices => Ok(()),
         Kind::Model => match text.split_once('/') {
             Some((provider, model)) if !provider.is_empty() && !model.is_empty() => Ok(()),
             Some(_) | None => {
@@ -441,6 +462,7 @@ fn check(kind: Kind, value: Value) -> Result<Value, String> {
             Ok(_) | Err(_) => Err(format!("{text:?} is not a number from {least} to {most}")),
         },
         Kind::Budget => budget(&text).map(drop),
+        Kind::Money => money(&text).map(drop),
         Kind::Sandbox => sandbox(&text).map(drop),
     }?;
     Ok(Value::Text(text))
@@ -455,6 +477,41 @@ fn sandbox(text: &str) -> Result<Sandbox, String> {
         "require=B" => Ok(Sandbox::Require(Level::B)),
         _ => Err(format!("{text:?} is not one of auto, off, require, require=A, require=B, require=C")),
     }
+}
+
+/// `20usd` and nothing else.
+fn money(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not an amount of money; write 20usd");
+    match budget(text) {
+        Ok(Budget { micros: Some(micros), tokens: None, ms: None }) => Ok(micros),
+        Ok(_) | Err(_) => Err(wrong()),
+    }
+}
+
+/// `provider/model: 1.25 in, 0.125 cached, 10 out`. What is not said of tokens from or for the cache is as if there were none.
+pub(crate) fn price(text: &str) -> Result<(String, Price), String> {
+    let wrong = || format!("{text:?} is not a price; write \"provider/model: 1.25 in, 0.125 cached, 10 out\"");
+    let (model, rest) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let model = model.trim();
+    let (mut input, mut cached, mut written, mut output) = (None, None, None, None);
+    for part in rest.split(',') {
+        let (number, word) = part.trim().split_once(' ').ok_or_else(wrong)?;
+        let usd: f64 = number.parse().map_err(|_| wrong())?;
+        if !(0.0..1e9).contains(&usd) {
+            return Err(wrong());
+        }
+        let place = match word.trim() {
+            "in" => &mut input,
+            "cached" => &mut cached,
+            "written" => &mut written,
+            "out" => &mut output,
+            _ => return Err(wrong()),
+        };
+        *place = Some((usd * 1e6).round() as u64);
+    }
+    let (Some(input), Some(output), Some(_)) = (input, output, model.split_once('/')) else { return Err(wrong()) };
+    let price = Price { input, output, cached: cached.unwrap_or(input), written: written.unwrap_or(input) };
+    Ok((model.to_owned(), price))
 }
 
 /// `2usd`, `200ktok`, `10min`; several with commas.

@@ -94,7 +94,7 @@ pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::
         runtime: place::runtime_dir(&data),
         level: Level::D, // until somebody works: `confine`
         app: APP.into(),
-        day_budget: None,
+        day_budget: settings.budget_day(),
     };
     settings.notes.iter().for_each(|note| say::note(note));
     Ok(Work { world, speaker, keeper, hands, data })
@@ -180,11 +180,13 @@ pub(crate) fn keeper(_: &Settings, _: &Path, _: Option<&Path>) -> Option<Arc<Kee
 }
 
 /// What a new session is told.
-pub(crate) fn config(settings: &Settings, model: String, attended: bool) -> anyhow::Result<Config> {
+pub(crate) fn config(settings: &Settings, speaker: &Speaker, model: String, attended: bool) -> anyhow::Result<Config> {
     let rules = rules::load()?;
     let default = Config::default();
     let number = |key: &str, or: u32| settings.count(key).and_then(|n| u32::try_from(n).ok()).unwrap_or(or);
     Ok(Config {
+        price: settings.price(&model).or_else(|| speaker.price(&model)),
+        baseline: settings.text("baseline") != Some("off"),
         model,
         profile: settings.text("profile").unwrap_or_default().to_owned(),
         mode: settings.mode(),
@@ -203,9 +205,17 @@ pub(crate) fn config(settings: &Settings, model: String, attended: bool) -> anyh
 }
 
 /// What flags change about a session that is there, and the person's rules since it was last driven.
-pub(crate) fn patch(settings: &Settings, now: &Config, attended: Option<bool>) -> anyhow::Result<Option<ConfigPatch>> {
-    let whole = config(settings, settings.text("model").unwrap_or_default().to_owned(), false)?;
+pub(crate) fn patch(
+    settings: &Settings,
+    speaker: &Speaker,
+    now: &Config,
+    attended: Option<bool>,
+) -> anyhow::Result<Option<ConfigPatch>> {
+    let model = if settings.flagged("model") { settings.text("model").unwrap_or_default() } else { &now.model };
+    let whole = config(settings, speaker, model.to_owned(), false)?;
     let patch = ConfigPatch {
+        // What the person says that it costs counts at once; what the table says stays as it was when the model was chosen.
+        price: (settings.flagged("model") || settings.price(model).is_some()).then_some(whole.price),
         model: settings.flagged("model").then_some(whole.model),
         profile: settings.flagged("profile").then_some(whole.profile),
         // Set because a request did not fit: it must count from now on.
@@ -224,7 +234,7 @@ pub(crate) fn patch(settings: &Settings, now: &Config, attended: Option<bool>) -
 }
 
 /// What cannot be kept is refused before anything begins.
-pub(crate) fn keepable(config: &Config, have: Level) -> anyhow::Result<()> {
+pub(crate) fn keepable(config: &Config, have: Level, day_budget: Option<u64>) -> anyhow::Result<()> {
     if let Sandbox::Require(level) = config.sandbox
         && have > level
     {
@@ -233,10 +243,11 @@ pub(crate) fn keepable(config: &Config, have: Level) -> anyhow::Result<()> {
              way up; --sandbox auto takes the best there is"
         );
     }
-    if config.budget.micros.is_some() && config.price.is_none() {
+    if (config.budget.micros.is_some() || day_budget.is_some()) && config.price.is_none() {
+        let model = &config.model;
         return Err(usage(format!(
-            "the price of {} is not known, so a budget of money cannot be kept. Give tokens or time: --budget 200ktok",
-            config.model
+            "the price of {model} is not known, so a budget of money cannot be kept. Give tokens or time (--budget 200ktok), or say what \
+             it costs in the configuration: price = [\"{model}: 1.25 in, 0.125 cached, 10 out\"], in US dollars per million tokens"
         )));
     }
     Ok(())

@@ -170,6 +170,7 @@ async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
         allowed: None,
         level: None,
         result: None,
+        moved: false,
         harness: false,
     };
     let workspace = world.home.project().display().to_string();

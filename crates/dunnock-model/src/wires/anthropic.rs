@@ -282,9 +282,10 @@ fn stop(reason: String) -> Stop {
 /// Counts come twice, the later ones whole. Cached tokens are counted apart here, and with the others by us.
 fn count(wire: WireUsage, usage: &mut Usage) {
     let read = wire.cache_read_input_tokens.unwrap_or(usage.cached);
+    let written = wire.cache_creation_input_tokens.unwrap_or(usage.written);
     if let Some(input) = wire.input_tokens.filter(|n| *n > 0 || usage.input == 0) {
-        usage.input = input + read + wire.cache_creation_input_tokens.unwrap_or(0);
-        usage.cached = read;
+        usage.input = input + read + written;
+        (usage.cached, usage.written) = (read, written);
     }
     if let Some(output) = wire.output_tokens {
         usage.output = output;

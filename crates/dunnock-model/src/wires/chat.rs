@@ -314,6 +314,7 @@ impl Reader for Chat {
                 cached: details(&usage.prompt_tokens_details, |d| d.cached_tokens),
                 output: usage.completion_tokens.unwrap_or(0),
                 reasoning: details(&usage.completion_tokens_details, |d| d.reasoning_tokens),
+                written: 0,
             };
         }
         // One answer was asked for: a second choice is none of ours.

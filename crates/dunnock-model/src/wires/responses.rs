@@ -413,6 +413,7 @@ impl Responses {
                 cached: usage.input_tokens_details.and_then(|d| d.cached_tokens).unwrap_or(0),
                 output: usage.output_tokens.unwrap_or(0),
                 reasoning: usage.output_tokens_details.and_then(|d| d.reasoning_tokens).unwrap_or(0),
+                written: 0,
             };
         }
         let reason = response.incomplete_details.as_ref().and_then(|d| d["reason"].as_str().map(str::to_owned));

@@ -1,6 +1,6 @@
 //! Systems on which files are not kept yet: there is no keeper, and nobody can make one.
 
-use crate::differs::{Differs, Preview};
+use crate::differs::{Differs, OnTheWay, Packed, Preview};
 use dunnock_core::ports::{Back, Checkpoints, Files, Restored, Wait};
 use dunnock_proto::{Checkpointed, Seq, SessionId, Tree};
 
@@ -14,6 +14,24 @@ impl Keeper {
     }
     /// What going back would do.
     pub fn preview<'a>(&'a self, _: Back<'a>) -> Wait<'a, Result<Preview, String>> {
+        match *self {}
+    }
+    /// Takes states along.
+    pub fn pack_up<'a>(&'a self, _: &'a str, _: Vec<Tree>, _: OnTheWay) -> Wait<'a, Result<Packed, String>> {
+        match *self {}
+    }
+    /// Takes in what was packed up elsewhere.
+    pub fn unpack<'a>(
+        &'a self,
+        _: &'a str,
+        _: SessionId,
+        _: Vec<Vec<u8>>,
+        _: Vec<Tree>,
+    ) -> Wait<'a, Result<(), String>> {
+        match *self {}
+    }
+    /// Writes the files of a state into an empty folder.
+    pub fn unfold<'a>(&'a self, _: &'a str, _: Tree, _: std::path::PathBuf) -> Wait<'a, Result<Vec<String>, String>> {
         match *self {}
     }
     /// Bytes that are kept.

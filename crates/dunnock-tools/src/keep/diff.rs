@@ -26,6 +26,13 @@ pub(crate) fn diff(pack: &mut Pack, before: &Hash, after: &Hash) -> io::Result<C
     Ok(changes)
 }
 
+/// Everything of a state, as if there had been nothing.
+pub(crate) fn all(pack: &mut Pack, top: &Hash) -> io::Result<Changes> {
+    let mut changes = Changes::new();
+    folders(pack, None, Some(top), Path::new(""), &mut changes)?;
+    Ok(changes)
+}
+
 fn entries(pack: &mut Pack, folder: Option<&Hash>) -> io::Result<Vec<Entry>> {
     folder.map_or(Ok(Vec::new()), |hash| decode(&pack.get(hash)?))
 }

@@ -4,6 +4,7 @@
 //! `restore.rs` brings one back, `collect.rs` keeps the whole within its bound. A state is the hash of the topmost folder
 //! (`object.rs`). The person's own git repository is neither used nor touched, and git need not be there.
 
+mod away;
 mod collect;
 mod diff;
 mod ignored;
@@ -14,7 +15,7 @@ mod scan;
 
 use crate::differs::{Differs, Preview};
 use diff::{Change, Changes, diff};
-use dunnock_core::ports::{Back, Checkpoints, Files, Restored, Wait, Window};
+use dunnock_core::ports::{Back, Checkpoints, Copied, Files, Restored, Wait, Window};
 use dunnock_proto::{Checkpointed, Hash, Seq, SessionId, Tree};
 use object::{Node, Reader, Why};
 use pack::{Locked, Pack, Root};
@@ -424,7 +425,7 @@ impl Open<'_> {
         plan.adjust(late, way.force);
         let mut notes = plan.notes();
         let seen = self.seen.as_ref();
-        let failed = restore::restore(self.pack, self.root, &plan.changes, |path| seen?.stamp(path))?;
+        let failed = restore::restore(self.pack, self.root, &plan.changes, |path| seen?.stamp(path), true)?;
         if !failed.is_empty() {
             let some: Vec<String> = failed.iter().take(10).map(|(p, why)| format!("{}: {why}", shown(p))).collect();
             notes.push(format!("could not be brought back: {}", some.join("; ")));
@@ -554,6 +555,31 @@ impl Checkpoints for Keeper {
         self.with(back.workspace, move |open| open.restore(&way))
     }
 
+    fn changed<'a>(
+        &'a self,
+        workspace: &'a str,
+        between: &'a Window,
+        ours: &'a [Window],
+    ) -> Wait<'a, Result<Vec<String>, String>> {
+        let ((before, after), ours) = (between.clone(), ours.to_vec());
+        self.with(workspace, move |open| {
+            let ours = open.windows(&ours)?;
+            let all = diff(open.pack, &hash(&before)?, &hash(&after)?)?;
+            let mine: Changes = all.into_iter().filter(|(path, _)| ours.contains_key(path)).collect();
+            let told = differs(open.pack, &mine, 0)?;
+            Ok(told.into_iter().map(|change| format!("{} ({})", change.path, change.how)).collect())
+        })
+    }
+
+    fn copy<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> Wait<'a, Result<Box<dyn Copied>, String>> {
+        let tree = tree.clone();
+        self.with(workspace, move |open| {
+            let copy = away::TempFolder::new()?;
+            let lacks = open.unfold(&hash(&tree)?, copy.folder())?;
+            Ok(Box::new(copy.lacking(lacks)) as Box<dyn Copied>)
+        })
+    }
+
     fn forget<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<(), String>> {
         let (base, session) = (self.base.clone(), session.clone());
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
@@ -566,6 +592,10 @@ impl Checkpoints for Keeper {
 }
 
 impl Files for Keeper {
+    fn commit(&self, workspace: &str) -> Option<String> {
+        crate::git::commit(Path::new(workspace))
+    }
+
     fn tree<'a>(&'a self, workspace: &'a str) -> Wait<'a, Result<Tree, String>> {
         self.with(workspace, |open| Ok(tree(open.look()?)))
     }

@@ -39,6 +39,7 @@ pub(crate) fn restore(
     root: &Path,
     changes: &Changes,
     stamp: impl Fn(&Path) -> Option<Stamp>,
+    lasting: bool,
 ) -> io::Result<Failed> {
     let root = open_root(root)?;
     let stamps = changes.keys().filter_map(|path| Some((path.clone(), stamp(path)?))).collect();
@@ -84,9 +85,12 @@ pub(crate) fn restore(
     failpoint::hit("restore.modes", "");
     // One wait for all of them.
     #[cfg(target_os = "linux")]
-    let done = rustix::fs::syncfs(&work.root).map_err(io::Error::from);
-    #[cfg(target_os = "linux")]
-    work.note(Path::new("."), done);
+    if lasting {
+        let done = rustix::fs::syncfs(&work.root).map_err(io::Error::from);
+        work.note(Path::new("."), done);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = lasting;
     Ok(work.failed)
 }
 

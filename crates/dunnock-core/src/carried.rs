@@ -1,0 +1,227 @@
+//! What a summary must not lose: the task, the person's answers, the plan, changed files. Put together by code, word for word.
+
+use crate::apply::within;
+use crate::state::Question;
+use crate::transcript::ends;
+use dunnock_proto::{Answer, Asked, Event, PlanStep, QuestionId, Seq, Span};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// Answers of the person that are told again, the last ones.
+const ANSWERS: usize = 20;
+/// Files that are named.
+const FILES: usize = 200;
+
+/// A fold of what counts as said in a log.
+#[derive(Debug, Clone, Default)]
+pub struct Carried {
+    prompts: Vec<Arc<str>>,
+    asked: Vec<Asked>,
+    answers: Vec<(Arc<str>, String)>,
+    plan: Vec<PlanStep>,
+}
+
+impl Carried {
+    /// Folds a fact in, if it counts.
+    pub fn add(&mut self, visible: &[Span], seq: Seq, event: &Event) {
+        if !within(visible, seq) {
+            return;
+        }
+        match event {
+            Event::Prompted(e) if e.images.is_empty() => self.prompts.push(e.text.clone()),
+            Event::Prompted(e) => {
+                self.prompts.push(format!("{}\n[with {} pictures]", e.text, e.images.len()).into());
+            }
+            Event::Planned(e) => self.plan.clone_from(&e.steps),
+            Event::Asked(e) => self.asked.push(e.clone()),
+            Event::Replied(e) => self.replied(e.question, &e.answer, e.note.as_deref()),
+            Event::Created(_)
+            | Event::Forked(_)
+            | Event::Moved(_)
+            | Event::Configured(_)
+            | Event::Headed(_)
+            | Event::Continued(_)
+            | Event::TurnStarted(_)
+            | Event::Answered(_)
+            | Event::TurnFailed(_)
+            | Event::Woken(_)
+            | Event::Granted(_)
+            | Event::Revoked(_)
+            | Event::Allowed(_)
+            | Event::Called(_)
+            | Event::Started(_)
+            | Event::Finished(_)
+            | Event::InterruptAsked(_)
+            | Event::Ended(_)
+            | Event::Taken(_)
+            | Event::Checkpointed(_)
+            | Event::Baselined(_)
+            | Event::RewindAsked(_)
+            | Event::Rewound(_)
+            | Event::RewindFailed(_)
+            | Event::CompactStarted(_)
+            | Event::Compacted(_)
+            | Event::CompactFailed(_)
+            | Event::Titled(_)
+            | Event::Noticed(_) => {}
+        }
+    }
+
+    fn replied(&mut self, question: QuestionId, answer: &Answer, note: Option<&str>) {
+        let Some(at) = self.asked.iter().position(|asked| asked.question == question) else { return };
+        let asked = self.asked.remove(at);
+        let said = match answer {
+            Answer::Yes | Answer::Always { .. } => "yes".to_owned(),
+            Answer::No => "no".to_owned(),
+            Answer::Edit { args } => format!("yes, with {args}"),
+            Answer::Text { text } => text.to_string(),
+        };
+        let note = note.map_or_else(String::new, |note| format!(" ({note})"));
+        self.answers.push((asked.text, said + &note));
+        if self.answers.len() > ANSWERS {
+            self.answers.remove(0);
+        }
+    }
+
+    /// All of it as one text of about `room` bytes. The first and the last thing that the person asked go before all else.
+    #[must_use]
+    pub fn text(&self, open: &[Question], changed: &[String], room: usize) -> String {
+        let mut text = String::from(
+            "The talk up to here was replaced to make room. The program itself, not a model, put down what follows, word for word.\n",
+        );
+        text.push_str("\n# What the person asked, in order\n");
+        for (n, prompt) in self.prompts(room / 2) {
+            let _ = match prompt {
+                Some(prompt) => writeln!(text, "{n}. {prompt}"),
+                None => writeln!(text, "[{n} more, left out]"),
+            };
+        }
+        if !self.answers.is_empty() {
+            text.push_str("\n# What the person answered\n");
+            for (question, answer) in &self.answers {
+                let _ = writeln!(text, "- {}\n  answer: {}", short(question, room / 40), short(answer, room / 40));
+            }
+        }
+        if !open.is_empty() {
+            text.push_str("\n# What waits for the person\n");
+            for question in open {
+                let _ = writeln!(text, "- {} {}", question.id, short(&question.text, room / 40));
+            }
+        }
+        if !self.plan.is_empty() {
+            text.push_str("\n# The plan\n");
+            for step in &self.plan {
+                let state = if step.state.is_empty() { "pending" } else { &step.state };
+                let _ = writeln!(text, "- [{state}] {}", short(&step.text, room / 40));
+            }
+        }
+        if !changed.is_empty() {
+            text.push_str("\n# Files changed in this session\n");
+            for path in changed.iter().take(FILES) {
+                let _ = writeln!(text, "- {path}");
+            }
+            if changed.len() > FILES {
+                let _ = writeln!(text, "- and {} more", changed.len() - FILES);
+            }
+        }
+        text
+    }
+
+    /// The prompts that fit, each with its number; `None` for some that do not.
+    fn prompts(&self, room: usize) -> Vec<(usize, Option<String>)> {
+        let all = self.prompts.len();
+        let mut left = room;
+        let mut told = vec![None; all];
+        // The first, then from the last to the second: a task is most of its first words and its last.
+        let order = (0..all.min(1)).chain((1..all).rev());
+        for n in order {
+            let prompt = &self.prompts[n];
+            // One that is too long for all there is loses its middle, and says so.
+            let most = if n == 0 || n + 1 == all { room / 2 } else { left.min(room / 4) };
+            let text = short(prompt, most);
+            if text.len() > left && n != 0 && n + 1 != all {
+                break;
+            }
+            left = left.saturating_sub(text.len());
+            told[n] = Some(text);
+        }
+        let mut rows = Vec::new();
+        let gone = told.iter().filter(|text| text.is_none()).count();
+        for (n, text) in told.into_iter().enumerate() {
+            match text {
+                Some(text) => rows.push((n + 1, Some(text))),
+                None if rows.last().is_some_and(|(_, text): &(usize, Option<String>)| text.is_some()) => {
+                    rows.push((gone, None));
+                }
+                None => {}
+            }
+        }
+        rows
+    }
+}
+
+fn short(text: &str, most: usize) -> String {
+    if text.len() <= most.max(200) { text.to_owned() } else { ends(text, most.max(200), "") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dunnock_proto::{About, Hash, Planned, Prompted, Replied};
+
+    fn told(facts: &[Event], room: usize) -> String {
+        let mut carried = Carried::default();
+        let visible = [Span { from: 1, to: 1000 }];
+        for (seq, event) in (1..).zip(facts) {
+            carried.add(&visible, seq, event);
+        }
+        carried.text(&[], &["src/a.rs".into()], room)
+    }
+
+    fn prompt(text: &str) -> Event {
+        Prompted { text: text.into(), images: Vec::new() }.into()
+    }
+
+    #[test]
+    fn task_answers_plan_and_files_are_told_word_for_word() {
+        let asked = Asked {
+            question: QuestionId(1),
+            about: About::Limit,
+            text: "tabs or blanks?".into(),
+            choices: Vec::new(),
+            hash: Hash::ZERO,
+        };
+        let text = told(
+            &[
+                prompt("rewrite the “parser”\nin Rust"),
+                asked.into(),
+                Replied { question: QuestionId(1), answer: Answer::Text { text: "tabs".into() }, note: None }.into(),
+                Planned { steps: vec![PlanStep { text: "read it".into(), state: "done".into() }] }.into(),
+                prompt("and the docs"),
+            ],
+            8_000,
+        );
+        for part in [
+            "1. rewrite the “parser”\nin Rust\n",
+            "2. and the docs",
+            "tabs or blanks?\n  answer: tabs",
+            "[done] read it",
+            "- src/a.rs",
+        ] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn the_first_and_the_last_prompt_stay_and_the_text_stays_short() {
+        let many: Vec<Event> = (0..100).map(|n| prompt(&format!("wish {n} {}", "x".repeat(300)))).collect();
+        let text = told(&many, 4_000);
+        assert!(
+            text.contains("1. wish 0 ") && text.contains("100. wish 99 ") && text.contains("more, left out]"),
+            "{text}"
+        );
+        assert!(text.len() < 5_000, "{}", text.len());
+        let huge = told(&[prompt(&format!("begin {} end", "y".repeat(1 << 20)))], 4_000);
+        assert!(huge.contains("begin ") && huge.contains(" end") && huge.len() < 5_000, "{}", huge.len());
+    }
+}

@@ -1,0 +1,196 @@
+//! Files that leave the store: a copy in a folder of its own, and states that are carried to another machine.
+
+use super::diff::all;
+use super::object::{Entry, Node, Why, decode, encode};
+use super::pack::{Pack, Root};
+use super::{Keeper, Open, hash, now, restore, shown, tree};
+use crate::differs::{OnTheWay, Packed};
+use dunnock_core::ports::{Copied, Wait};
+use dunnock_proto::{Hash, SessionId, Tree};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// How the names of temporary copies begin.
+const COPY: &str = "dunnock-copy-";
+/// After that long a copy was left behind by a program that was killed.
+const OLD: Duration = Duration::from_secs(86_400);
+
+/// A folder that is gone when it is dropped.
+pub(crate) struct TempFolder {
+    path: String,
+    lacks: Vec<String>,
+}
+
+impl TempFolder {
+    pub(crate) fn new() -> io::Result<Self> {
+        let base = std::env::temp_dir();
+        sweep(&base);
+        let mut make = std::fs::DirBuilder::new();
+        make.mode(0o700);
+        let path = (0..100).find_map(|n: u32| {
+            let path = base.join(format!("{COPY}{}-{n}", std::process::id()));
+            make.create(&path).ok().map(|()| path)
+        });
+        let path = path.ok_or_else(|| io::Error::other("no folder for a copy can be made"))?;
+        let path = path.canonicalize()?.to_string_lossy().into_owned();
+        Ok(Self { path, lacks: Vec::new() })
+    }
+    pub(crate) fn folder(&self) -> &Path {
+        Path::new(&self.path)
+    }
+    pub(crate) fn lacking(self, lacks: Vec<String>) -> Self {
+        let mut this = self;
+        this.lacks = lacks;
+        this
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Copied for TempFolder {
+    fn path(&self) -> &str {
+        &self.path
+    }
+    fn lacks(&self) -> Option<String> {
+        let some: Vec<&str> = self.lacks.iter().take(5).map(String::as_str).collect();
+        (!some.is_empty()).then(|| format!("run on a copy of the files without {}", some.join(", ")))
+    }
+}
+
+/// Removes what programs left behind that were killed. (Only what is ours can be removed.)
+fn sweep(base: &Path) {
+    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(COPY);
+        let age =
+            entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| SystemTime::now().duration_since(t).ok());
+        if ours && age.is_some_and(|age| age > OLD) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+impl Open<'_> {
+    /// Writes all files of a state into an empty folder; says what is not there.
+    pub(super) fn unfold(&mut self, top: &Hash, into: &Path) -> io::Result<Vec<String>> {
+        let everything = all(self.pack, top)?;
+        let failed = restore::restore(self.pack, into, &everything, |_| None, false)?;
+        if let Some((path, why)) = failed.first() {
+            return Err(io::Error::other(format!("{}: {why}", shown(path))));
+        }
+        let left = everything.iter().filter_map(|(path, change)| match &change.after {
+            Some(Node::Left { why: Why::Own | Why::Special, .. }) => None,
+            Some(Node::Left { .. }) => Some(shown(path)),
+            _ => None,
+        });
+        Ok(left.collect())
+    }
+}
+
+impl Keeper {
+    /// Takes states along, with files changed on the way. States that are no longer kept are left out.
+    pub fn pack_up<'a>(
+        &'a self,
+        workspace: &'a str,
+        trees: Vec<Tree>,
+        change: OnTheWay,
+    ) -> Wait<'a, Result<Packed, String>> {
+        self.with(workspace, move |open| {
+            let mut carried = Packed::default();
+            let mut known = HashMap::new();
+            for name in trees {
+                let Ok(top) = hash(&name) else { continue };
+                if !open.pack.has(&top) {
+                    continue;
+                }
+                let mut bag =
+                    Bag { pack: open.pack, objects: &mut carried.objects, known: &mut known, change: &change };
+                let new = bag.folder(&top, Path::new(""))?;
+                carried.trees.push((name, tree(new)));
+            }
+            Ok(carried)
+        })
+    }
+
+    /// Takes in what was packed up elsewhere, for a session.
+    pub fn unpack<'a>(
+        &'a self,
+        workspace: &'a str,
+        session: SessionId,
+        objects: Vec<Vec<u8>>,
+        trees: Vec<Tree>,
+    ) -> Wait<'a, Result<(), String>> {
+        self.with(workspace, move |open| {
+            for bytes in &objects {
+                open.pack.put(bytes)?;
+            }
+            for name in trees {
+                // What is there must be whole: a state is believed by its name later.
+                all(open.pack, &hash(&name)?)?;
+                open.pack.root(Root { at: now(), session: session.clone(), tree: name.0 })?;
+            }
+            open.sync()
+        })
+    }
+
+    /// Writes the files of a state into an empty folder; says what is not there.
+    pub fn unfold<'a>(
+        &'a self,
+        workspace: &'a str,
+        name: Tree,
+        into: PathBuf,
+    ) -> Wait<'a, Result<Vec<String>, String>> {
+        self.with(workspace, move |open| open.unfold(&hash(&name)?, &into))
+    }
+}
+
+/// Objects on their way out.
+struct Bag<'a> {
+    pack: &'a mut Pack,
+    objects: &'a mut BTreeMap<Hash, Vec<u8>>,
+    /// What a folder or a file at a path became.
+    known: &'a mut HashMap<(Hash, PathBuf), Hash>,
+    change: &'a OnTheWay,
+}
+
+impl Bag<'_> {
+    fn folder(&mut self, top: &Hash, path: &Path) -> io::Result<Hash> {
+        if let Some(new) = self.known.get(&(*top, path.to_path_buf())) {
+            return Ok(*new);
+        }
+        let mut entries: Vec<Entry> = decode(&self.pack.get(top)?)?;
+        for entry in &mut entries {
+            let below = path.join(std::ffi::OsStr::new(std::str::from_utf8(&entry.name).unwrap_or("?")));
+            match &mut entry.node {
+                Node::Folder { hash, .. } => *hash = self.folder(hash, &below)?,
+                Node::File { hash, size, .. } => {
+                    let known = self.known.get(&(*hash, below.clone())).copied();
+                    let new = match known {
+                        Some(new) => new,
+                        None => {
+                            let content = (self.change)(&below, self.pack.get(hash)?);
+                            let new = Hash::of(&content);
+                            self.objects.insert(new, content);
+                            new
+                        }
+                    };
+                    self.known.insert((*hash, below), new);
+                    *hash = new;
+                    *size = self.objects.get(&new).map_or(*size, |content| content.len() as u64);
+                }
+                Node::Link { .. } | Node::Left { .. } => {}
+            }
+        }
+        let bytes = encode(entries.iter().map(|entry| (entry.name.as_slice(), &entry.node)));
+        let new = Hash::of(&bytes);
+        self.objects.insert(new, bytes);
+        self.known.insert((*top, path.to_path_buf()), new);
+        Ok(new)
+    }
+}
