@@ -116,7 +116,7 @@ impl Driver {
             }
             let tree_at = self.tree_at(&pending.input).await?;
             let day_left = day_left(&self.world, ledger);
-            let news = self.news(&next, &pending.input);
+            let news = news(&self.world, &next, &pending.input);
             let events = match step(&next, &Now { day_left, tree_at, news }, pending.input.clone()) {
                 Ok(events) => events,
                 Err(refused) => {
@@ -156,20 +156,6 @@ impl Driver {
         }
         let charge = charge(&self.world, (ledger, today), &self.loaded, &next);
         Ok(Decided { next, records, inputs: made, answers, charge })
-    }
-
-    /// What changed of what the head was made of, looked for when something begins and when something may have written.
-    fn news(&self, s: &State, input: &Input) -> Option<Noticed> {
-        let looks = match input {
-            Input::Take(_) => true,
-            Input::Order(order) => matches!(order.command, Command::Prompt { .. } | Command::Run),
-            Input::Report(Report { work: Work::Output(finished), .. }) => {
-                s.call(finished.call).is_some_and(dunnock_core::Call::writes)
-            }
-            Input::Report(_) => false,
-        };
-        let head = s.head.as_ref().filter(|_| looks && !s.sources.is_empty() && s.head_fits())?;
-        self.world.model.news(&s.config, s.workspace.as_deref().unwrap_or_default(), head, &s.sources)
     }
 
     /// The files as they were at the fact that a rewind names.
@@ -275,6 +261,20 @@ pub async fn past(log: &dyn Log, session: &SessionId) -> Result<Past, LogError> 
     })
     .await?;
     Ok(past)
+}
+
+/// What changed of what the head was made of, looked for when a turn may begin and when something may have written.
+pub(crate) fn news(world: &World, s: &State, input: &Input) -> Option<Noticed> {
+    let looks = match input {
+        Input::Take(_) => true,
+        Input::Order(order) => matches!(order.command, Command::Prompt { .. } | Command::Run | Command::Reply { .. }),
+        Input::Report(Report { work: Work::Output(finished), .. }) => {
+            s.call(finished.call).is_some_and(dunnock_core::Call::writes)
+        }
+        Input::Report(_) => false,
+    };
+    let head = s.head.as_ref().filter(|_| looks && !s.sources.is_empty() && s.head_fits())?;
+    world.model.news(&s.config, s.workspace.as_deref().unwrap_or_default(), head, &s.sources)
 }
 
 /// The day's ledger, if there is a day's budget, and the day.

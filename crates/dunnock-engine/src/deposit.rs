@@ -4,7 +4,7 @@
 //! next.
 
 use crate::catch_up::load;
-use crate::commit::{charge, day_left, ledger, listing};
+use crate::commit::{charge, day_left, ledger, listing, news};
 use crate::door::{DoorError, Refusal};
 use crate::own::Ownership;
 use crate::world::World;
@@ -48,8 +48,9 @@ pub async fn deposit(world: &World, session: &SessionId, order: Order) -> Result
         let loaded = load(world.log.as_ref(), session).await?;
         let before = &loaded.state;
         let ledger = ledger(world).await?;
-        let now = Now { day_left: day_left(world, ledger.0), tree_at: None, news: None };
-        let events = match step(before, &now, Input::Order(order.clone())) {
+        let input = Input::Order(order.clone());
+        let now = Now { day_left: day_left(world, ledger.0), tree_at: None, news: news(world, before, &input) };
+        let events = match step(before, &now, input) {
             Ok(events) => events,
             Err(why) => {
                 let questions = before.questions.iter().map(|q| q.id).collect();

@@ -1,6 +1,6 @@
 //! Compare-and-append: facts, inputs, blobs, list and ledger in one transaction.
 
-use crate::blobs::SMALL;
+use crate::blobs::{AS_IT_IS, DEFLATED, SMALL, packed};
 use crate::open::{Sqlite, Writer, classify, failed};
 use dunnock_core::failpoint;
 use dunnock_core::ports::{Appended, Batch, Blob, Charge, LogError};
@@ -189,9 +189,14 @@ async fn keep_small(conn: &mut SqliteConnection, no: i64, blob: &Blob) -> Result
         None => Some(blob.bytes.to_vec()),
     };
     let size = i64::try_from(blob.len()).map_err(failed)?;
-    let sql = "INSERT INTO blobs (hash, codec, size, bytes) VALUES (?1, 0, ?2, ?3) ON CONFLICT DO NOTHING";
+    let (codec, bytes) = match bytes.map(packed) {
+        None => (AS_IT_IS, None),
+        Some(Ok(small)) => (DEFLATED, Some(small)),
+        Some(Err(whole)) => (AS_IT_IS, Some(whole)),
+    };
+    let sql = "INSERT INTO blobs (hash, codec, size, bytes) VALUES (?1, ?4, ?2, ?3) ON CONFLICT DO NOTHING";
     let hash = blob.hash.0.to_vec();
-    sqlx::query(sql).bind(&hash).bind(size).bind(bytes).execute(&mut *conn).await.map_err(classify)?;
+    sqlx::query(sql).bind(&hash).bind(size).bind(bytes).bind(codec).execute(&mut *conn).await.map_err(classify)?;
     failpoint::hit("store.blob.after", "");
     let sql = "INSERT INTO blob_uses (no, hash) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
     sqlx::query(sql).bind(no).bind(&hash).execute(&mut *conn).await.map(drop).map_err(classify)

@@ -8,13 +8,47 @@ use dunnock_core::failpoint;
 use dunnock_core::ports::{Blob, LogError};
 use dunnock_proto::Hash;
 use sqlx::Row;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Up to this many bytes a blob lives in the transaction of its fact.
 pub(crate) const SMALL: u64 = 1 << 20;
+
+/// How a blob's bytes are stored: as they are.
+pub(crate) const AS_IT_IS: i64 = 0;
+/// Compressed, where that is worth it.
+pub(crate) const DEFLATED: i64 = 1;
+/// Fewer bytes are not worth it.
+const WORTH: usize = 512;
+
+/// The bytes, compressed; or as they are where that does not help.
+pub(crate) fn packed(bytes: Vec<u8>) -> Result<Vec<u8>, Vec<u8>> {
+    if bytes.len() < WORTH {
+        return Err(bytes);
+    }
+    let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+    let done = encoder.write_all(&bytes).and_then(|()| encoder.finish());
+    match done {
+        Ok(small) if small.len() < bytes.len() / 10 * 9 => Ok(small),
+        Ok(_) | Err(_) => Err(bytes),
+    }
+}
+
+/// Stored bytes as they were, of which there were so many.
+pub(crate) fn plain(codec: i64, size: i64, stored: Vec<u8>) -> Result<Vec<u8>, LogError> {
+    match codec {
+        AS_IT_IS => return Ok(stored),
+        DEFLATED => {}
+        _ => return Err(failed("a later release wrote this blob; use that release")),
+    }
+    let size = u64::try_from(size).unwrap_or(0).min(SMALL);
+    let mut bytes = Vec::new();
+    let mut reader = flate2::read::DeflateDecoder::new(stored.as_slice()).take(size);
+    reader.read_to_end(&mut bytes).map_err(|e| LogError::Damaged(format!("a blob cannot be unpacked: {e}")))?;
+    Ok(bytes)
+}
 
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
@@ -113,15 +147,12 @@ impl Sqlite {
     pub(crate) async fn read_blob(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, LogError> {
         let mut slot = self.reader().await?;
         let Some(conn) = slot.as_mut() else { return Ok(None) };
-        let sql = "SELECT codec, bytes FROM blobs WHERE hash = ?1";
+        let sql = "SELECT codec, bytes, size FROM blobs WHERE hash = ?1";
         let row = sqlx::query(sql).bind(hash.0.to_vec()).fetch_optional(conn).await.map_err(classify)?;
         let Some(row) = row else { return Ok(None) };
         let codec: i64 = row.try_get(0).map_err(classify)?;
-        if codec != 0 {
-            return Err(failed("a later release wrote this blob; use that release"));
-        }
         let bytes: Arc<[u8]> = match row.try_get::<Option<Vec<u8>>, _>(1).map_err(classify)? {
-            Some(bytes) => bytes.into(),
+            Some(bytes) => plain(codec, row.try_get(2).map_err(classify)?, bytes)?.into(),
             None => fs_err::read(self.blob_path(hash)).map_err(failed)?.into(),
         };
         if Hash::of(&bytes) != hash {

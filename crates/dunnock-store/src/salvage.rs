@@ -3,6 +3,7 @@
 //! Invariant: nothing is deleted. Invariant: only facts whose chain holds are carried over, so a salvaged session is a true
 //! beginning of the one that was.
 
+use crate::blobs::plain;
 use crate::open::{DAMAGED, NAME, Sqlite, classify, connect, failed};
 use crate::read::read_facts;
 use dunnock_core::ports::{Batch, Listing, Log, LogError};
@@ -157,6 +158,8 @@ async fn carry_blobs(
         let sql = "SELECT codec, size, bytes FROM blobs WHERE hash = ?1";
         let row = sqlx::query(sql).bind(hash.0.to_vec()).fetch_optional(&mut *old).await.ok().flatten();
         let bytes = row.as_ref().and_then(|r| r.try_get::<Option<Vec<u8>>, _>(2).ok()).flatten();
+        let number = |n: usize| row.as_ref().and_then(|r| r.try_get::<i64, _>(n).ok()).unwrap_or(0);
+        let bytes = bytes.and_then(|bytes| plain(number(0), number(1), bytes).ok());
         let name = hash.to_string();
         let file = dir.join("blobs").join(&name[..2]).join(&name);
         // A large one lies in its file, which did not move, whether its row can be read or not.

@@ -167,7 +167,13 @@ fn chat(say: &Say) -> Vec<String> {
     }
     let finish = if say.calls.is_empty() { "stop" } else { "tool_calls" };
     pieces.push(event(json!({}), json!(finish)));
-    let usage = json!({"prompt_tokens": say.usage.input, "completion_tokens": say.usage.output});
+    let mut usage = json!({"prompt_tokens": say.usage.input, "completion_tokens": say.usage.output});
+    if say.usage.cached > 0 {
+        usage["prompt_tokens_details"] = json!({"cached_tokens": say.usage.cached});
+    }
+    if say.usage.reasoning > 0 {
+        usage["completion_tokens_details"] = json!({"reasoning_tokens": say.usage.reasoning});
+    }
     pieces.push(format!("data: {}\n\n", json!({"choices": [], "usage": usage})));
     pieces.push("data: [DONE]\n\n".into());
     pieces
@@ -245,7 +251,12 @@ fn anthropic(say: &Say) -> Vec<String> {
         fields["type"] = json!(kind);
         pieces.push(format!("event: {kind}\ndata: {fields}\n\n"));
     };
-    let usage = json!({"input_tokens": say.usage.input, "output_tokens": 1});
+    let apart = say.usage.cached + say.usage.written;
+    let mut usage = json!({"input_tokens": say.usage.input.saturating_sub(apart), "output_tokens": 1});
+    if apart > 0 {
+        usage["cache_read_input_tokens"] = json!(say.usage.cached);
+        usage["cache_creation_input_tokens"] = json!(say.usage.written);
+    }
     event("message_start", json!({"message": {"id": "msg_1", "role": "assistant", "content": [], "usage": usage}}));
     event("ping", json!({}));
     let mut index = 0;

@@ -71,6 +71,8 @@ pub struct Limits {
     pub command: Duration,
     /// How long it may take at most.
     pub command_most: Duration,
+    /// How long a check of finished work may take.
+    pub verify: Duration,
     /// Processes that one command may have at once; 0 for no bound.
     pub processes: u64,
     /// Bytes of memory that a command's processes may hold together; 0 for no bound.
@@ -96,6 +98,7 @@ impl Default for Limits {
             found_bytes: 128 << 10,
             command: Duration::from_secs(120),
             command_most: Duration::from_secs(600),
+            verify: Duration::from_secs(600),
             processes: 1_000,
             memory: most_memory(),
             denied: globset::GlobSet::empty(),
@@ -205,7 +208,7 @@ impl Hands {
             return match VerifyArgs::parse(args) {
                 Ok(check) => {
                     let program = Program::line(self.limits.shell, &check.command);
-                    process::run(&hand, program, self.limits.command_most).await
+                    process::run(&hand, program, self.limits.verify).await
                 }
                 Err(error) => Err::<String, _>(error).into(),
             };

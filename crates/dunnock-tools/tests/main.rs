@@ -40,6 +40,7 @@ pub fn job(root: &Path, tool: &str, args: &str) -> Job {
         allowed: None,
         level: None,
         result: None,
+        moved: false,
         harness: tool == "verify",
     };
     Job {

@@ -153,6 +153,19 @@ pub(crate) enum Command {
         #[arg(long)]
         names: bool,
     },
+    /// Make the talk of a session shorter: a summary, with task, answers, plan and changed files word for word
+    Compact {
+        /// The session's id, or its beginning; the newest of this folder if left out
+        id: Option<String>,
+    },
+    /// Show tokens and money: of each step, of the session, of today
+    Cost {
+        /// The session's id, or its beginning; the newest of this folder if left out
+        id: Option<String>,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
     /// Branch off: a new session with the talk of another, up to a step
     Fork {
         /// The session's id, or its beginning
@@ -418,6 +431,25 @@ pub(crate) enum Sessions {
         /// At most this many places
         #[arg(long, value_name = "N", default_value_t = 50)]
         most: u32,
+    },
+    /// Write a receipt for a pull request: task, model, steps, cost, changes, approvals, proofs
+    Receipt {
+        /// The session's id, or its beginning; the newest of this folder if left out
+        id: Option<String>,
+        /// As JSON instead of Markdown
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a session again without the model, in a copy of its files, and name the first difference
+    Replay {
+        /// The session's id, or its beginning; the newest of this folder if left out
+        id: Option<String>,
+        /// Run nothing: make only the decisions and the requests again
+        #[arg(long)]
+        log: bool,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// Check that the facts of sessions are those that were written
     Verify {

@@ -289,6 +289,33 @@ fn text(change: &Differs, colour: bool) -> String {
     text.lines().map(paint).collect()
 }
 
+/// Makes the talk shorter, now.
+pub(crate) async fn compact(data: Option<PathBuf>, id: Option<String>) -> anyhow::Result<ExitCode> {
+    let at = At::find(data, id.as_deref()).await?;
+    let mut door = Door::open(at.open.world.clone(), at.session.clone(), at.seen.state.seq).await?;
+    let done = shorter(&mut door).await;
+    door.close().await;
+    let (before, after) = done?;
+    say::aside(&format!("session {} · talk summed up, from {before} to {after} bytes", at.short()));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn shorter(door: &mut Door) -> anyhow::Result<(u64, u64)> {
+    let asked = door.send(Command::Compact).await?.map_err(|refusal| anyhow::anyhow!("{refusal}"))?;
+    loop {
+        let Frame::Fact(record) = door.next().await? else { continue };
+        match record.decode() {
+            Decoded::Known(Event::Compacted(done)) if record.envelope.seq > asked => {
+                return Ok((done.before, done.after));
+            }
+            Decoded::Known(Event::CompactFailed(failed)) if record.envelope.seq > asked => {
+                bail!("it could not be made shorter: {}", failed.error)
+            }
+            _ => {}
+        }
+    }
+}
+
 pub(crate) async fn fork(data: Option<PathBuf>, id: &str, step: Option<u32>) -> anyhow::Result<ExitCode> {
     let at = At::find(data, Some(id)).await?;
     let fact = match step {

@@ -6,7 +6,7 @@ use crate::person::{self, Person};
 use crate::plain::Plain;
 use crate::say;
 use crate::signals::Signals;
-use crate::told::Tally;
+use crate::tally::Tally;
 use dunnock_core::{Effect, Phase, State, apply, wanted};
 use dunnock_engine::{Door, Handle, Loaded, Summary, World, load};
 use dunnock_proto::{Command, Decoded, Frame, Level, Need, Proof, Record, Sandbox, Seq, SessionId};
@@ -37,10 +37,10 @@ impl View {
             Self::Lines(lines) => lines.begin(s, level),
         }
     }
-    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &End, stale: bool) {
+    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &End, fresh: Fresh) {
         match self {
-            Self::Plain(plain) => plain.end(s, tally, end, stale),
-            Self::Lines(lines) => lines.end(s, tally, end, stale),
+            Self::Plain(plain) => plain.end(s, tally, end, fresh),
+            Self::Lines(lines) => lines.end(s, tally, end, fresh),
         }
     }
 }
@@ -258,7 +258,7 @@ impl Drive {
     /// For programs: however a drive is over, its last line says so.
     fn last_line(&mut self, end: &End) {
         if let View::Lines(lines) = &mut self.view {
-            lines.end(&self.seen.state, &self.seen.tally, end, false);
+            lines.end(&self.seen.state, &self.seen.tally, end, Fresh::Yes);
         }
     }
 
@@ -298,7 +298,7 @@ impl Drive {
             let error = Some(format!("the answer cannot be written to {}: {error}", path.display()));
             end = End { why: Why::Failed, exit: 1, error };
         }
-        self.view.end(&self.seen.state, &self.seen.tally, &end, fresh == Fresh::Stale);
+        self.view.end(&self.seen.state, &self.seen.tally, &end, fresh);
         Ok(ExitCode::from(end.exit))
     }
 

@@ -85,7 +85,10 @@ pub(crate) fn end(s: &State, fresh: Fresh) -> End {
         (_, Some(Ended::Unproven)) => End {
             why: Why::Unproven,
             exit: 5,
-            error: Some("verification failed as often as it may".into()),
+            error: Some(match s.proof {
+                Proof::Proven => "the checks pass, but change files each time, so nothing is proven of what they leave".into(),
+                Proof::Failed | Proof::None => "verification failed as often as it may".into(),
+            }),
         },
         (_, Some(Ended::Limit)) if s.proof == Proof::Failed => End {
             why: Why::Unproven,

@@ -100,6 +100,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("max_steps", Kind::Count(1, 1_000_000), Some("200"), Untrusted::Lower, "model requests for one prompt"),
     key("verify", Kind::List, None, Untrusted::No, "commands that must pass before work counts as done"),
     key("verify_tries", Kind::Count(1, 100), Some("3"), Untrusted::Lower, "how often they may fail"),
+    key("verify_timeout", Kind::Count(1, 86_400), Some("600"), Untrusted::Lower, "seconds that one of them may take"),
     key(
         "baseline",
         Kind::Choice(&["on", "off"]),

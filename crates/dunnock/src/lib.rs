@@ -5,9 +5,11 @@
 //! through `plain.rs` (words) or `lines.rs` (JSON). What people read goes through `say.rs`.
 
 mod about;
+mod again;
 mod args;
 mod back;
 mod carry;
+mod cost;
 mod doctor;
 mod drive;
 mod end;
@@ -19,6 +21,7 @@ mod pictures;
 mod place;
 mod plain;
 mod preview;
+mod receipt;
 mod reply;
 mod rules;
 mod run;
@@ -27,6 +30,7 @@ mod say;
 mod sessions;
 mod settings;
 mod signals;
+mod tally;
 mod told;
 mod trust;
 mod work;
@@ -37,6 +41,7 @@ use dunnock_proto::Scope;
 use std::process::ExitCode;
 
 pub use lines::schema as json_schema;
+pub use receipt::schema as receipt_schema;
 
 /// Every help page: the words that were typed, and what is printed.
 #[must_use]
@@ -115,6 +120,8 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
             back::rewind(data, &id, to, scope, how).await
         }
         Command::Diff { id, steps, names } => back::diff(data, id, steps, names).await,
+        Command::Compact { id } => back::compact(data, id).await,
+        Command::Cost { id, json } => cost::run(data, id, json).await,
         Command::Fork { id, at } => back::fork(data, &id, at).await,
         Command::Why { id, call } => reply::why(data, &id, &call).await,
         Command::Models(args::Models::List { json }) => models::list(data, json).await,

@@ -2,8 +2,8 @@
 //!
 //! Invariant: `event` lines carry facts as they are stored, so the log can be rebuilt from them, chain included.
 
-use crate::end::{End, Why};
-use crate::told::Tally;
+use crate::end::{End, Fresh, Why};
+use crate::tally::{Check, Tally, Verdict, tail};
 use crate::{say, work};
 use dunnock_core::{State, Status};
 use dunnock_proto::{Delta, Record, SessionId};
@@ -75,18 +75,72 @@ enum What {
         /// The answer, if there is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
-        /// What is known of its correctness.
+        /// What is known of its correctness; the older word for `verdict`.
         proof: Proof,
+        /// What is known of its correctness.
+        verdict: Verdict,
+        /// Each check of the last try.
+        checks: Vec<Checked>,
         /// Model requests since the prompt.
         steps: u32,
         /// Tokens sent since the prompt.
         tokens_in: u64,
+        /// Of those, tokens that the server had cached.
+        tokens_cached: u64,
         /// Tokens received.
         tokens_out: u64,
+        /// Of those, tokens of reasoning.
+        tokens_reasoning: u64,
         /// US dollars; null while the price is unknown.
         usd: Option<f64>,
+        /// US dollars of the whole session.
+        session_usd: Option<f64>,
     },
 }
+
+/// A check of finished work.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Checked {
+    /// The command.
+    pub(crate) command: String,
+    /// Which try this was, from 1.
+    pub(crate) tries: u32,
+    /// Whether it passed.
+    pub(crate) passed: bool,
+    /// Its exit code.
+    pub(crate) exit: Option<i32>,
+    /// How long it took.
+    pub(crate) ms: u64,
+    /// The files that it was about.
+    pub(crate) tree: Option<String>,
+    /// The end of what it said.
+    pub(crate) output: String,
+    /// It ended both ways on the same files.
+    pub(crate) flaky: bool,
+    /// Whether it passed before the work, on a copy of the files; null where that is not known.
+    pub(crate) passed_before: Option<bool>,
+}
+
+impl Checked {
+    pub(crate) fn of(tally: &Tally, check: &Check) -> Self {
+        let end = check.end.as_ref();
+        let before = tally.before(&check.command);
+        Self {
+            command: dunnock_tools::redacted(&check.command),
+            tries: check.tried,
+            passed: check.passed(),
+            exit: end.and_then(|end| end.exit),
+            ms: end.map_or(0, |end| end.ms),
+            tree: check.tree().map(|tree| tree.0.clone()),
+            output: end.map_or_else(String::new, |end| tail(&dunnock_tools::redacted(&end.shown), OUTPUT)),
+            flaky: tally.flaky(&check.command),
+            passed_before: before.map(|before| before.outcome == dunnock_proto::Outcome::Done),
+        }
+    }
+}
+
+/// Bytes of a check's output that are told.
+const OUTPUT: usize = 2_000;
 
 /// The envelope of a stored fact and its body.
 #[derive(JsonSchema)]
@@ -223,9 +277,9 @@ impl Lines {
         }
     }
 
-    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &End, stale: bool) {
+    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &End, fresh: Fresh) {
         let proof = match s.proof {
-            _ if stale => Proof::Stale,
+            _ if fresh == Fresh::Stale => Proof::Stale,
             dunnock_proto::Proof::None => Proof::None,
             dunnock_proto::Proof::Proven => Proof::Proven,
             dunnock_proto::Proof::Failed => Proof::Failed,
@@ -233,10 +287,25 @@ impl Lines {
         let why = end.why;
         let answer = (!tally.answer.is_empty()).then(|| tally.answer.clone());
         let (exit, error, steps) = (end.exit, end.error.clone(), tally.steps);
-        let (tokens_in, tokens_out) = (tally.usage.input, tally.usage.output);
+        let used = tally.cost.usage;
         self.print(
             Some(s.seq),
-            What::Ended { why, exit, error, answer, proof, steps, tokens_in, tokens_out, usd: None },
+            What::Ended {
+                why,
+                exit,
+                error,
+                answer,
+                proof,
+                verdict: tally.verdict(s, fresh),
+                checks: tally.checks().map(|check| Checked::of(tally, check)).collect(),
+                steps,
+                tokens_in: used.input,
+                tokens_cached: used.cached,
+                tokens_out: used.output,
+                tokens_reasoning: used.reasoning,
+                usd: tally.cost.usd(),
+                session_usd: tally.total.usd(),
+            },
         );
     }
 }

@@ -1,7 +1,8 @@
 //! A session in words: the answer on standard output, progress on standard error.
 
-use crate::end::{End, Why};
-use crate::told::{self, Tally, gist};
+use crate::end::{End, Fresh, Why};
+use crate::tally::Tally;
+use crate::told::{self, gist};
 use crate::{say, work};
 use dunnock_core::{Question, State};
 use dunnock_proto::{Delta, Event, Finished, Level, Mode, Outcome, Part, Partial, QuestionId, SessionId, Turn};
@@ -115,7 +116,28 @@ impl Plain {
                 }
             }
             Event::TurnFailed(e) if e.retry_at.is_some() => self.quiet(&format!("  {}", say::one_line(&e.error))),
-            Event::Compacted(e) => self.quiet(&format!("  talk shortened from {} to {} bytes", e.before, e.after)),
+            Event::Compacted(e) => {
+                let how = if e.summary.is_some() { "summed up" } else { "shortened" };
+                let head = told::from_byte(e.head.first_changed);
+                let head = if head.is_empty() { head } else { format!("; instructions{head}") };
+                self.quiet(&format!("  talk {how}, from {} to {} bytes{head}", e.before, e.after));
+            }
+            Event::CompactFailed(e) => {
+                self.quiet(&format!("  talk could not be made shorter: {}", say::one_line(&e.error)))
+            }
+            Event::Headed(e) if e.head.why != "start" => {
+                let (why, from) = (say::one_line(&e.head.why), told::from_byte(e.head.first_changed));
+                self.quiet(&format!("  new instructions: {why}{from}"));
+            }
+            Event::Noticed(e) if !e.sources.is_empty() => {
+                let first = e.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+                self.quiet(&format!("  the model is told: {}", say::short(&say::one_line(first), 200)));
+            }
+            Event::Baselined(e) => {
+                for check in e.checks.iter().filter(|check| check.outcome != Outcome::Done) {
+                    self.quiet(&format!("  before the work, `{}` fails", say::one_line(&check.command)));
+                }
+            }
             Event::InterruptAsked(_) => self.quiet("  stopping"),
             Event::Checkpointed(e) => {
                 if let Some(note) = &e.note {
@@ -210,7 +232,7 @@ impl Plain {
     }
 
     /// The answer, the closing line, and what to do next.
-    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &End, stale: bool) {
+    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &End, fresh: Fresh) {
         self.end_line();
         let id = say::id(&self.session).to_owned();
         let rests = matches!(end.why, Why::Done | Why::Stale | Why::Unproven);
@@ -229,14 +251,14 @@ impl Plain {
                 {
                     self.ask(s, &question);
                 }
-                self.quiet(&tally.closing(s, &word, false));
+                self.quiet(&tally.closing(s, &word, Fresh::Yes));
                 for line in ways_on(s, &id) {
                     say::aside(&line);
                 }
             }
             Why::Working => self.quiet(&format!("{word} · go on: dunnock resume {id}")),
             Why::Done | Why::Failed | Why::Limit | Why::Unproven | Why::Stale | Why::Interrupted => {
-                self.quiet(&tally.closing(s, &word, stale));
+                self.quiet(&tally.closing(s, &word, fresh));
                 let next = match end.why {
                     Why::Interrupted | Why::Limit => format!("go on: dunnock resume {id}"),
                     Why::Failed => format!("try again: dunnock resume {id} --prompt \"go on\""),

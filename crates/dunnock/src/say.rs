@@ -74,6 +74,12 @@ pub(crate) fn took(ms: u64) -> String {
 }
 
 /// A number with its thousands set apart.
+pub(crate) fn usd(micros: u64) -> String {
+    let usd = micros as f64 / 1e6;
+    if usd >= 1.0 || micros == 0 { format!("${usd:.2}") } else { format!("${usd:.4}") }
+}
+
+/// A number that is easy to read.
 pub(crate) fn number(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();

@@ -2,7 +2,7 @@
 
 use crate::args::Sessions;
 use crate::told::told;
-use crate::{carry, drive, place, reply, run, say, work};
+use crate::{again, carry, drive, place, receipt, reply, run, say, work};
 use anyhow::bail;
 use dunnock_core::ports::{Listed, Log, LogError};
 use dunnock_engine::check_chain;
@@ -14,8 +14,9 @@ use std::process::ExitCode;
 
 pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Result<ExitCode> {
     let settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
-    let open = work::open(&settings, None).await?;
-    let log = open.world.log.as_ref();
+    let mut open = work::open(&settings, None).await?;
+    let log = open.world.log.clone();
+    let log = log.as_ref();
     match which {
         Sessions::List { here, json, most } => list(log, here, json, most).await,
         Sessions::Show { id, json } => show(&open, &run::meant(&open, id.as_deref(), None).await?, json).await,
@@ -23,8 +24,15 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
             output(log, &find(log, &id).await?, reply::call_id(&call)?, stream.as_deref()).await
         }
         Sessions::Search { words, here, json, most } => search(log, &words.join(" "), here, json, most).await,
+        Sessions::Receipt { id, json } => {
+            receipt::write(&open, &run::meant(&open, id.as_deref(), None).await?, json).await
+        }
         Sessions::Verify { id, json } => verify(log, id.as_deref(), json).await,
         Sessions::Export { id, output } => carry::export(log, &find(log, &id).await?, output).await,
+        Sessions::Replay { id, log, json } => {
+            let session = run::meant(&open, id.as_deref(), None).await?;
+            again::run(&mut open, &settings, &session, again::How { log, json }).await
+        }
         Sessions::Import { file } => carry::import(&open.world, file).await,
         Sessions::Delete { id } => carry::delete(&open.world, &find(log, &id).await?).await,
     }
@@ -121,9 +129,11 @@ async fn show(open: &work::Work, id: &SessionId, json: bool) -> anyhow::Result<E
     lines.iter().for_each(|line| say::line(line));
     if !json {
         let seen = drive::Seen::read(&open.world, id).await?;
-        if seen.fresh(&open.world).await == crate::end::Fresh::Stale {
+        let fresh = seen.fresh(&open.world).await;
+        if fresh == crate::end::Fresh::Stale {
             say::line("the proof is stale: files changed after they were checked");
         }
+        say::line(&format!("verdict: {} · {}", seen.tally.verdict(&seen.state, fresh), seen.tally.total.money()));
         crate::plain::ways_on(&seen.state, say::id(id)).iter().for_each(|line| say::line(line));
     }
     Ok(ExitCode::SUCCESS)

@@ -1,12 +1,9 @@
-//! Facts in words, and what they add up to.
+//! Facts in words. What they add up to is in `tally.rs`.
 
 use crate::{preview, say};
 use dunnock_core::State;
 use dunnock_core::patch::Patch;
-use dunnock_proto::{
-    About, CallId, CallPart, Decoded, Event, FinalArgs, Finished, Outcome, Part, Proof, Record, Scope, Tree, Usage,
-    VerifyArgs, Why,
-};
+use dunnock_proto::{About, CallId, CallPart, Decoded, Event, Outcome, Part, Record, Scope, VerifyArgs, Why};
 
 /// A fact in words; nothing for those that only matter to the machine.
 pub(crate) fn told(record: &Record) -> Option<String> {
@@ -65,13 +62,39 @@ pub(crate) fn told(record: &Record) -> Option<String> {
         Event::RewindAsked(e) => format!("\n> (go back: {})", scope(e.scope)),
         Event::Rewound(e) => format!("  went back{}", e.note.map_or_else(String::new, |note| format!("; {note}"))),
         Event::RewindFailed(e) => format!("  could not go back: {}", e.error),
-        Event::Compacted(e) => format!("  compacted: {} bytes, then {}", e.before, e.after),
+        Event::Headed(e) if e.head.first_changed.is_some() || e.head.why != "start" => {
+            format!("  new instructions: {}{}", e.head.why, from_byte(e.head.first_changed))
+        }
+        Event::Compacted(e) => format!(
+            "  {}: {} bytes, then {}; instructions {}",
+            if e.summary.is_some() { "summed up" } else { "shortened" },
+            e.before,
+            e.after,
+            e.head
+                .first_changed
+                .map_or_else(|| "as they were".into(), |_| format!("other ones{}", from_byte(e.head.first_changed)))
+        ),
+        Event::CompactFailed(e) => format!("  the talk could not be made shorter: {}", e.error),
+        Event::Moved(e) => format!("moved to {}", e.workspace),
+        Event::Baselined(e) => {
+            let checks = e.checks.iter().map(|c| {
+                let how = if c.outcome == Outcome::Done { "passed" } else { "failed" };
+                format!("  before the work `{}` {how}", c.command)
+            });
+            let note = e.note.iter().map(|note| format!("  before the work: {note}"));
+            checks.chain(note).collect::<Vec<_>>().join("\n")
+        }
         Event::Ended(e) => format!("ended: {}", why(&e.why)),
         Event::Titled(e) => format!("titled {}", e.title),
         Event::Noticed(e) => format!("  note: {}", e.text),
         _ => return None,
     };
     Some(say::visible(&text))
+}
+
+/// Where new instructions differ from those before, if they do.
+pub(crate) fn from_byte(first: Option<u64>) -> String {
+    first.map_or_else(String::new, |byte| format!(", other from byte {byte} on"))
 }
 
 /// What goes back.
@@ -158,102 +181,6 @@ pub(crate) fn gist(call: &CallPart) -> String {
         _ => text("path"),
     }
     .unwrap_or_else(|| call.args.to_string())
-}
-
-/// One check of the last try at verification.
-#[derive(Debug, Clone)]
-pub(crate) struct Check {
-    pub(crate) call: CallId,
-    pub(crate) command: String,
-    pub(crate) end: Option<(Outcome, Option<Tree>)>,
-}
-
-/// What the facts since the last prompt add up to.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
-    pub(crate) steps: u32,
-    pub(crate) usage: Usage,
-    pub(crate) began: i64,
-    pub(crate) ended: i64,
-    /// What the person reads.
-    pub(crate) answer: String,
-    pub(crate) checks: Vec<Check>,
-    /// The answer came by a call, not in words.
-    pub(crate) by_call: bool,
-    rests: bool,
-}
-
-impl Tally {
-    /// Takes a fact in.
-    pub(crate) fn add(&mut self, at: i64, event: &Event) {
-        match event {
-            Event::Prompted(_) | Event::Continued(_) if self.rests || self.began == 0 => {
-                *self = Self { began: at, ..Self::default() };
-            }
-            Event::TurnStarted(_) => self.steps += 1,
-            Event::TurnFailed(e) => self.usage += e.usage,
-            Event::Answered(e) => {
-                self.usage += e.usage;
-                self.answered(&e.parts);
-            }
-            Event::Called(e) => {
-                // All calls of one try are made before the first of them ends.
-                if self.checks.iter().all(|c| c.end.is_some()) {
-                    self.checks.clear();
-                }
-                let command = VerifyArgs::parse(&e.args).map_or_else(|_| e.args.to_string(), |a| a.command);
-                self.checks.push(Check { call: e.call, command, end: None });
-            }
-            Event::Finished(Finished { call, outcome, tree, .. }) => {
-                if let Some(check) = self.checks.iter_mut().find(|c| c.call == *call) {
-                    check.end = Some((outcome.clone(), tree.clone()));
-                }
-            }
-            Event::Ended(_) => self.rests = true,
-            _ => {}
-        }
-        self.ended = at;
-    }
-
-    fn answered(&mut self, parts: &[Part]) {
-        let (said, calls) = (Part::words(parts), Part::calls(parts).next().is_some());
-        let mut last = Part::calls(parts).filter(|call| call.tool == "final_output");
-        let last = last.next().and_then(|call| FinalArgs::parse(&call.args).ok());
-        self.by_call = last.as_ref().is_some_and(|last| !last.answer.is_empty());
-        match last {
-            Some(last) if !last.answer.is_empty() => self.answer = last.answer.to_string(),
-            Some(_) => self.answer = said,
-            None if !calls => self.answer = said,
-            None => {}
-        }
-    }
-
-    /// The files that each of the last checks proved something of; `None` where one does not say.
-    pub(crate) fn proven_trees(&self) -> Option<Vec<&Tree>> {
-        let trees = self.checks.iter().map(|c| c.end.as_ref().and_then(|(_, tree)| tree.as_ref()));
-        let mut trees = trees.collect::<Option<Vec<&Tree>>>()?;
-        trees.dedup();
-        Some(trees)
-    }
-
-    /// The last line of a run: proof, steps, time, tokens, cost.
-    pub(crate) fn closing(&self, s: &State, word: &str, stale: bool) -> String {
-        let commands: Vec<String> = self.checks.iter().map(|c| format!("`{}`", say::one_line(&c.command))).collect();
-        let proof = match s.proof {
-            _ if stale => format!("proof stale: files changed after {}", commands.join(", ")),
-            Proof::Proven => format!("proven by {}", commands.join(", ")),
-            Proof::Failed => format!("not proven: {} failed", commands.join(", ")),
-            Proof::None if s.config.verify.is_empty() => "not checked (no --verify)".into(),
-            Proof::None => "not checked".into(),
-        };
-        let ms = u64::try_from(self.ended - self.began).unwrap_or(0);
-        let steps = if self.steps == 1 { "1 step".into() } else { format!("{} steps", self.steps) };
-        let tokens = match self.usage {
-            Usage { input: 0, output: 0, .. } => "tokens unknown".into(),
-            used => format!("{} tokens in, {} out", say::number(used.input), say::number(used.output)),
-        };
-        format!("{word} · {proof} · {steps} · {} · {tokens} · price unknown", say::took(ms))
-    }
 }
 
 /// A question as a person is shown it. What a model wrote stands behind a bar, so that it cannot pass for our own words.

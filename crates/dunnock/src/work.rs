@@ -69,6 +69,7 @@ pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::
         output_lines: count("output_lines", 200),
         output_bytes: count("output_bytes", 10_240),
         command: Duration::from_secs(settings.count("command_timeout").unwrap_or(120)),
+        verify: Duration::from_secs(settings.count("verify_timeout").unwrap_or(600)),
         processes: settings.count("command_processes").unwrap_or(1_000),
         spool: data.join("spool"),
         journals: data.join("edits"),

@@ -5,7 +5,9 @@
 mod answers;
 mod back;
 mod boxed;
+mod budgets;
 mod cases;
+mod context;
 mod errors;
 mod interrupts;
 mod lines;
@@ -15,10 +17,12 @@ mod privacy;
 mod proof;
 mod readme;
 mod real;
+mod replays;
 mod runs;
 mod secrets;
 mod sessions;
 mod terminal;
+mod verdicts;
 
 use dunnock_testkit::server::ScriptedServer;
 use std::path::{Path, PathBuf};

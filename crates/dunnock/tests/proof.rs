@@ -22,7 +22,9 @@ async fn a_failed_check_is_told_and_mended_and_done_means_proven() {
     let args = ["run", "--approve", "all", "--verify", "grep -q good a.txt", "--verify", "test -f a.txt", "go"];
     let ran = home.run(&args).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, "now it is\n"), "{}", ran.err);
-    assert!(ran.err.contains("done · proven by `grep -q good a.txt`, `test -f a.txt` · 4 steps"), "{}", ran.err);
+    let proven =
+        "done · proven by `grep -q good a.txt` (it failed before), `test -f a.txt` (it failed before) · 4 steps";
+    assert!(ran.err.contains(proven), "{}", ran.err);
     let told = server.requests()[2]["messages"].to_string();
     assert!(told.contains("The check `grep -q good a.txt` did not pass."), "{told}");
     let again = home.run(&["resume"]).await;

@@ -402,11 +402,11 @@ mod tests {
         let seen = Stamp::of(&rustix::fs::stat(root.join("a")).unwrap());
         let changes = Changes::from([(PathBuf::from("a"), Change { before: file(4), after: file(3) })]);
         std::fs::write(root.join("a"), "saved just now").unwrap();
-        let failed = restore(&mut pack, &root, &changes, |_| Some(seen)).unwrap();
+        let failed = restore(&mut pack, &root, &changes, |_| Some(seen), true).unwrap();
         assert_eq!(failed, [(PathBuf::from("a"), "somebody changed it just now".to_owned())]);
         assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "saved just now");
         let now = Stamp::of(&rustix::fs::stat(root.join("a")).unwrap());
-        assert_eq!(restore(&mut pack, &root, &changes, |_| Some(now)).unwrap(), []);
+        assert_eq!(restore(&mut pack, &root, &changes, |_| Some(now), true).unwrap(), []);
         assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "old");
     }
 }

@@ -1,0 +1,384 @@
+//! Runs a recorded session again, without the model, and finds the first thing that comes out differently.
+//!
+//! The log says what came in: a person's command or the report of work is the first fact of each decision. So every decision is
+//! made again, by this release, on what was recorded before it, and must come to the recorded facts; every request is built
+//! again and must have the recorded hash. With [`RunAgain`] the calls run again, too, in a copy of the files.
+//!
+//! Invariant: one difference does not make the next. After each comparison it goes on from what was recorded.
+
+use crate::catch_up::load_upto;
+use dunnock_core::ports::{Blob, Halt, Job, Live, Log, LogError, Model, Tools};
+use dunnock_core::{Call, Fold, Input, Now, Report, Stage, State, Take, Transcript, Work, apply, begin, policy, step};
+use dunnock_proto::{
+    About, Cause, Command, Config, Decoded, Event, Finished, Hash, Head, Level, Order, Outcome, Owner, Record, Seq,
+    SessionId, Why, verify_chain,
+};
+use std::sync::Arc;
+
+/// What came of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Replayed {
+    /// Facts that were decided again.
+    pub facts: u64,
+    /// Requests that were built again.
+    pub requests: u64,
+    /// Calls that were run again.
+    pub calls: u64,
+    /// Calls that were not, since they had more than the box, or never came to an end.
+    pub passed_over: u64,
+    /// Everything that came out differently, in order.
+    pub differences: Vec<Difference>,
+}
+
+/// Something that came out differently.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// At this fact.
+    pub seq: Seq,
+    /// What.
+    pub what: String,
+    /// As recorded.
+    pub recorded: String,
+    /// As it is now.
+    pub now: String,
+}
+
+/// Runs calls again, in a folder of their own.
+pub struct RunAgain<'a> {
+    /// Who runs them.
+    pub tools: &'a dyn Tools,
+    /// Who makes instructions again. It is asked nothing else.
+    pub model: &'a dyn Model,
+    /// A copy of the files as they were before the first.
+    pub folder: &'a str,
+    /// How well commands are confined here.
+    pub level: Level,
+}
+
+/// The most that is told of a difference.
+const SHOWN: usize = 300;
+
+/// Replays a session.
+///
+/// # Errors
+/// When it cannot be read, or is not what was written.
+pub async fn replay(log: &dyn Log, session: &SessionId, hands: Option<RunAgain<'_>>) -> Result<Replayed, LogError> {
+    let mut records: Vec<Record> = Vec::new();
+    let each = &mut |record: Record| {
+        records.push(record);
+        true
+    };
+    log.read(session, 0, each).await?;
+    let (mut seq, mut chain) = (0, Hash::ZERO);
+    for record in &records {
+        chain = verify_chain(seq, chain, record)
+            .map_err(|at| LogError::Damaged(format!("fact {at} is not what was written after the one before it")))?;
+        seq += 1;
+    }
+    let events: Vec<Option<Event>> = records
+        .iter()
+        .map(|record| match record.decode() {
+            Decoded::Known(event) => Some(event),
+            Decoded::Unknown(_) => None,
+        })
+        .collect();
+    let base = match events.first() {
+        Some(Some(Event::Forked(forked))) => Some(load_upto(log, &forked.from, forked.at).await?.transcript),
+        _ => None,
+    };
+    let mut again = Again {
+        log,
+        session,
+        records: &records,
+        events: &events,
+        hands,
+        s: State::default(),
+        transcript: base.clone().map_or_else(Transcript::default, Transcript::on),
+        base,
+        out: Replayed::default(),
+    };
+    again.all().await?;
+    Ok(again.out)
+}
+
+struct Again<'a> {
+    log: &'a dyn Log,
+    session: &'a SessionId,
+    records: &'a [Record],
+    events: &'a [Option<Event>],
+    hands: Option<RunAgain<'a>>,
+    s: State,
+    transcript: Transcript,
+    base: Option<Transcript>,
+    out: Replayed,
+}
+
+impl Again<'_> {
+    async fn all(&mut self) -> Result<(), LogError> {
+        while let Some(at) = usize::try_from(self.s.seq).ok().filter(|at| *at < self.records.len()) {
+            let Some(event) = &self.events[at] else {
+                self.take_in(at);
+                continue;
+            };
+            self.look(event).await?;
+            let made = self.decide(event, at);
+            let mut n = 0;
+            // What was decided, beside what was recorded.
+            for (made, at) in made.iter().flatten().zip(at..) {
+                let recorded = self.events.get(at).and_then(Option::as_ref);
+                if recorded != Some(made) {
+                    break;
+                }
+                n += 1;
+            }
+            match made {
+                // Not decided by anybody: the beginning, a move, an older form.
+                None => n = 1,
+                Some(made) if n == made.len() && n > 0 => {}
+                Some(made) => {
+                    self.differs(at + n, made.get(n));
+                    n = n.max(1); // on from what was recorded
+                }
+            }
+            for at in at..at + n {
+                self.take_in(at);
+                self.out.facts += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, at: usize) {
+        let record = &self.records[at];
+        let Some(event) = &self.events[at] else {
+            self.s.skip(&record.envelope.kind, "", false);
+            return;
+        };
+        apply(&mut self.s, event);
+        if self.transcript.apply(self.s.seq, event) == Fold::Again {
+            let known = self.events[..=at].iter().enumerate();
+            let known: Vec<(Seq, &Event)> = known.filter_map(|(n, e)| Some((n as Seq + 1, e.as_ref()?))).collect();
+            self.transcript = Transcript::fold(self.base.clone(), known.into_iter());
+        }
+    }
+
+    fn differs(&mut self, at: usize, made: Option<&Event>) {
+        let seq = at as Seq + 1;
+        let told = |event: &Event| format!("{} {}", event.kind(), event.body());
+        let recorded = self.events.get(at).and_then(Option::as_ref).map_or_else(|| "nothing".into(), &told);
+        let now = made.map_or_else(|| "nothing".into(), told);
+        self.note(seq, "what is decided".into(), &recorded, &now);
+    }
+
+    fn note(&mut self, seq: Seq, what: String, recorded: &str, now: &str) {
+        // From the first place where they differ, with a little before it.
+        let same = recorded.bytes().zip(now.bytes()).take_while(|(a, b)| a == b).count();
+        let from = |text: &str| {
+            let start = text.floor_char_boundary(same.saturating_sub(40).min(text.len()));
+            let end = text.floor_char_boundary((start + SHOWN).min(text.len()));
+            let (before, after) = (if start > 0 { "..." } else { "" }, if end < text.len() { "..." } else { "" });
+            format!("{before}{}{after}", &text[start..end])
+        };
+        let (recorded, now) = (from(recorded), from(now));
+        self.out.differences.push(Difference { seq, what, recorded, now });
+    }
+
+    /// What a fact says beyond what is decided: the request that was answered, the output of a call.
+    async fn look(&mut self, event: &Event) -> Result<(), LogError> {
+        let seq = self.s.seq + 1;
+        match event {
+            Event::Answered(e) => {
+                let request = self.transcript.request().map(|request| request.hash());
+                self.out.requests += 1;
+                if request != Some(e.request) {
+                    let now = request.map_or_else(|| "none".to_owned(), |hash| hash.to_string());
+                    self.note(seq, format!("the request of step {}", e.turn), &e.request.to_string(), &now);
+                }
+            }
+            Event::Headed(e) => self.head(seq, &e.head).await?,
+            Event::Compacted(e) => self.head(seq, &e.head).await?,
+            Event::Finished(e) => {
+                let begun = self.s.call(e.call).filter(|call| matches!(call.stage, Stage::Started(_))).cloned();
+                if let Some(call) = begun {
+                    self.run(seq, call, e).await?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The instructions that a fact names are there; made again in the copy, they are the same.
+    async fn head(&mut self, seq: Seq, head: &Head) -> Result<(), LogError> {
+        let Some(bytes) = self.log.blob(head.hash).await?.filter(|bytes| Hash::of(bytes) == head.hash) else {
+            self.note(seq, "the instructions".into(), &head.hash.to_string(), "nothing, or others");
+            return Ok(());
+        };
+        let Some(hands) = &self.hands else { return Ok(()) };
+        // What was known of the model then is known now: nobody is asked.
+        let config = Config { window: head.window, ..self.s.config.as_ref().clone() };
+        let Ok((_, blob)) = hands.model.head(&config, hands.folder).await else { return Ok(()) };
+        let workspace = self.s.workspace.clone().unwrap_or_default();
+        let (then, now) = (String::from_utf8_lossy(&bytes), String::from_utf8_lossy(&blob.bytes));
+        let now = now.replace(hands.folder, &workspace);
+        if then != now {
+            let same = then.bytes().zip(now.bytes()).take_while(|(a, b)| a == b).count();
+            self.note(seq, format!("the instructions, from byte {same} on"), &then, &now);
+        }
+        Ok(())
+    }
+
+    /// Runs a call again and compares what came of it.
+    async fn run(&mut self, seq: Seq, call: Call, recorded: &Finished) -> Result<(), LogError> {
+        let Some(hands) = &self.hands else { return Ok(()) };
+        let open = policy::opened(&self.s, &call);
+        let ended = matches!(recorded.outcome, Outcome::Done | Outcome::Failed);
+        if !ended || !open.is_nothing() {
+            self.out.passed_over += 1;
+            return Ok(());
+        }
+        let quiet: Live = Arc::new(|_| {});
+        let id = call.id;
+        let job = Job {
+            session: self.session.clone(),
+            workspace: hands.folder.into(),
+            level: hands.level,
+            open,
+            seen: self.s.seen.clone(),
+            call,
+        };
+        let (mut now, blobs) = hands.tools.run(job, quiet, Halt::default()).await;
+        let workspace = self.s.workspace.clone().unwrap_or_default();
+        now.shown = now.shown.replace(hands.folder, &workspace).into();
+        self.out.calls += 1;
+        let ends = |f: &Finished| {
+            format!("{:?}{}", f.outcome, f.exit.map_or_else(String::new, |exit| format!(", exit {exit}")))
+        };
+        if ends(recorded) != ends(&now) {
+            let (then, now) =
+                (format!("{}: {}", ends(recorded), recorded.shown), format!("{}: {}", ends(&now), now.shown));
+            self.note(seq, format!("how call {id} ends"), &then, &now);
+        } else if recorded.shown != now.shown {
+            let (then, now) = (recorded.shown.clone(), now.shown.clone());
+            self.note(seq, format!("the output of call {id}"), &then, &now);
+        } else if recorded.diff != now.diff || recorded.saw != now.saw {
+            let told = |f: &Finished| format!("{:?} {:?}", f.diff, f.saw);
+            let (then, now) = (told(recorded), told(&now));
+            self.note(seq, format!("what call {id} did to files"), &then, &now);
+        } else if recorded.full != now.full && !mentions(&blobs, hands.folder) {
+            let told = |hash: Option<Hash>| hash.map_or_else(|| "none".into(), |hash| hash.to_string());
+            let (then, now) = (told(recorded.full), told(now.full));
+            self.note(seq, format!("all of the output of call {id}"), &then, &now);
+        }
+        Ok(())
+    }
+
+    /// The facts that follow from what this one says came in; `None` for what nobody decides.
+    fn decide(&self, event: &Event, at: usize) -> Option<Vec<Event>> {
+        let cause = &self.records[at].envelope.cause;
+        let me = self.s.seat.map_or(Owner(0), |seat| seat.owner);
+        let input = match (cause, event) {
+            (_, Event::Created(_) | Event::Forked(_) | Event::Moved(_)) | (Cause::Other(_), _) => return None,
+            (Cause::Driver, Event::Started(started)) => return Some(begin(&self.s, started.owner)),
+            (Cause::Driver, Event::Taken(e)) => Input::Take(Take {
+                owner: e.owner,
+                level: e.level,
+                platform: e.platform.clone(),
+                app: e.app.clone(),
+                untrusted: self.untrusted(at),
+            }),
+            (Cause::Driver, _) => return Some(Vec::new()),
+            (Cause::Input(id), event) => {
+                Input::Order(Order { id: id.clone(), expect: None, command: self.command(event)? })
+            }
+            (Cause::Report, event) => Input::Report(Report { owner: me, work: work(&self.s, event)? }),
+        };
+        let tree_at = match event {
+            Event::RewindAsked(e) => e.tree.clone(),
+            _ => None,
+        };
+        // What came from around the session is as it was: it is seen in what followed.
+        let mut now = Now { day_left: None, tree_at, news: None };
+        let mut made = step(&self.s, &now, input.clone()).unwrap_or_default();
+        for _ in 0..2 {
+            let same = made.iter().zip(at..).take_while(|(made, at)| self.recorded(*at) == Some(made)).count();
+            match self.recorded(at + same) {
+                _ if same == made.len() && !self.goes_on(at + same, cause) => break,
+                Some(Event::Noticed(e)) if !e.sources.is_empty() => now.news = Some(e.clone()),
+                Some(Event::Asked(e)) if e.about == About::Budget => now.day_left = Some(0),
+                Some(Event::Ended(e)) if e.why == Why::Budget => now.day_left = Some(0),
+                Some(_) | None => break,
+            }
+            made = step(&self.s, &now, input.clone()).unwrap_or_default();
+        }
+        Some(made)
+    }
+
+    fn recorded(&self, at: usize) -> Option<&Event> {
+        self.events.get(at).and_then(Option::as_ref)
+    }
+
+    /// Whether the fact at this place has the same cause: it may belong to the same decision.
+    fn goes_on(&self, at: usize, cause: &Cause) -> bool {
+        self.records.get(at).is_some_and(|record| record.envelope.cause == *cause)
+    }
+
+    /// What the folder brought that was asked about at a takeover.
+    fn untrusted(&self, at: usize) -> Option<Hash> {
+        let same = self.records[at..].iter().take_while(|r| r.envelope.cause == Cause::Driver).count();
+        self.events[at..at + same].iter().flatten().find_map(|event| match event {
+            Event::Asked(asked) => match asked.about {
+                About::Trust { content } => Some(content),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// The command that a fact is the first of.
+    fn command(&self, event: &Event) -> Option<Command> {
+        Some(match event {
+            Event::Prompted(e) => Command::Prompt { text: e.text.clone(), images: e.images.clone() },
+            Event::Continued(_) => Command::Run,
+            Event::Replied(e) => {
+                let hash = self.s.question(e.question).map_or(Hash::ZERO, |question| question.hash);
+                Command::Reply { question: e.question, hash, answer: e.answer.clone(), note: e.note.clone() }
+            }
+            Event::InterruptAsked(_) => Command::Interrupt,
+            Event::RewindAsked(e) => Command::Rewind { to: e.to?, scope: e.scope, force: e.force },
+            Event::CompactStarted(_) => Command::Compact,
+            Event::Configured(e) => Command::Configure { set: e.set.clone() },
+            Event::Titled(e) => Command::Title { title: e.title.clone() },
+            Event::Revoked(e) => Command::Revoke { rule: e.rule.clone() },
+            _ => return None,
+        })
+    }
+}
+
+/// The report that a fact is the first of.
+fn work(s: &State, event: &Event) -> Option<Work> {
+    Some(match event.clone() {
+        Event::Headed(e) => Work::Headed(e.head),
+        Event::Ended(e) => match e.why {
+            Why::Failed { error } => Work::HeadFailed { model: s.config.model.clone(), error },
+            Why::Done | Why::Stopped | Why::Limit | Why::Budget | Why::Unproven => return None,
+        },
+        Event::Answered(e) => Work::Answer(e),
+        Event::TurnFailed(e) => Work::Failed(e),
+        Event::Finished(e) => Work::Output(e),
+        Event::Checkpointed(e) => Work::Checkpointed(e),
+        Event::Rewound(e) => Work::Rewound(e),
+        Event::RewindFailed(e) => Work::RewindFailed(e),
+        Event::Baselined(e) => Work::Baselined(e),
+        Event::Compacted(e) => Work::Compacted(e),
+        Event::CompactFailed(e) => Work::CompactFailed(e),
+        Event::Woken(e) => Work::Woken(e.at),
+        Event::Noticed(e) => Work::Noticed(e),
+        _ => return None,
+    })
+}
+
+/// Whether an output names the folder in which it was made: then it cannot be the same.
+fn mentions(blobs: &[Blob], folder: &str) -> bool {
+    blobs.iter().any(|blob| blob.bytes.windows(folder.len()).any(|bytes| bytes == folder.as_bytes()))
+}

@@ -1,0 +1,132 @@
+//! `dunnock cost`: tokens and money of each step, of a session, and of a day.
+
+use crate::drive::Seen;
+use crate::tally::{Cost, Tally};
+use crate::{place, run, say, work};
+use dunnock_core::ports::Log;
+use dunnock_proto::{Decoded, Event, SessionId, Usage};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Milliseconds of a day.
+const DAY: i64 = 86_400_000;
+
+pub(crate) async fn run(data: Option<PathBuf>, id: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
+    let settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
+    let open = work::open(&settings, None).await?;
+    let session = run::meant(&open, id.as_deref(), None).await?;
+    let log = open.world.log.as_ref();
+    let rows = steps(log, &session).await?;
+    let seen = Seen::read(&open.world, &session).await?;
+    let today = open.world.clock.now().0.div_euclid(DAY);
+    let all = day(log, today).await?;
+    let held = log.ledger(today).await?.micros.max(0).cast_unsigned();
+    let date = say::time(open.world.clock.now()).get(..10).unwrap_or_default().to_owned();
+    if json {
+        for (name, cost) in &rows {
+            say::line(&row(json!({"step": name}), cost).to_string());
+        }
+        say::line(&row(json!({"session": session.as_str()}), &seen.tally.total).to_string());
+        let budget = open.world.day_budget.map(|micros| micros as f64 / 1e6);
+        let whole = json!({"day": date, "budget_usd": budget, "used_or_held_usd": budget.map(|_| held as f64 / 1e6)});
+        say::line(&row(whole, &all).to_string());
+        return Ok(ExitCode::SUCCESS);
+    }
+    say::line(&format!("{:>8}  {:>10} {:>10} {:>9} {:>10}  cost", "step", "sent", "cached", "received", "reasoning"));
+    for (name, cost) in &rows {
+        say::line(&words(name, cost));
+    }
+    say::line(&words("session", &seen.tally.total));
+    say::line(&words("today", &all));
+    say::aside(&format!(
+        "session {} · {} · today is {date} (UTC), all sessions",
+        say::id(&session),
+        seen.state.config.model
+    ));
+    if let Some(budget) = open.world.day_budget {
+        say::aside(&format!("budget of the day: {} of {} used or held back", say::usd(held), say::usd(budget)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(mut about: Value, cost: &Cost) -> Value {
+    let Usage { input, cached, output, reasoning, written } = cost.usage;
+    let more = json!({
+        "tokens_in": input, "tokens_cached": cached, "tokens_written": written, "tokens_out": output,
+        "tokens_reasoning": reasoning, "usd": cost.usd(),
+    });
+    if let (Some(about), Value::Object(more)) = (about.as_object_mut(), more) {
+        about.extend(more);
+    }
+    about
+}
+
+fn words(name: &str, cost: &Cost) -> String {
+    let n = |n: u64| say::number(n);
+    let used = cost.usage;
+    format!(
+        "{name:>8}  {:>10} {:>10} {:>9} {:>10}  {}",
+        n(used.input),
+        n(used.cached),
+        n(used.output),
+        n(used.reasoning),
+        cost.money()
+    )
+}
+
+/// What each step used, and each summary.
+async fn steps(log: &dyn Log, session: &SessionId) -> anyhow::Result<Vec<(String, Cost)>> {
+    let mut rows: Vec<(String, Cost)> = Vec::new();
+    let mut tally = Tally::default();
+    let each = &mut |record: dunnock_proto::Record| {
+        if let Decoded::Known(event) = record.decode() {
+            tally.add(record.envelope.at.0, &event);
+            if let Some((name, usage)) = used(&event) {
+                let cost = tally.cost_of(usage);
+                match rows.last_mut().filter(|(last, _)| *last == name) {
+                    Some((_, sum)) => sum.and(&cost),
+                    None => rows.push((name, cost)),
+                }
+            }
+        }
+        true
+    };
+    log.read(session, 0, each).await?;
+    Ok(rows)
+}
+
+/// What a fact says was used, and for what.
+fn used(event: &Event) -> Option<(String, &Usage)> {
+    match event {
+        Event::Answered(e) => Some((e.turn.0.to_string(), &e.usage)),
+        Event::TurnFailed(e) => Some((e.turn.0.to_string(), &e.usage)),
+        Event::Compacted(e) if !e.usage.is_nothing() => Some(("summary".into(), &e.usage)),
+        Event::CompactFailed(e) if !e.usage.is_nothing() => Some(("summary".into(), &e.usage)),
+        _ => None,
+    }
+}
+
+/// What all sessions used on a day.
+async fn day(log: &dyn Log, day: i64) -> anyhow::Result<Cost> {
+    let mut sum = Cost::default();
+    for row in log.list(None, u32::MAX).await? {
+        if row.updated.0.div_euclid(DAY) < day {
+            continue;
+        }
+        let mut tally = Tally::default();
+        let each = &mut |record: dunnock_proto::Record| {
+            if let Decoded::Known(event) = record.decode() {
+                tally.add(record.envelope.at.0, &event);
+                if let Some((_, usage)) = used(&event)
+                    && record.envelope.at.0.div_euclid(DAY) == day
+                {
+                    sum.and(&tally.cost_of(usage));
+                }
+            }
+            true
+        };
+        log.read(&row.id, 0, each).await?;
+    }
+    Ok(sum)
+}

@@ -1,0 +1,337 @@
+//! `sessions receipt`: what was asked, done, allowed, spent and proven in a session, for a pull request.
+//!
+//! Invariant: a function of the log and of whether the files still are what was checked; nothing here reads a clock. Made
+//! again, it is the same, byte for byte.
+
+use crate::drive::Seen;
+use crate::end::Fresh;
+use crate::lines::Checked;
+use crate::tally::Verdict;
+use crate::{say, told, work};
+use dunnock_core::ports::Window;
+use dunnock_engine::past;
+use dunnock_proto::{About, Answer, Decoded, Event, SessionId};
+use schemars::JsonSchema;
+use serde::Serialize;
+use similar::{ChangeTag, TextDiff};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// A session in short.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Receipt {
+    /// The version of this form.
+    v: u8,
+    /// The session.
+    session: String,
+    /// Its state: working, waiting, done, failed, stopped, limit.
+    state: String,
+    /// When it began, RFC 3339 in UTC.
+    began: String,
+    /// When the last fact was recorded.
+    ended: String,
+    /// What was asked, in order.
+    task: Vec<String>,
+    /// Every model that answered.
+    models: Vec<String>,
+    /// The release that wrote last.
+    release: String,
+    /// The commit that the repository stood at before.
+    base: Option<String>,
+    /// Requests to the model.
+    steps: u32,
+    /// Tokens sent.
+    tokens_in: u64,
+    /// Of those, tokens that the server had cached.
+    tokens_cached: u64,
+    /// Tokens received.
+    tokens_out: u64,
+    /// US dollars; null while the price is unknown.
+    usd: Option<f64>,
+    /// What is known of the work's correctness.
+    verdict: Verdict,
+    /// Each check of the last try.
+    checks: Vec<Checked>,
+    /// What is to be said of the checks before the work.
+    before: Option<String>,
+    /// The files that it changed; null where that is not known.
+    changes: Option<Vec<Changed>>,
+    /// What a person was asked, and answered.
+    approvals: Vec<Approval>,
+    /// Facts of the log.
+    facts: u64,
+    /// The chain up to the last: two logs with this head are the same log.
+    chain: String,
+}
+
+/// A file that was changed.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Changed {
+    /// Below the root.
+    path: String,
+    /// added, deleted, changed, mode, ...
+    how: String,
+    /// Lines added, where it is text.
+    added: Option<usize>,
+    /// Lines removed.
+    removed: Option<usize>,
+}
+
+/// What a person was asked.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Approval {
+    /// Its name in the session.
+    question: String,
+    /// What was asked, in one line.
+    asked: String,
+    /// What was answered; null while it waits.
+    answer: Option<String>,
+    /// What the person said beside.
+    note: Option<String>,
+}
+
+/// The JSON schema of a receipt.
+#[must_use]
+pub fn schema() -> String {
+    serde_json::to_string_pretty(&schemars::schema_for!(Receipt)).unwrap_or_default() + "\n"
+}
+
+pub(crate) async fn write(open: &work::Work, session: &SessionId, json: bool) -> anyhow::Result<ExitCode> {
+    let receipt = Receipt::of(open, session).await?;
+    match json {
+        true => say::line(&serde_json::to_string_pretty(&receipt)?),
+        false => say::piece(&receipt.markdown()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is not in the state: gathered from the facts.
+#[derive(Default)]
+struct Gathered {
+    times: Option<(dunnock_proto::At, dunnock_proto::At)>,
+    task: Vec<String>,
+    models: Vec<String>,
+    base: Option<String>,
+    approvals: Vec<Approval>,
+    /// What each call that waits for a person would do.
+    calls: BTreeMap<dunnock_proto::CallId, String>,
+}
+
+impl Gathered {
+    fn add(&mut self, at: dunnock_proto::At, event: &Event) {
+        self.times = Some((self.times.map_or(at, |(first, _)| first), at));
+        match event {
+            Event::Created(e) => self.base.clone_from(&e.base),
+            Event::Prompted(e) => self.task.push(dunnock_tools::redacted(&e.text)),
+            Event::Answered(e) => {
+                if !self.models.contains(&e.model) {
+                    self.models.push(e.model.clone());
+                }
+                for (index, call) in (0..).zip(dunnock_proto::Part::calls(&e.parts)) {
+                    let id = dunnock_proto::CallId { turn: e.turn, index };
+                    self.calls.insert(id, format!("{} {}", call.tool, told::gist(call)));
+                }
+            }
+            Event::Asked(e) => {
+                let asked = match &e.about {
+                    About::Approval { call } => self.calls.get(call).map_or_else(|| e.text.to_string(), Clone::clone),
+                    _ => e.text.to_string(),
+                };
+                let asked = say::short(&say::one_line(&dunnock_tools::redacted(&asked)), 300);
+                self.approvals.push(Approval { question: e.question.to_string(), asked, answer: None, note: None });
+            }
+            Event::Replied(e) => {
+                let name = e.question.to_string();
+                if let Some(approval) = self.approvals.iter_mut().find(|a| a.question == name) {
+                    approval.answer = Some(say::one_line(&dunnock_tools::redacted(&answer(&e.answer))));
+                    approval.note = e.note.as_deref().map(|note| say::one_line(&dunnock_tools::redacted(note)));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn answer(answer: &Answer) -> String {
+    match answer {
+        Answer::Yes => "yes".into(),
+        Answer::No => "no".into(),
+        Answer::Always { rule } => format!("always: {} {}", rule.tool, rule.words.join(" ")),
+        Answer::Edit { args } => format!("yes, as {args}"),
+        Answer::Text { text } => text.to_string(),
+    }
+}
+
+impl Receipt {
+    async fn of(open: &work::Work, session: &SessionId) -> anyhow::Result<Self> {
+        let (facts, chain) = dunnock_engine::check_chain(open.world.log.as_ref(), session).await?;
+        let mut gathered = Gathered::default();
+        let each = &mut |record: dunnock_proto::Record| {
+            if let Decoded::Known(event) = record.decode() {
+                gathered.add(record.envelope.at, &event);
+            }
+            true
+        };
+        open.world.log.read(session, 0, each).await?;
+        let seen = Seen::read(&open.world, session).await?;
+        // A folder that is not there is no changed one: what was proven was proven.
+        let there = seen.state.workspace.as_deref().is_some_and(|folder| std::path::Path::new(folder).is_dir());
+        let fresh = if there { seen.fresh(&open.world).await } else { Fresh::Yes };
+        let (began, ended) = gathered.times.unwrap_or_default();
+        let (tally, used) = (&seen.tally, seen.tally.total.usage);
+        Ok(Self {
+            v: 1,
+            session: session.to_string(),
+            state: seen.state.status().to_string(),
+            began: say::time(began),
+            ended: say::time(ended),
+            task: gathered.task,
+            models: gathered.models,
+            release: seen.state.app.to_string(),
+            base: gathered.base,
+            steps: tally.all_steps,
+            tokens_in: used.input,
+            tokens_cached: used.cached,
+            tokens_out: used.output,
+            usd: tally.total.usd(),
+            verdict: tally.verdict(&seen.state, fresh),
+            checks: tally.checks().map(|check| Checked::of(tally, check)).collect(),
+            before: tally.before_note.clone(),
+            changes: changes(open, session, &seen).await,
+            approvals: gathered.approvals,
+            facts,
+            chain: chain.to_string(),
+        })
+    }
+
+    /// For people. What a model or a program wrote stands in code, where it cannot pass for more.
+    fn markdown(&self) -> String {
+        let mut text = String::new();
+        let money = self.usd.map_or_else(|| "price unknown".into(), |usd| say::usd((usd * 1e6).round() as u64));
+        let headline = match (self.verdict, self.state.as_str()) {
+            (Verdict::Proven, _) => "Proven: every check passed on exactly these files.",
+            (Verdict::Failed, _) => "Not proven: a check failed.",
+            (Verdict::Stale, _) => "Proof stale: the files are not those that were checked.",
+            (Verdict::Unverified, _) => "Unverified: nothing was checked.",
+        };
+        let _ = writeln!(text, "# Dunnock session {}\n\n**{headline}**\n", self.session.get(..8).unwrap_or_default());
+        for (n, task) in self.task.iter().enumerate() {
+            let quoted = say::visible(task).lines().map(|line| format!("> {line}\n")).collect::<String>();
+            let _ = write!(text, "{}{quoted}", if n > 0 { "\n" } else { "" });
+        }
+        let models = self.models.iter().map(|model| code(model)).collect::<Vec<_>>().join(", ");
+        let base = self.base.as_deref().map_or_else(String::new, |base| format!(", on commit `{base}`"));
+        let _ = writeln!(
+            text,
+            "\n{} steps with {models}{base}; {} tokens sent ({} cached), {} received, {money}; state: {}.\n",
+            self.steps,
+            say::number(self.tokens_in),
+            say::number(self.tokens_cached),
+            say::number(self.tokens_out),
+            self.state
+        );
+        text.push_str("## Checks\n\n");
+        if self.checks.is_empty() {
+            text.push_str("None was run.\n");
+        }
+        for check in &self.checks {
+            let how = if check.passed { "passed" } else { "**failed**" };
+            let exit = check.exit.map_or_else(String::new, |exit| format!(", exit {exit}"));
+            let tries = if check.tries > 1 { format!(", try {}", check.tries) } else { String::new() };
+            let flaky = if check.flaky { "; **flaky**: it ended both ways on the same files" } else { "" };
+            let before = match check.passed_before {
+                Some(true) => "; it passed before the work",
+                Some(false) => "; it **failed before** the work",
+                None => "; not known how it ended before the work",
+            };
+            let tree = check.tree.as_deref().map_or_else(String::new, |tree| format!("\n  files: `{tree}`"));
+            let _ = writeln!(
+                text,
+                "- {} {how}{exit}{tries}, {}{before}{flaky}{tree}",
+                code(&check.command),
+                say::took(check.ms)
+            );
+            if !check.output.trim().is_empty() {
+                let _ = writeln!(text, "\n{}\n", fenced(&check.output));
+            }
+        }
+        if let Some(note) = &self.before {
+            let _ = writeln!(text, "\nBefore the work: {}.", say::one_line(note));
+        }
+        text.push_str("\n## Changes\n\n");
+        match &self.changes {
+            None => text.push_str("Not known: the files were not kept.\n"),
+            Some(changes) if changes.is_empty() => text.push_str("No file changed.\n"),
+            Some(changes) => {
+                for change in changes {
+                    let lines = match (change.added, change.removed) {
+                        (Some(added), Some(removed)) => format!(" (+{added} -{removed})"),
+                        _ => String::new(),
+                    };
+                    let _ = writeln!(text, "- {} {}{lines}", code(&change.path), change.how);
+                }
+            }
+        }
+        text.push_str("\n## Approvals\n\n");
+        if self.approvals.is_empty() {
+            text.push_str("Nobody was asked.\n");
+        }
+        for approval in &self.approvals {
+            let answer = approval.answer.as_deref().map_or_else(|| "waits".into(), code);
+            let note = approval.note.as_deref().map_or_else(String::new, |note| format!(" ({})", code(note)));
+            let _ = writeln!(text, "- {}: {} → {answer}{note}", approval.question, code(&approval.asked));
+        }
+        let _ = writeln!(
+            text,
+            "\n---\n{} facts, from {} to {}, chain `{}` · dunnock {}",
+            self.facts, self.began, self.ended, self.chain, self.release
+        );
+        text
+    }
+}
+
+/// Text as inline code, whatever is in it.
+fn code(text: &str) -> String {
+    let text = say::one_line(text);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let ticks = "`".repeat(longest + 1);
+    let pad = if longest > 0 { " " } else { "" };
+    format!("{ticks}{pad}{text}{pad}{ticks}")
+}
+
+/// Text as a block of code, whatever is in it.
+fn fenced(text: &str) -> String {
+    let text = say::visible(text);
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat((longest + 1).max(3));
+    let lines: String = text.trim_end().lines().map(|line| format!("  {line}\n")).collect();
+    format!("  {fence}text\n{lines}  {fence}")
+}
+
+/// The files that the session changed, with how much of each.
+async fn changes(open: &work::Work, session: &SessionId, seen: &Seen) -> Option<Vec<Changed>> {
+    let (keeper, s) = (open.keeper.as_ref()?, &seen.state);
+    let (first, last, folder) = (s.first.clone()?, s.tree.clone()?, s.workspace.as_deref()?);
+    let (ours, _) = past(open.world.log.as_ref(), session).await.ok()?.since_first();
+    let between: Window = (first.clone(), last.clone());
+    let checkpoints: &dyn dunnock_core::ports::Checkpoints = keeper.as_ref();
+    let mine = checkpoints.changed(folder, &between, &ours).await.ok()?;
+    let all = keeper.compare(folder, first, last).await.ok()?;
+    let ours = all.into_iter().filter(|change| mine.contains(&format!("{} ({})", change.path, change.how)));
+    let row = |change: dunnock_tools::Differs| {
+        let text = |bytes: &Option<Vec<u8>>| match bytes {
+            Some(bytes) => std::str::from_utf8(bytes).map(str::to_owned).ok(),
+            None => Some(String::new()),
+        };
+        let known = change.before.is_some() || change.after.is_some();
+        let lines = text(&change.before).zip(text(&change.after)).filter(|_| known).map(|(before, after)| {
+            let diff = TextDiff::from_lines(&before, &after);
+            let count = |tag| diff.iter_all_changes().filter(|line| line.tag() == tag).count();
+            (count(ChangeTag::Insert), count(ChangeTag::Delete))
+        });
+        let (added, removed) = (lines.map(|(added, _)| added), lines.map(|(_, removed)| removed));
+        Changed { path: change.path, how: change.how.into(), added, removed }
+    };
+    Some(ours.map(row).collect())
+}
