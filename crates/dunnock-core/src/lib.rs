@@ -27,7 +27,7 @@ pub use apply::{PICTURE, apply};
 pub use carried::Carried;
 pub use effect::{Effect, begin, stopping, wanted};
 pub use past::{Past, Undoes};
-pub use state::{Call, Phase, PhaseName, Question, Seat, Spent, Stage, State, Undo, Unknown};
+pub use state::{Call, Phase, PhaseName, Question, Seat, Spent, Stage, State, Undo, Unknown, question_hash};
 pub use status::Status;
 pub use step::{Input, Now, Report, Take, Work, step};
 pub use transcript::{Fold, Request, Segment, Transcript};

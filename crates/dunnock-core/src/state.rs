@@ -141,6 +141,19 @@ impl Call {
     pub fn hash(&self) -> Hash {
         hash_call(&self.part.tool, self.args())
     }
+    /// The same, if the person changed the arguments to these.
+    #[must_use]
+    pub fn hash_with(&self, args: Option<&Arc<str>>) -> Hash {
+        hash_call(&self.part.tool, args.unwrap_or(self.args()))
+    }
+}
+
+/// The hash of all that a question shows: an answer names it.
+#[must_use]
+pub fn question_hash(question: QuestionId, text: &str, choices: &[String]) -> Hash {
+    let number = question.0.to_string();
+    let parts = [number.as_bytes(), text.as_bytes()].into_iter().chain(choices.iter().map(String::as_bytes));
+    Hash::of_parts(&parts.collect::<Vec<_>>())
 }
 
 /// The hash of a tool with its arguments.

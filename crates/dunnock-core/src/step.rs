@@ -9,7 +9,7 @@
 use crate::apply::{apply, is_done};
 use crate::effect::cut_turn;
 use crate::policy::{self, Verdict};
-use crate::state::{Call, Phase, Stage, State};
+use crate::state::{Call, Phase, Stage, State, question_hash};
 use dunnock_proto::{
     About, Allowed, Answered, AskPersonArgs, Asked, At, Baselined, By, CallId, Called, Checkpointed, Class, Command,
     CompactFailed, CompactStarted, Compacted, Configured, Continued, Ended, Event, Failure, Finished, Granted, Hash,
@@ -588,7 +588,7 @@ impl Draft<'_> {
     }
 
     pub(crate) fn allow(&mut self, call: &Call, by: By, args: Option<Arc<str>>) {
-        let hash = crate::state::hash_call(&call.part.tool, args.as_ref().unwrap_or(call.args()));
+        let hash = call.hash_with(args.as_ref());
         let level = (call.class == Class::Command).then(|| self.s.level());
         self.record(Allowed { call: call.id, by, args, hash, level });
     }
@@ -622,10 +622,7 @@ impl Draft<'_> {
 
     fn ask(&mut self, about: About, text: Arc<str>, choices: Vec<String>) {
         let question = QuestionId(self.s.asked + 1);
-        let mut shown = vec![question.0.to_string(), text.to_string()];
-        shown.extend(choices.iter().cloned());
-        let parts: Vec<&[u8]> = shown.iter().map(String::as_bytes).collect();
-        let hash = Hash::of_parts(&parts);
+        let hash = question_hash(question, &text, &choices);
         self.record(Asked { question, about, text, choices, hash });
     }
 }

@@ -154,6 +154,12 @@ impl Again<'_> {
             self.s.skip(&record.envelope.kind, "", false);
             return;
         };
+        if let Event::Finished(e) = event
+            && matches!(e.outcome, Outcome::Cut | Outcome::Unknown)
+            && self.s.call(e.call).is_some_and(|call| matches!(call.stage, Stage::Started(_)))
+        {
+            self.out.passed_over += u64::from(self.hands.is_some());
+        }
         apply(&mut self.s, event);
         if self.transcript.apply(self.s.seq, event) == Fold::Again {
             let known = self.events[..=at].iter().enumerate();
@@ -232,8 +238,10 @@ impl Again<'_> {
     async fn run(&mut self, seq: Seq, call: Call, recorded: &Finished) -> Result<(), LogError> {
         let Some(hands) = &self.hands else { return Ok(()) };
         let open = policy::opened(&self.s, &call);
-        let ended = matches!(recorded.outcome, Outcome::Done | Outcome::Failed);
-        if !ended || !open.is_nothing() {
+        if !matches!(recorded.outcome, Outcome::Done | Outcome::Failed) {
+            return Ok(());
+        }
+        if !open.is_nothing() {
             self.out.passed_over += 1;
             return Ok(());
         }
@@ -278,7 +286,9 @@ impl Again<'_> {
         let cause = &self.records[at].envelope.cause;
         let me = self.s.seat.map_or(Owner(0), |seat| seat.owner);
         let input = match (cause, event) {
-            (_, Event::Created(_) | Event::Forked(_) | Event::Moved(_)) | (Cause::Other(_), _) => return None,
+            (_, Event::Created(_) | Event::Forked(_) | Event::Moved(_))
+            | (Cause::Driver, Event::Noticed(_))
+            | (Cause::Other(_), _) => return None,
             (Cause::Driver, Event::Started(started)) => return Some(begin(&self.s, started.owner)),
             (Cause::Driver, Event::Taken(e)) => Input::Take(Take {
                 owner: e.owner,

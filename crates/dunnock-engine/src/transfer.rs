@@ -5,15 +5,27 @@ use crate::door::DoorError;
 use crate::own::Ownership;
 use crate::world::World;
 use dunnock_core::ports::{Appended, Batch, Blob, LogError};
-use dunnock_core::{Input, Now, Phase, State, step};
-use dunnock_proto::{Cause, Command, ConfigPatch, Event, InputId, Mode, Order, Record, SessionId, seal};
+use dunnock_core::{Input, Now, Phase, Stage, State, step};
+use dunnock_proto::{
+    Cause, Command, ConfigPatch, Event, InputId, Mode, Moved, Noticed, Order, Record, SessionId, seal,
+};
 use std::collections::BTreeSet;
+
+/// How a session arrives.
+#[derive(Debug, Clone, Default)]
+pub struct Arrival {
+    /// The folder in which it goes on, if that is another.
+    pub folder: Option<String>,
+    /// It is the person's own: what it allows counts.
+    pub trusted: bool,
+}
 
 /// Takes a session in, with the facts and blobs it had elsewhere. Its chain is checked, and every blob it names must be
 /// there.
 ///
-/// A chain shows changes, not who wrote it. So what the log allows counts for nothing here: in the same append what is open
-/// is interrupted, the mode becomes `ask`, and checks and rules are taken back.
+/// A chain shows changes, not who wrote it. So what the log allows counts for nothing here, unless the person says that it is
+/// their own: in the same append what may run is interrupted, the mode becomes `ask`, and checks and rules are taken back.
+/// Questions that wait go on waiting.
 ///
 /// # Errors
 /// When there is such a session already, or what came is not what was written.
@@ -22,6 +34,7 @@ pub async fn import(
     session: &SessionId,
     mut records: Vec<Record>,
     blobs: Vec<Blob>,
+    arrival: Arrival,
 ) -> Result<u64, LogError> {
     let mut loaded = Loaded::empty();
     let mut named = BTreeSet::new();
@@ -47,7 +60,16 @@ pub async fn import(
         let missing = dunnock_proto::Hash(*missing);
         return Err(LogError::Damaged(format!("the blob {missing} is missing")));
     }
-    for command in disarming(&loaded.state) {
+    if let Some(folder) = arrival.folder {
+        let text = format!("This session was carried to another place: the workspace root is {folder} now.");
+        for event in [Event::from(Moved { workspace: folder }), Noticed::plain(text).into()] {
+            let record = seal(loaded.state.seq, loaded.chain, world.clock.now(), Cause::Driver, &event);
+            drop(loaded.take_in(&record)?);
+            records.push(record);
+        }
+    }
+    let commands = if arrival.trusted { Vec::new() } else { disarming(&loaded.state) };
+    for command in commands {
         let id = InputId::from_random(world.clock.random());
         let order = Order { id: id.clone(), expect: None, command };
         let events = step(&loaded.state, &Now::default(), Input::Order(order));
@@ -77,6 +99,8 @@ fn disarming(s: &State) -> Vec<Command> {
     match s.phase {
         Phase::Rest | Phase::Rewinding { .. } => {}
         _ if s.stopping => {}
+        // What waits for the person's word goes on waiting: nothing runs before it.
+        Phase::Acting if s.calls.iter().all(|call| call.finished() || call.stage == Stage::Asked) => {}
         Phase::Ready | Phase::Thinking | Phase::Acting | Phase::Compacting { .. } => commands.push(Command::Interrupt),
     }
     let set = ConfigPatch { mode: Some(Mode::Ask), verify: Some(Vec::new()), ..ConfigPatch::default() };

@@ -459,18 +459,30 @@ pub(crate) enum Sessions {
         #[arg(long)]
         json: bool,
     },
-    /// Write a session with everything it needs to a file, or to standard output
+    /// Write a session with everything it needs (log, outputs, files) to a file, or to standard output; keys are taken out
     Export {
         /// The session's id, or its beginning
         id: String,
         /// The file
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Leave the files of the folder out
+        #[arg(long)]
+        no_files: bool,
+        /// Leave keys and secret files in
+        #[arg(long)]
+        keep_secrets: bool,
     },
     /// Take a session in that was exported elsewhere
     Import {
         /// The file; standard input if left out
         file: Option<PathBuf>,
+        /// Put its files into this new folder, and go on there
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+        /// It is your own: keep its mode, its checks and its rules
+        #[arg(long)]
+        trust: bool,
     },
     /// Forget a session and everything that only it needs; this cannot be taken back
     Delete {

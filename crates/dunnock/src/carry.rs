@@ -1,19 +1,29 @@
 //! Sessions carried elsewhere and taken in: one JSON object a line. And sessions deleted.
 //!
-//! The first line names the session, then come its facts as they are stored, then the blobs that they name.
+//! The first line names the session and says what follows: its facts as they are stored, the blobs that they name, and the
+//! objects of which the states of its files are made.
 
-use crate::{end, say};
+use crate::end::usage;
+use crate::{end, say, work};
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use dunnock_core::ports::{Blob, Log};
-use dunnock_engine::World;
-use dunnock_proto::{Decoded, Hash, Record, SessionId};
+use dunnock_core::policy::is_secret;
+use dunnock_core::ports::Blob;
+use dunnock_engine::{Arrival, Clean, World, redact};
+use dunnock_proto::{Decoded, Event, Hash, Record, SessionId, Tree};
+use dunnock_tools::{OnTheWay, Packed, redacted};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The form that is written; older ones are read.
+const FORM: u32 = 2;
+/// What stands in the place of a secret file.
+const LEFT_OUT: &[u8] = b"[a secret file, left out of the export]\n";
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
@@ -24,11 +34,27 @@ struct First {
     facts: u64,
     /// The chain up to the last fact.
     head: Hash,
+    /// The same before secrets were taken out, if any were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    original_head: Option<Hash>,
+    /// The commit that the folder's repository stood at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base: Option<String>,
+    /// How many blobs follow the facts.
+    #[serde(default)]
+    blobs: u64,
+    /// The states of the files whose objects follow those, the last one last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    trees: Vec<Tree>,
+    /// Where secrets were taken out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    redacted: Vec<String>,
 }
 
-/// Bytes that a fact names: as text where they are text.
+/// Bytes that a fact or a folder names: as text where they are text.
 #[derive(Serialize, Deserialize)]
 struct Carried {
+    #[serde(alias = "object")]
     blob: Hash,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
@@ -36,28 +62,98 @@ struct Carried {
     base64: Option<String>,
 }
 
-pub(crate) async fn export(log: &dyn Log, session: &SessionId, output: Option<PathBuf>) -> anyhow::Result<ExitCode> {
-    let (facts, head) = dunnock_engine::check_chain(log, session).await?;
-    let mut lines = vec![serde_json::to_string(&First { dunnock_export: 1, session: session.clone(), facts, head })?];
-    let mut named = Vec::new();
-    let mut seen = BTreeSet::new();
-    log.read(session, 0, &mut |record| {
-        if record.envelope.seq > facts {
-            return false; // somebody is working on it
-        }
-        if let Decoded::Known(event) = record.decode() {
-            named.extend(event.blobs().into_iter().filter(|hash| seen.insert(hash.0)));
-        }
-        lines.extend(serde_json::to_string(&record));
-        true
-    })
-    .await?;
-    for hash in named {
-        let bytes = log.blob(hash).await?.with_context(|| format!("the blob {hash} is missing"))?;
-        let text = std::str::from_utf8(&bytes).ok().map(str::to_owned);
-        let base64 = text.is_none().then(|| STANDARD.encode(&bytes));
-        lines.push(serde_json::to_string(&Carried { blob: hash, text, base64 })?);
+impl Carried {
+    fn line(bytes: &[u8]) -> anyhow::Result<String> {
+        let text = std::str::from_utf8(bytes).ok().map(str::to_owned);
+        let base64 = text.is_none().then(|| STANDARD.encode(bytes));
+        Ok(serde_json::to_string(&Self { blob: Hash::of(bytes), text, base64 })?)
     }
+
+    fn bytes(self) -> Result<Vec<u8>, String> {
+        let bytes = match (self.text, self.base64) {
+            (Some(text), _) => text.into_bytes(),
+            (None, Some(text)) => STANDARD.decode(text).map_err(|e| e.to_string())?,
+            (None, None) => return Err("no bytes".into()),
+        };
+        if Hash::of(&bytes) == self.blob { Ok(bytes) } else { Err("it is not what was exported".into()) }
+    }
+}
+
+/// What goes along.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct What {
+    pub(crate) files: bool,
+    pub(crate) secrets: bool,
+}
+
+pub(crate) async fn export(
+    open: &work::Work,
+    session: &SessionId,
+    output: Option<PathBuf>,
+    what: What,
+) -> anyhow::Result<ExitCode> {
+    let log = open.world.log.as_ref();
+    let (facts, original) = dunnock_engine::check_chain(log, session).await?;
+    let mut records: Vec<Record> = Vec::new();
+    let each = &mut |record: Record| {
+        let known = record.envelope.seq <= facts; // somebody may be working on it
+        if known {
+            records.push(record);
+        }
+        known
+    };
+    log.read(session, 0, each).await?;
+    let events: Vec<Event> = records
+        .iter()
+        .filter_map(|record| match record.decode() {
+            Decoded::Known(event) => Some(event),
+            Decoded::Unknown(_) => None,
+        })
+        .collect();
+    let mut report: Vec<String> = Vec::new();
+    let mut names = BTreeMap::new();
+    let clean = |text: &str| if what.secrets { text.to_owned() } else { redacted(text) };
+    let mut seen = BTreeSet::new();
+    let mut blobs: Vec<Vec<u8>> = Vec::new();
+    for hash in events.iter().flat_map(Event::blobs).filter(|hash| seen.insert(hash.0)) {
+        let bytes = log.blob(hash).await?.with_context(|| format!("the blob {hash} is missing"))?;
+        let new = std::str::from_utf8(&bytes).map_or_else(|_| bytes.to_vec(), |text| clean(text).into_bytes());
+        if Hash::of(&new) != hash {
+            report.push(format!("an output or instructions ({})", hash.to_string().get(..12).unwrap_or_default()));
+            names.insert(hash.to_string(), Hash::of(&new).to_string());
+        }
+        blobs.push(new);
+    }
+    let packed = if what.files { files(open, &events, what.secrets, &mut report).await } else { Packed::default() };
+    for (old, new) in packed.trees.iter().filter(|(old, new)| old != new) {
+        names.insert(old.0.clone(), new.0.clone());
+    }
+    let (records, touched) = redact(records, &Clean { text: &clean, names: &names })?;
+    report.extend(touched.iter().map(|seq| format!("fact {seq}")));
+    let head = records.last().map_or(original, Record::chain);
+    let base = events.iter().find_map(|event| match event {
+        Event::Created(created) => created.base.clone(),
+        _ => None,
+    });
+    let first = First {
+        dunnock_export: FORM,
+        session: session.clone(),
+        facts,
+        head,
+        original_head: (head != original).then_some(original),
+        base,
+        blobs: blobs.len() as u64,
+        trees: packed.trees.into_iter().map(|(_, new)| new).collect(),
+        redacted: report.clone(),
+    };
+    let mut lines = vec![serde_json::to_string(&first)?];
+    for record in &records {
+        lines.push(serde_json::to_string(record)?);
+    }
+    for bytes in blobs.iter().chain(packed.objects.values()) {
+        lines.push(Carried::line(bytes)?);
+    }
+    let states = first.trees.len();
     match output {
         None => lines.iter().for_each(|line| say::line(line)),
         Some(path) => {
@@ -68,13 +164,79 @@ pub(crate) async fn export(log: &dyn Log, session: &SessionId, output: Option<Pa
             let mut file = options.open(&path).with_context(|| format!("{} cannot be written", path.display()))?;
             file.write_all((lines.join("\n") + "\n").as_bytes())?;
             file.sync_all()?;
-            say::note(&format!("wrote {} with {facts} facts of session {session}", path.display()));
+            let path = path.display();
+            say::note(&format!(
+                "wrote {path} with {facts} facts of session {session} and {states} states of its files"
+            ));
         }
+    }
+    if !report.is_empty() {
+        say::note(&format!("secrets were taken out in {} places:", report.len()));
+        report.iter().for_each(|place| say::aside(&format!("  {}", say::one_line(place))));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn import(world: &World, file: Option<PathBuf>) -> anyhow::Result<ExitCode> {
+/// The states of the files that the facts name, as far as they are still kept, without secrets.
+async fn files(open: &work::Work, events: &[Event], secrets: bool, report: &mut Vec<String>) -> Packed {
+    let mut trees: Vec<Tree> = Vec::new();
+    let mut workspace = None;
+    for event in events {
+        let named = match event {
+            Event::Created(e) => {
+                workspace = Some(e.workspace.clone());
+                continue;
+            }
+            Event::Forked(e) => {
+                workspace = Some(e.workspace.clone());
+                continue;
+            }
+            Event::Moved(e) => {
+                workspace = Some(e.workspace.clone());
+                continue;
+            }
+            Event::Checkpointed(e) => vec![e.tree.clone()],
+            Event::Finished(e) => vec![e.before.clone(), e.tree.clone(), e.on.clone()],
+            Event::Rewound(e) => vec![e.undo.clone(), e.tree.clone()],
+            _ => continue,
+        };
+        for tree in named.into_iter().flatten() {
+            trees.retain(|known| *known != tree); // the last one last
+            trees.push(tree);
+        }
+    }
+    let (Some(keeper), Some(workspace)) = (&open.keeper, workspace) else { return Packed::default() };
+    let found: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+    let list = found.clone();
+    let change: OnTheWay = Arc::new(move |path: &Path, bytes: Vec<u8>| {
+        if secrets {
+            return bytes;
+        }
+        let shown = path.to_string_lossy();
+        let new = match std::str::from_utf8(&bytes) {
+            _ if is_secret(&shown) => LEFT_OUT.to_vec(),
+            Ok(text) => redacted(text).into_bytes(),
+            Err(_) => return bytes,
+        };
+        if new != bytes {
+            list.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("the file {shown}"));
+        }
+        new
+    });
+    let packed = keeper.pack_up(&workspace, trees, change).await.unwrap_or_else(|why| {
+        say::note(&format!("its files are not taken along: {why}"));
+        Packed::default()
+    });
+    report.extend(found.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+    packed
+}
+
+pub(crate) async fn import(
+    open: &work::Work,
+    file: Option<PathBuf>,
+    into: Option<PathBuf>,
+    trust: bool,
+) -> anyhow::Result<ExitCode> {
     let from: Box<dyn BufRead> = match &file {
         Some(path) => Box::new(BufReader::new(
             std::fs::File::open(path).with_context(|| format!("{} cannot be read", path.display()))?,
@@ -86,10 +248,10 @@ pub(crate) async fn import(world: &World, file: Option<PathBuf>) -> anyhow::Resu
         |n: usize, why: &dyn std::fmt::Display| anyhow::anyhow!("line {n} is not of an exported session: {why}");
     let Some((_, first)) = lines.next() else { bail!("there is nothing to import") };
     let first: First = serde_json::from_str(&first?).map_err(|e| wrong(1, &e))?;
-    if first.dunnock_export != 1 {
+    if !(1..=FORM).contains(&first.dunnock_export) {
         bail!("a later release exported this (form {}); use that release", first.dunnock_export);
     }
-    let (mut records, mut blobs) = (Vec::new(), Vec::new());
+    let (mut records, mut blobs, mut objects) = (Vec::new(), Vec::new(), Vec::new());
     for (n, line) in lines {
         let line = line?;
         if (records.len() as u64) < first.facts {
@@ -97,27 +259,77 @@ pub(crate) async fn import(world: &World, file: Option<PathBuf>) -> anyhow::Resu
             continue;
         }
         let carried: Carried = serde_json::from_str(&line).map_err(|e| wrong(n, &e))?;
-        let bytes = match (carried.text, carried.base64) {
-            (Some(text), _) => text.into_bytes(),
-            (None, Some(text)) => STANDARD.decode(text).map_err(|e| wrong(n, &e))?,
-            (None, None) => return Err(wrong(n, &"a blob without bytes")),
-        };
-        let blob = Blob::new(bytes);
-        if blob.hash != carried.blob {
-            return Err(wrong(n, &"the blob is not what was exported"));
+        let bytes = carried.bytes().map_err(|e| wrong(n, &e))?;
+        match first.dunnock_export == 1 || (blobs.len() as u64) < first.blobs {
+            true => blobs.push(Blob::new(bytes)),
+            false => objects.push(bytes),
         }
-        blobs.push(blob);
     }
     let last = records.last().map(|r| (r.envelope.seq, r.chain()));
     if last != Some((first.facts, first.head)) {
         bail!("the facts are not those that were exported; the file was changed or cut");
     }
-    let facts = dunnock_engine::import(world, &first.session, records, blobs).await?;
-    say::line(&format!("{}  {facts} facts", first.session));
-    say::note(
-        "what comes from elsewhere asks before it changes anything: its mode is ask, its checks and rules are gone. Flags of \"dunnock resume\" change that",
-    );
+    let folder = match &into {
+        Some(into) => Some(new_folder(into)?),
+        None => None,
+    };
+    let session = first.session.clone();
+    let place = folder.clone().or_else(|| workspace(&records).filter(|folder| Path::new(folder).is_dir()));
+    let said = |why: String| anyhow::anyhow!("its files could not be taken in: {why}");
+    if let (Some(keeper), Some(place)) = (&open.keeper, &place) {
+        keeper.unpack(place, session.clone(), objects, first.trees.clone()).await.map_err(said)?;
+    }
+    let arrival = Arrival { folder: folder.clone(), trusted: trust };
+    let facts = dunnock_engine::import(&open.world, &session, records, blobs, arrival).await?;
+    let mut missing = Vec::new();
+    if place.is_none() {
+        missing.push("its folder is not here: give it a new one with --into DIR to go on with it".to_owned());
+    }
+    if let (Some(folder), Some(keeper)) = (folder, &open.keeper) {
+        let state = dunnock_engine::load(open.world.log.as_ref(), &session).await?.state;
+        let last = state.tree.filter(|tree| first.trees.contains(tree)).or_else(|| first.trees.last().cloned());
+        if let Some(last) = last {
+            let lacks = keeper.unfold(&folder, last, PathBuf::from(&folder)).await.map_err(said)?;
+            let some: Vec<String> = lacks.into_iter().take(5).collect();
+            if !some.is_empty() {
+                missing.push(format!("not in the export, so not in the folder: {}", some.join(", ")));
+            }
+        }
+    }
+    say::line(&format!("{session}  {facts} facts"));
+    missing.iter().for_each(|note| say::note(note));
+    if let Some(base) = first.base {
+        say::note(&format!("it began on commit {base}"));
+    }
+    if !first.redacted.is_empty() {
+        say::note(&format!("secrets were taken out of it in {} places before it was exported", first.redacted.len()));
+    }
+    if !trust {
+        say::note(
+            "what comes from elsewhere asks before it changes anything: its mode is ask, its checks and rules are gone. Flags of \"dunnock \
+             resume\" change that; --trust keeps them, for a session of your own",
+        );
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// An empty folder for the files of a session.
+fn new_folder(into: &Path) -> anyhow::Result<String> {
+    if std::fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(usage(format!("{} is not empty; give a folder that is new", into.display())));
+    }
+    std::fs::create_dir_all(into).with_context(|| format!("{} cannot be made", into.display()))?;
+    Ok(into.canonicalize()?.to_string_lossy().into_owned())
+}
+
+/// The folder that a log last worked in.
+fn workspace(records: &[Record]) -> Option<String> {
+    records.iter().rev().find_map(|record| match record.decode() {
+        Decoded::Known(Event::Moved(e)) => Some(e.workspace),
+        Decoded::Known(Event::Created(e)) => Some(e.workspace),
+        Decoded::Known(Event::Forked(e)) => Some(e.workspace),
+        Decoded::Known(_) | Decoded::Unknown(_) => None,
+    })
 }
 
 pub(crate) async fn delete(world: &World, session: &SessionId) -> anyhow::Result<ExitCode> {

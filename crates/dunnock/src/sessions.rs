@@ -28,12 +28,15 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
             receipt::write(&open, &run::meant(&open, id.as_deref(), None).await?, json).await
         }
         Sessions::Verify { id, json } => verify(log, id.as_deref(), json).await,
-        Sessions::Export { id, output } => carry::export(log, &find(log, &id).await?, output).await,
+        Sessions::Export { id, output, no_files, keep_secrets } => {
+            let what = carry::What { files: !no_files, secrets: keep_secrets };
+            carry::export(&open, &find(log, &id).await?, output, what).await
+        }
         Sessions::Replay { id, log, json } => {
             let session = run::meant(&open, id.as_deref(), None).await?;
             again::run(&mut open, &settings, &session, again::How { log, json }).await
         }
-        Sessions::Import { file } => carry::import(&open.world, file).await,
+        Sessions::Import { file, into, trust } => carry::import(&open, file, into, trust).await,
         Sessions::Delete { id } => carry::delete(&open.world, &find(log, &id).await?).await,
     }
 }

@@ -131,8 +131,19 @@ impl Keeper {
                 open.pack.put(bytes)?;
             }
             for name in trees {
-                // What is there must be whole: a state is believed by its name later.
-                all(open.pack, &hash(&name)?)?;
+                // What is there must be whole: a state is believed by its name later. A stranger's state must not bring what git
+                // or this program would act on.
+                let everything = all(open.pack, &hash(&name)?)?;
+                let own = |part: &std::ffi::OsStr| {
+                    part.eq_ignore_ascii_case(".git")
+                        || part.to_string_lossy().to_ascii_lowercase().starts_with(".dunnock")
+                };
+                let bad = everything.iter().find(|(path, change)| {
+                    !matches!(change.after, Some(Node::Left { .. }) | None) && path.iter().any(own)
+                });
+                if let Some((path, _)) = bad {
+                    return Err(io::Error::other(format!("it brings {}, which no session does", shown(path))));
+                }
                 open.pack.root(Root { at: now(), session: session.clone(), tree: name.0 })?;
             }
             open.sync()

@@ -1,0 +1,105 @@
+//! A log without its secrets. Facts are sealed again, and what names another text by its hash is computed again, so that what
+//! comes out is a log like any other: it checks, replays and goes on.
+
+use crate::catch_up::Loaded;
+use dunnock_core::ports::LogError;
+use dunnock_core::{Transcript, question_hash};
+use dunnock_proto::{Body, Decoded, Event, Record, Seq};
+use std::collections::BTreeMap;
+
+/// What is done to a text.
+pub struct Clean<'a> {
+    /// Takes secrets out of it.
+    pub text: &'a dyn Fn(&str) -> String,
+    /// Names of blobs and of states of files that are others now.
+    pub names: &'a BTreeMap<String, String>,
+}
+
+/// The log, and the facts from which something was taken.
+///
+/// # Errors
+/// When the log cannot be folded.
+pub fn redact(records: Vec<Record>, clean: &Clean<'_>) -> Result<(Vec<Record>, Vec<Seq>), LogError> {
+    let mut loaded = Loaded::empty();
+    let (mut out, mut touched) = (Vec::with_capacity(records.len()), Vec::new());
+    let mut events: Vec<(Seq, Event)> = Vec::new();
+    let mut changed = false;
+    for mut record in records {
+        let seq = record.envelope.seq;
+        if let Body::Text(text) = &record.body {
+            let mut value: serde_json::Value =
+                serde_json::from_str(text).map_err(|e| LogError::Damaged(format!("fact {seq}: {e}")))?;
+            let (taken, renamed) = walk(&mut value, clean);
+            if taken {
+                touched.push(seq);
+            }
+            // What is as it was stays as it was, byte for byte.
+            changed |= taken || renamed;
+            if (taken || renamed)
+                && let Ok(text) = serde_json::to_string(&value)
+            {
+                record.body = Body::Text(text.into());
+            }
+        }
+        record.envelope.prev = loaded.chain;
+        if let Decoded::Known(event) = record.decode()
+            && changed
+        {
+            let fixed = fixed(&loaded, event.clone());
+            if fixed != event {
+                record.body = Body::Text(fixed.body().into());
+            }
+        }
+        let taken = loaded.take_in(&record)?;
+        events.extend(taken.event.map(|event| (seq, event)));
+        if taken.again {
+            loaded.transcript = Transcript::fold(None, events.iter().map(|(seq, event)| (*seq, event)));
+        }
+        out.push(record);
+    }
+    Ok((out, touched))
+}
+
+/// Whether secrets were taken out, and whether a name was changed.
+fn walk(value: &mut serde_json::Value, clean: &Clean<'_>) -> (bool, bool) {
+    match value {
+        serde_json::Value::String(text) => {
+            if let Some(name) = clean.names.get(text) {
+                text.clone_from(name);
+                return (false, true);
+            }
+            let new = (clean.text)(text);
+            let taken = new != *text;
+            *text = new;
+            (taken, false)
+        }
+        serde_json::Value::Array(all) => {
+            all.iter_mut().map(|value| walk(value, clean)).fold((false, false), |a, b| (a.0 | b.0, a.1 | b.1))
+        }
+        serde_json::Value::Object(all) => {
+            all.values_mut().map(|value| walk(value, clean)).fold((false, false), |a, b| (a.0 | b.0, a.1 | b.1))
+        }
+        serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => (false, false),
+    }
+}
+
+/// The fact with its hashes as they follow from what was recorded before it.
+fn fixed(loaded: &Loaded, event: Event) -> Event {
+    match event {
+        Event::Answered(mut e) => {
+            e.request = loaded.transcript.request().map_or(e.request, |request| request.hash());
+            Event::Answered(e)
+        }
+        Event::Allowed(mut e) => {
+            if let Some(call) = loaded.state.call(e.call) {
+                e.hash = call.hash_with(e.args.as_ref());
+            }
+            Event::Allowed(e)
+        }
+        Event::Asked(mut e) => {
+            e.hash = question_hash(e.question, &e.text, &e.choices);
+            Event::Asked(e)
+        }
+        other => other,
+    }
+}
