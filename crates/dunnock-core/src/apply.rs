@@ -34,6 +34,9 @@ pub fn apply(s: &mut State, event: &Event) {
         Event::Moved(e) => {
             s.version = s.seq;
             s.workspace = Some(e.workspace.as_str().into());
+            if !e.proven {
+                s.proof = Proof::None;
+            }
         }
         Event::Headed(e) => s.set_head(&e.head),
         Event::Prompted(e) => {
@@ -56,9 +59,16 @@ pub fn apply(s: &mut State, event: &Event) {
         Event::Answered(e) => s.answered(e),
         Event::TurnFailed(e) => {
             s.use_up(&e.usage, e.attempts.iter().map(|a| a.ms).sum());
+            s.lose(e.lost);
             s.phase = Phase::Ready;
             s.wake = e.retry_at;
             s.overflowed = e.failure == Failure::Overflow;
+            if s.overflowed {
+                s.overflows = s.overflows.saturating_add(1);
+                if s.overflows == 1 {
+                    s.compacted = None; // what came since the last compaction can be made shorter, too
+                }
+            }
             s.context += s.tokens(&e.partial);
         }
         Event::Woken(_) => s.wake = None,
@@ -150,7 +160,7 @@ pub fn apply(s: &mut State, event: &Event) {
                 s.first = s.first.take().or_else(|| e.tree.clone());
             }
         }
-        Event::Baselined(_) => s.baselined = true,
+        Event::Baselined(e) => s.baselined = Some(e.of),
         Event::RewindAsked(e) => s.rewind_asked(e),
         Event::Rewound(e) => {
             s.spans = Arc::new(e.spans.clone());
@@ -180,6 +190,7 @@ pub fn apply(s: &mut State, event: &Event) {
         Event::Compacted(e) => s.was_compacted(e),
         Event::CompactFailed(e) => {
             s.use_up(&e.usage, 0);
+            s.lose(e.lost);
             if let Phase::Compacting { strength, .. } = s.phase {
                 s.compacted = Some(strength);
             }
@@ -226,6 +237,7 @@ impl State {
     fn refresh(&mut self) {
         self.steps_left = self.config.max_steps;
         (self.tried, self.proof) = (0, Proof::None);
+        (self.compacted, self.overflows) = (None, 0);
         self.progress = Progress::default();
         match &mut self.phase {
             Phase::Rest => self.phase = Phase::Ready,
@@ -259,20 +271,28 @@ impl State {
 
     fn use_up(&mut self, usage: &Usage, ms: u64) {
         self.reserved = dunnock_proto::Reserved::default();
-        self.spent.tokens += usage.input + usage.output;
-        self.spent.ms += ms;
-        self.spent.micros += self.config.price.map_or(0, |price| price.of(usage));
+        let spent = &mut self.spent;
+        spent.tokens = spent.tokens.saturating_add(usage.input).saturating_add(usage.output);
+        spent.ms = spent.ms.saturating_add(ms);
+        spent.micros = spent.micros.saturating_add(self.config.price.map_or(0, |price| price.of(usage)));
+    }
+
+    /// What may have been used and nobody knows.
+    fn lose(&mut self, lost: dunnock_proto::Reserved) {
+        self.spent.tokens = self.spent.tokens.saturating_add(lost.tokens);
+        self.spent.micros = self.spent.micros.saturating_add(lost.micros);
     }
 
     fn answered(&mut self, e: &Answered) {
         self.use_up(&e.usage, e.attempts.iter().map(|a| a.ms).sum());
         if e.usage.input > 0 {
-            let head = self.head.as_ref().map_or(0, |h| h.bytes / self.config.token_bytes);
-            self.context = (e.usage.input + e.usage.output).saturating_sub(head);
+            let head = self.head.as_ref().map_or(0, |h| h.bytes / self.token_bytes());
+            self.context = e.usage.input.saturating_add(e.usage.output).saturating_sub(head);
         }
         self.phase = Phase::Acting;
         self.compacted = None;
         self.overflowed = false;
+        self.overflows = 0;
         let head = self.head.clone();
         let parts = e.parts.iter().filter_map(|part| match part {
             Part::Call(call) => Some(call),
@@ -368,8 +388,7 @@ impl State {
     fn taken(&mut self, e: &Taken) {
         self.seat = Some(Seat { owner: e.owner, level: e.level });
         self.app = e.app.as_str().into();
-        self.spent.tokens += e.lost.tokens;
-        self.spent.micros += e.lost.micros;
+        self.lose(e.lost);
         for call in &mut self.calls {
             let foreign = matches!(call.stage, Stage::Started(owner) if owner != e.owner);
             if foreign && matches!(call.recovery, Recovery::Repeat | Recovery::Rejoin) {
@@ -400,10 +419,12 @@ impl State {
 
     fn was_compacted(&mut self, e: &Compacted) {
         self.use_up(&e.usage, 0);
-        let after = e.after / self.config.token_bytes;
-        let gone = self.context.saturating_sub(after);
+        // What no turn has told yet is not in that length: it comes to it.
+        let told = self.bounds.last().map_or(self.context, |(_, then)| *then);
+        let context = e.after / self.token_bytes() + self.context.saturating_sub(told);
+        let gone = self.context.saturating_sub(context);
         self.bounds.iter_mut().for_each(|(_, then)| *then = then.saturating_sub(gone));
-        self.context = after;
+        self.context = context;
         self.set_head(&e.head);
         self.overflowed = false;
         self.compacted = Some(match e.summary {

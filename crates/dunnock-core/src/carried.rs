@@ -9,8 +9,6 @@ use std::sync::Arc;
 
 /// Answers of the person that are told again, the last ones.
 const ANSWERS: usize = 20;
-/// Files that are named.
-const FILES: usize = 200;
 
 /// A fold of what counts as said in a log.
 #[derive(Debug, Clone, Default)]
@@ -98,9 +96,14 @@ impl Carried {
         }
         if !self.answers.is_empty() {
             text.push_str("\n# What the person answered\n");
-            for (question, answer) in &self.answers {
-                let _ = writeln!(text, "- {}\n  answer: {}", short(question, room / 40), short(answer, room / 40));
-            }
+            let row = |(question, answer): &(Arc<str>, String)| {
+                format!("- {}\n  answer: {}", short(question, room / 40), short(answer, room / 40))
+            };
+            // The last ones first, as many as there is room for; told in their order.
+            let rows: Vec<String> = self.answers.iter().rev().map(row).collect();
+            let mut told = fitting(rows, room / 8);
+            told.reverse();
+            told.iter().for_each(|row| text.push_str(&format!("{row}\n")));
         }
         if !open.is_empty() {
             text.push_str("\n# What waits for the person\n");
@@ -110,19 +113,17 @@ impl Carried {
         }
         if !self.plan.is_empty() {
             text.push_str("\n# The plan\n");
-            for step in &self.plan {
+            let row = |step: &PlanStep| {
                 let state = if step.state.is_empty() { "pending" } else { &step.state };
-                let _ = writeln!(text, "- [{state}] {}", short(&step.text, room / 40));
-            }
+                format!("- [{state}] {}", short(&step.text, room / 40))
+            };
+            let told = fitting(self.plan.iter().map(row).collect(), room / 8);
+            told.iter().for_each(|row| text.push_str(&format!("{row}\n")));
         }
         if !changed.is_empty() {
             text.push_str("\n# Files changed in this session\n");
-            for path in changed.iter().take(FILES) {
-                let _ = writeln!(text, "- {path}");
-            }
-            if changed.len() > FILES {
-                let _ = writeln!(text, "- and {} more", changed.len() - FILES);
-            }
+            let told = fitting(changed.iter().map(|path| format!("- {path}")).collect(), room / 4);
+            told.iter().for_each(|row| text.push_str(&format!("{row}\n")));
         }
         text
     }
@@ -158,6 +159,22 @@ impl Carried {
         }
         rows
     }
+}
+
+/// The rows that fit, and how many do not.
+fn fitting(rows: Vec<String>, room: usize) -> Vec<String> {
+    let all = rows.len();
+    let mut left = room.max(400);
+    let mut told: Vec<String> = Vec::new();
+    for row in rows {
+        let Some(less) = left.checked_sub(row.len() + 1) else { break };
+        left = less;
+        told.push(row);
+    }
+    if told.len() < all {
+        told.push(format!("- and {} more", all - told.len()));
+    }
+    told
 }
 
 fn short(text: &str, most: usize) -> String {

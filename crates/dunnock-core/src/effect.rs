@@ -6,8 +6,8 @@
 use crate::state::{Phase, Stage, State};
 use crate::step::Work;
 use dunnock_proto::{
-    About, At, CallId, CompactFailed, Event, Failure, Finished, Outcome, Owner, QuestionId, Recovery, Seq, Started,
-    Strength, Tree, Turn, TurnFailed,
+    About, At, CallId, CompactFailed, Event, Failure, Finished, Hash, Outcome, Owner, QuestionId, Recovery, Seq,
+    Started, Strength, Tree, Turn, TurnFailed,
 };
 use std::sync::Arc;
 
@@ -57,6 +57,8 @@ pub enum Effect {
     Baseline {
         /// As they were before the work.
         tree: Tree,
+        /// Of the commands.
+        of: Hash,
     },
     /// Wait for the person. Parked.
     AskPerson {
@@ -122,7 +124,7 @@ pub fn wanted(s: &State, me: Owner) -> Vec<Effect> {
         effects.push(Effect::MakeHead { model: s.config.model.as_str().into() });
     }
     effects.extend(s.dirty.map(|mark| Effect::Checkpoint { mark }));
-    effects.extend(s.baseline_due().map(|tree| Effect::Baseline { tree: tree.clone() }));
+    effects.extend(s.baseline_due().map(|tree| Effect::Baseline { tree: tree.clone(), of: s.checks() }));
     if let Phase::Rewinding { asked, tree, .. } = &s.phase
         && s.dirty.is_none()
     {

@@ -298,6 +298,8 @@ pub struct State {
     pub compacted: Option<Strength>,
     /// The last request did not fit.
     pub overflowed: bool,
+    /// How many did not since the last answer.
+    pub overflows: u8,
     /// A prompt came since the last turn: files must be kept before work on it.
     pub fresh: bool,
     /// The fact since which the files must be kept.
@@ -306,8 +308,8 @@ pub struct State {
     pub tree: Option<Tree>,
     /// The files as first kept: before any work.
     pub first: Option<Tree>,
-    /// The checks were run on those, or could not be.
-    pub baselined: bool,
+    /// Of the checks that were run on those, or could not be.
+    pub baselined: Option<Hash>,
     /// Visible ranges before `since`.
     pub spans: Arc<Vec<Span>>,
     /// Everything from here on is visible.
@@ -392,7 +394,11 @@ impl State {
     }
     /// Roughly how many tokens a text is.
     pub(crate) fn tokens(&self, text: &str) -> u64 {
-        text.len() as u64 / self.config.token_bytes
+        text.len() as u64 / self.token_bytes()
+    }
+    /// Bytes that count as one token.
+    pub(crate) fn token_bytes(&self) -> u64 {
+        self.config.token_bytes.max(1)
     }
     /// Everything that counts as said.
     #[must_use]
@@ -406,21 +412,33 @@ impl State {
     /// The files on which the checks must be run before they are run on finished work, if they must.
     #[must_use]
     pub fn baseline_due(&self) -> Option<&Tree> {
-        let wanted = self.config.baseline && !self.config.verify.is_empty() && !self.baselined && !self.stopping;
-        self.first.as_ref().filter(|_| wanted && matches!(self.phase, Phase::Thinking | Phase::Acting))
+        let wanted = self.config.baseline && !self.config.verify.is_empty() && !self.stopping;
+        let works = match self.phase {
+            Phase::Ready | Phase::Thinking | Phase::Acting | Phase::Compacting { .. } => true,
+            Phase::Rest | Phase::Rewinding { .. } => false,
+        };
+        self.first.as_ref().filter(|_| wanted && works && self.baselined != Some(self.checks()))
+    }
+    /// Of the commands that must pass.
+    #[must_use]
+    pub fn checks(&self) -> Hash {
+        let parts: Vec<&[u8]> = self.config.verify.iter().map(String::as_bytes).collect();
+        Hash::of_parts(&parts)
     }
     /// What a turn started now would hold back.
     #[must_use]
     pub fn reserve(&self) -> Reserved {
-        let head = self.head.as_ref().map_or(0, |h| h.bytes / self.config.token_bytes);
-        let input = head + self.context;
-        // A small window has no room for a long answer.
-        let output = self.window().map_or(u64::MAX, |window| window / 4).min(self.config.max_output);
-        let micros = self
-            .config
-            .price
-            .map_or(0, |p| (input.saturating_mul(p.input) + output.saturating_mul(p.output)).div_ceil(1_000_000));
-        Reserved { tokens: input + output, micros }
+        let head = self.head.as_ref().map_or(0, |h| h.bytes / self.token_bytes());
+        let input = head.saturating_add(self.context);
+        // As the request says; a small window has no room for a long answer.
+        let most = self.head.as_ref().and_then(|head| head.max_output).unwrap_or(self.config.max_output);
+        let output = self.window().map_or(u64::MAX, |window| window / 4).min(most);
+        // Whether the server puts what is sent into a cache, and charges for it, is not known before.
+        let micros = self.config.price.map_or(0, |p| {
+            let sent = input.saturating_mul(p.input.max(p.written));
+            sent.saturating_add(output.saturating_mul(p.output)).div_ceil(1_000_000)
+        });
+        Reserved { tokens: input.saturating_add(output), micros }
     }
 
     /// Tokens that the model holds: as the person said, or as the head knows.

@@ -15,7 +15,7 @@ use dunnock_proto::{
     CompactFailed, CompactStarted, Compacted, Configured, Continued, Ended, Event, Failure, Finished, Granted, Hash,
     Head, Headed, InterruptAsked, Level, Mode, Noticed, Order, Outcome, Owner, PlanArgs, Planned, Prompted, Proof,
     QuestionId, Recovery, Refused, Reserved, Revoked, RewindFailed, Rewound, Role, Rule, Seq, Strength, Taken, Titled,
-    Tree, TurnFailed, TurnStarted, Usage, VerifyArgs, Why, Woken,
+    Tree, TurnFailed, TurnStarted, VerifyArgs, Why, Woken,
 };
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ const MOST_CALLS: usize = 500;
 /// What is true around the session at the moment of an input, and enters with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Now {
-    /// What is left of the day's budget over all sessions, if there is one.
+    /// What is left of the day's budget over all sessions, if there is one; what is held back for this session's request is not
+    /// counted as gone.
     pub day_left: Option<u64>,
     /// The files at the fact that a rewind names, if they were kept.
     pub tree_at: Option<Tree>,
@@ -115,7 +116,7 @@ pub fn step(s: &State, now: &Now, input: Input) -> Result<Vec<Event>, Refused> {
     if s.read_only.is_some() {
         return Err(Refused::ReadOnly);
     }
-    let mut draft = Draft { s: s.clone(), now, events: Vec::new() };
+    let mut draft = Draft { s: s.clone(), now, events: Vec::new(), spent: s.spent.micros };
     match input {
         Input::Order(order) => {
             if order.expect.is_some_and(|seen| seen != s.version) {
@@ -146,6 +147,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) s: State,
     pub(crate) now: &'a Now,
     events: Vec<Event>,
+    /// What had been spent before this decision.
+    spent: u64,
 }
 
 impl Draft<'_> {
@@ -237,7 +240,12 @@ impl Draft<'_> {
                 self.record(answer);
                 if self.s.stopping { self.drop_unbegun() } else { self.judge_calls() }
             }
-            Work::Failed(failed) if thinking && failed.turn == self.s.turn => {
+            Work::Failed(mut failed) if thinking && failed.turn == self.s.turn => {
+                // An answer that broke off was paid for, and the server had no chance to say how much.
+                let broke = failed.failure == Failure::Cut || !failed.partial.is_empty();
+                if broke && !failed.attempts.is_empty() && failed.usage.is_nothing() {
+                    failed.lost = self.s.reserved;
+                }
                 let error = failed.error.clone();
                 let (again, cut) = (failed.retry_at.is_some(), failed.failure == Failure::Cut);
                 self.record(failed);
@@ -265,20 +273,24 @@ impl Draft<'_> {
                 self.tell_of_rewind();
             }
             Work::RewindFailed(failed) if self.restoring() => self.record(failed),
-            Work::Baselined(done) if self.s.baseline_due() == Some(&done.tree) => self.record(done),
+            Work::Baselined(done) if self.s.baseline_due() == Some(&done.tree) && done.of == self.s.checks() => {
+                self.record(done);
+            }
             Work::Compacted(done) if self.compacting(done.upto) => {
                 let stopped = self.s.stopping;
                 if done.after < done.before {
                     self.record(done);
                 } else {
                     let error = format!("it would not have become shorter: {} bytes, then {}", done.before, done.after);
-                    self.record(CompactFailed { error, usage: done.usage });
+                    self.record(CompactFailed { usage: done.usage, ..CompactFailed::because(error) });
                 }
                 self.after_shrinking(stopped);
             }
             Work::CompactFailed(failed) if matches!(self.s.phase, Phase::Compacting { .. }) => {
                 let stopped = self.s.stopping;
-                self.record(failed);
+                let lost = stopped && self.s.asks_model() && failed.usage.is_nothing();
+                let lost = if lost { self.s.reserved } else { Reserved::default() };
+                self.record(CompactFailed { lost, ..failed });
                 self.after_shrinking(stopped);
             }
             Work::Woken(at) if self.s.wake == Some(at) => self.record(Woken { at }),
@@ -345,9 +357,10 @@ impl Draft<'_> {
         } else if self.s.asks_model() && self.breaks_budget(self.s.reserved) {
             // What was asked for may have been answered and paid for; asking again would be more than is left.
             let error = "it was not asked again after a restart: the budget does not cover that".to_owned();
-            match self.s.phase {
-                Phase::Thinking => self.record(TurnFailed::unsent(self.s.turn, Failure::Transport, error)),
-                _ => self.record(CompactFailed { error, usage: Usage::default() }),
+            if self.s.phase == Phase::Thinking {
+                self.record(TurnFailed::unsent(self.s.turn, Failure::Transport, error));
+            } else {
+                self.record(CompactFailed::because(error));
             }
         } else if !unknown.is_empty() && !matches!(self.s.config.mode, Mode::Auto | Mode::All) {
             let names: Vec<String> = unknown.iter().map(ToString::to_string).collect();
@@ -538,7 +551,10 @@ impl Draft<'_> {
             || over(budget.ms, s.spent.ms)
             || (budget.micros.is_some() && s.config.price.is_none())
             || (!s.day_waived
-                && self.now.day_left.is_some_and(|left| reserved.micros > left || s.config.price.is_none()))
+                && self.now.day_left.is_some_and(|left| {
+                    let left = left.saturating_sub(s.spent.micros.saturating_sub(self.spent));
+                    reserved.micros > left || s.config.price.is_none()
+                }))
     }
 
     /// How hard and up to where talk must be compacted before the next turn, if it must. The last turns are left alone as

@@ -66,6 +66,7 @@ pub fn head(model: &str, salt: u64) -> Head {
         tools: tools(),
         bytes: 400,
         window: None,
+        max_output: None,
         why: "test".into(),
         first_changed: None,
         sources: Vec::new(),
@@ -203,7 +204,7 @@ pub fn failed(r: &mut Rng, turn: Turn, cut: bool) -> TurnFailed {
     let retry_at = (failure == Failure::Transport && r.chance(60)).then(|| At(1000 + r.below(1000) as i64));
     let partial = if r.chance(40) { text(r, 20) } else { "".into() };
     let (attempts, usage) = (attempts(r), usage(r));
-    TurnFailed { turn, attempts, failure, error: "no".into(), partial, usage, retry_at }
+    TurnFailed { turn, attempts, failure, error: "no".into(), partial, usage, retry_at, lost: Reserved::default() }
 }
 
 pub fn finished(r: &mut Rng, call: CallId, cut: bool) -> Finished {
@@ -224,8 +225,8 @@ pub fn compacted(r: &mut Rng, s: &State, upto: Seq, strength: Strength, before: 
     Compacted { upto, shortened: Vec::new(), summary, kept: None, usage: usage(r), head, before, after }
 }
 
-fn baselined(tree: Tree) -> Baselined {
-    Baselined { tree, checks: Vec::new(), note: None }
+fn baselined(tree: Tree, of: Hash) -> Baselined {
+    Baselined { tree, of, checks: Vec::new(), note: None }
 }
 
 /// What an effect under way reports, if it reports now.
@@ -253,7 +254,7 @@ pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> Work {
         Effect::Restore { .. } => Work::RewindFailed(RewindFailed { error: "no".into() }),
         Effect::Compact { .. } if cut || r.chance(20) => Work::CompactFailed(CompactFailed::interrupted()),
         Effect::Compact { upto, strength } => Work::Compacted(compacted(r, s, *upto, *strength, 1000)),
-        Effect::Baseline { tree } => Work::Baselined(baselined(tree.clone())),
+        Effect::Baseline { tree, of } => Work::Baselined(baselined(tree.clone(), *of)),
         Effect::Wake { at } => Work::Woken(*at),
         Effect::AskPerson { .. } => panic!("a person's answer is a command"),
     }
@@ -353,7 +354,8 @@ pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
         "rewind_failed" => Raw::Work(Work::RewindFailed(RewindFailed { error: "x".into() })),
         "baselined" => {
             let tree = s.first.clone().filter(|_| r.chance(50)).unwrap_or(Tree("other".into()));
-            Raw::Work(Work::Baselined(baselined(tree)))
+            let of = if r.chance(70) { s.checks() } else { Hash::ZERO };
+            Raw::Work(Work::Baselined(baselined(tree, of)))
         }
         "compacted" => Raw::Work(Work::Compacted(compacted(r, s, upto, strength, 900))),
         "compact_failed" => Raw::Work(Work::CompactFailed(CompactFailed::interrupted())),

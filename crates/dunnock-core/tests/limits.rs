@@ -57,8 +57,10 @@ fn talk_is_compacted_in_two_strengths_and_then_given_up() {
     let script = "> go\n< view: a\n= 1.0 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n";
     let first = play(small.clone(), script);
     assert!(first.out.ends_with("compact_started Shorten upto 4\n"), "{}", first.out);
-    let shrunk = play(small.clone(), &format!("{script}shrunk"));
-    assert!(shrunk.out.ends_with("compacted \n  turn_started 2 holding 170 tokens 0 micros\n"), "{}", shrunk.out);
+    // Little room is left by that, so a summary follows at once.
+    let shrunk = play(small.clone(), &format!("{script}shrunk\nshrunk"));
+    let both = "compacted \n  compact_started Summarise upto 4\nshrunk\n  compacted \n  turn_started 2 holding";
+    assert!(shrunk.out.contains(both), "{}", shrunk.out);
     let grown = play(small.clone(), &format!("{script}grown\ngrown"));
     let end = "compact_failed it would not have become shorter: 900 bytes, then 900\n  compact_started Summarise upto 4\ngrown\n  compact_failed it would not have become shorter: 900 bytes, then 900\n  turn_started 2";
     assert!(grown.out.contains(end), "{}", grown.out);
@@ -147,4 +149,69 @@ fn an_interrupt_of_a_compaction_stops_the_turn_behind_it() {
         scene.out
     );
     assert_eq!(scene.s.unseen, 1, "the prompt waits");
+}
+
+#[test]
+fn what_a_killed_or_broken_request_may_have_cost_was_given_back() {
+    let price = Price { input: 2_000_000, cached: 500_000, output: 4_000_000, written: 2_500_000 };
+    let money = |n| Config { budget: Budget { micros: Some(n), ..Budget::default() }, price: Some(price), ..auto() };
+    // 100 tokens sent at the dearest, 50 received: 450 are held back.
+    let asked = play(money(1_000), "> go");
+    assert_eq!(asked.s.reserved.micros, 450, "{}", asked.out);
+    let mut killed = play(money(1_000), "> go");
+    killed.take();
+    assert_eq!((killed.s.spent.micros, killed.s.reserved.micros), (450, 450), "{}", killed.out);
+    assert!(killed.s.asks_model(), "it is asked again: {}", killed.out);
+    killed.take();
+    assert!(killed.out.contains("turn_failed") && killed.out.ends_with("ended Budget None held\n"), "{}", killed.out);
+    // Stopped in the middle: what came was paid for.
+    let mut cut = play(money(10_000), "> go");
+    let attempts = vec![Attempt { at: At(1), ms: 1, error: None, usage: Usage::default() }];
+    let failed =
+        TurnFailed { attempts, partial: "half".into(), ..TurnFailed::unsent(Turn(1), Failure::Cut, "x".into()) };
+    cut.work(dunnock_core::Work::Failed(failed.clone()));
+    assert_eq!(cut.s.spent.micros, 450, "{}", cut.out);
+    // One that was never sent cost nothing, and one whose cost is known cost that.
+    let mut unsent = play(money(10_000), "> go");
+    unsent.work(dunnock_core::Work::Failed(TurnFailed::unsent(Turn(1), Failure::Rejected, "x".into())));
+    assert_eq!(unsent.s.spent.micros, 0);
+    let mut known = play(money(10_000), "> go");
+    known.work(dunnock_core::Work::Failed(TurnFailed { usage: Usage { output: 10, ..Usage::default() }, ..failed }));
+    assert_eq!(known.s.spent.micros, 40);
+}
+
+#[test]
+fn a_talk_that_did_not_fit_after_a_summary_never_fitted_again() {
+    let small = Config { window: Some(200), compact_at: 100, compact_keep: 2, ..auto() };
+    let script = "> go\n< view: a\n= 1.0 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\ngrown\ngrown\nfail overflow\n";
+    let over = play(small.clone(), script);
+    let again = over.out.rsplit("fail overflow").next().unwrap().to_owned();
+    assert!(again.contains("compact_started Shorten"), "what came since can be made shorter: {}", over.out);
+    let hopeless = play(small, &format!("{script}grown\ngrown\nfail overflow"));
+    assert!(hopeless.out.contains("ended Failed"), "and it ends: {}", hopeless.out);
+}
+
+#[test]
+fn a_log_that_counts_no_bytes_for_a_token_is_folded_all_the_same() {
+    let mut s = dunnock_core::State::default();
+    let config = Config { token_bytes: 0, ..auto() };
+    dunnock_core::apply(&mut s, &Created { workspace: "/w".into(), app: "0".into(), config, base: None }.into());
+    dunnock_core::apply(&mut s, &Prompted { text: "go".into(), images: Vec::new() }.into());
+    assert_eq!(s.context, 2);
+}
+
+#[test]
+fn checks_that_change_files_are_run_again_until_they_do_not() {
+    let config = Config { verify: vec!["fmt".into()], verify_tries: 3, ..auto() };
+    let mut scene = play(config, "> go\n< done");
+    let moved = |n: u16| Finished {
+        on: Some(Tree("before".into())),
+        tree: Some(Tree("after".into())),
+        ..Finished::plain(CallId { turn: Turn(1), index: n }, Outcome::Done, "")
+    };
+    scene.work(dunnock_core::Work::Output(moved(0)));
+    assert!(scene.s.calls_open(), "it runs again: {}", scene.out);
+    let still = Finished { on: None, ..moved(1) };
+    scene.work(dunnock_core::Work::Output(still));
+    assert!(scene.out.ends_with("ended Done Proven\n"), "{}", scene.out);
 }

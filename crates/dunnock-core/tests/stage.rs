@@ -185,6 +185,7 @@ impl Scene {
                     partial,
                     usage,
                     retry_at,
+                    lost: Reserved::default(),
                 }));
             }
             "shrunk" | "grown" => {

@@ -4,7 +4,7 @@ use crate::world::World;
 use dunnock_core::ports::{Blob, Halt, Job, Live};
 use dunnock_core::{Call, Stage, Work};
 use dunnock_proto::{
-    Baseline, Baselined, CallId, CallPart, Class, Level, Open, Recovery, Role, SessionId, Tree, Turn, VerifyArgs,
+    Baseline, Baselined, CallId, CallPart, Class, Hash, Level, Open, Recovery, Role, SessionId, Tree, Turn, VerifyArgs,
 };
 use std::sync::Arc;
 
@@ -13,14 +13,15 @@ pub(crate) struct Baselining {
     pub(crate) session: SessionId,
     pub(crate) workspace: Arc<str>,
     pub(crate) tree: Tree,
+    pub(crate) of: Hash,
     pub(crate) commands: Vec<String>,
     pub(crate) turn: Turn,
     pub(crate) level: Level,
 }
 
 /// Nothing is known of how it was before.
-pub(crate) fn none(tree: Tree, why: String) -> Baselined {
-    Baselined { tree, checks: Vec::new(), note: Some(why) }
+pub(crate) fn none(tree: Tree, of: Hash, why: String) -> Baselined {
+    Baselined { tree, of, checks: Vec::new(), note: Some(why) }
 }
 
 impl Baselining {
@@ -31,12 +32,17 @@ impl Baselining {
         };
         let copy = match copy {
             Ok(copy) => copy,
-            Err(why) => return (Work::Baselined(none(self.tree, format!("no copy could be made: {why}"))), Vec::new()),
+            Err(why) => {
+                return (
+                    Work::Baselined(none(self.tree, self.of, format!("no copy could be made: {why}"))),
+                    Vec::new(),
+                );
+            }
         };
         let mut checks = Vec::new();
         for (command, index) in self.commands.iter().zip(0..) {
             if halt.told() {
-                return (Work::Baselined(none(self.tree, "interrupted".into())), Vec::new());
+                return (Work::Baselined(none(self.tree, self.of, "interrupted".into())), Vec::new());
             }
             let quiet: Live = Arc::new(|_| {});
             let (finished, _) = world.tools.run(self.job(command, index, copy.path()), quiet, halt.clone()).await;
@@ -45,7 +51,7 @@ impl Baselining {
             checks.push(Baseline { command: command.clone(), outcome, exit, ms, shown });
         }
         let note = copy.lacks();
-        (Work::Baselined(Baselined { tree: self.tree, checks, note }), Vec::new())
+        (Work::Baselined(Baselined { tree: self.tree, of: self.of, checks, note }), Vec::new())
     }
 
     fn job(&self, command: &str, index: u16, folder: &str) -> Job {

@@ -36,7 +36,12 @@ impl Loaded {
             .map_err(|at| LogError::Damaged(format!("fact {at} is not what was written after the one before it")))?;
         match record.decode() {
             Decoded::Known(event) => {
-                if matches!(event, Event::TurnStarted(_) | Event::CompactStarted(_)) {
+                let holds = match &event {
+                    Event::TurnStarted(_) | Event::CompactStarted(_) => true,
+                    Event::Taken(taken) => !taken.lost.is_nothing(),
+                    _ => false,
+                };
+                if holds {
                     self.reserved_at = record.envelope.at;
                 }
                 apply(&mut self.state, &event);

@@ -10,7 +10,7 @@ use crate::world::World;
 use dunnock_core::ports::{Appended, Batch, Blob, Charge, Ledger, Listing, Log, LogError};
 use dunnock_core::{Input, Now, Past, Report, State, Work, apply, begin, failpoint, step};
 use dunnock_proto::{
-    Cause, Command, Decoded, Event, InputId, Noticed, Record, Refused, RewindTo, Seq, SessionId, Tree, seal,
+    At, Cause, Command, Decoded, Event, InputId, Noticed, Record, Refused, RewindTo, Seq, SessionId, Tree, seal,
 };
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -92,7 +92,8 @@ impl Driver {
 
     /// Steps every input on a copy of the state, then begins what may begin.
     async fn decide(&self, inputs: &[Pending]) -> Result<Decided, Stopped> {
-        let (ledger, today) = ledger(&self.world).await?;
+        let at = self.world.clock.now();
+        let (ledger, today) = ledger(&self.world, at).await?;
         let before = &self.loaded.state;
         let mut next = before.clone();
         let mut facts: Vec<(Event, Cause)> = Vec::new();
@@ -115,7 +116,7 @@ impl Driver {
                 }
             }
             let tree_at = self.tree_at(&pending.input).await?;
-            let day_left = day_left(&self.world, ledger);
+            let day_left = day_left(&self.world, (ledger, today), &self.loaded, &next);
             let news = news(&self.world, &next, &pending.input);
             let events = match step(&next, &Now { day_left, tree_at, news }, pending.input.clone()) {
                 Ok(events) => events,
@@ -147,7 +148,6 @@ impl Driver {
             facts.push((event, Cause::Driver));
         }
         let (mut seq, mut chain) = (before.seq, self.loaded.chain);
-        let at = self.world.clock.now();
         let mut records = Vec::with_capacity(facts.len());
         for (event, cause) in facts {
             let record = seal(seq, chain, at, cause, &event);
@@ -278,17 +278,22 @@ pub(crate) fn news(world: &World, s: &State, input: &Input) -> Option<Noticed> {
 }
 
 /// The day's ledger, if there is a day's budget, and the day.
-pub(crate) async fn ledger(world: &World) -> Result<(Ledger, i64), LogError> {
-    let today = world.clock.now().0.div_euclid(DAY);
+pub(crate) async fn ledger(world: &World, at: At) -> Result<(Ledger, i64), LogError> {
+    let today = at.0.div_euclid(DAY);
     match world.day_budget {
         Some(_) => Ok((world.log.ledger(today).await?, today)),
         None => Ok((Ledger::default(), today)),
     }
 }
 
-/// What is left of the day's budget.
-pub(crate) fn day_left(world: &World, ledger: Ledger) -> Option<u64> {
-    world.day_budget.map(|budget| budget.saturating_sub(ledger.micros.max(0).cast_unsigned()))
+/// What is left of the day's budget. What is held back for the session's own request is given back, or used, by whatever is
+/// decided next; what was decided in the same breath is not in the ledger yet.
+pub(crate) fn day_left(world: &World, (ledger, day): (Ledger, i64), loaded: &Loaded, next: &State) -> Option<u64> {
+    let before = &loaded.state;
+    let own = if loaded.reserved_at.0.div_euclid(DAY) == day { before.reserved.micros } else { 0 };
+    let since = next.spent.micros.saturating_sub(before.spent.micros);
+    let gone = ledger.micros.max(0).cast_unsigned().saturating_sub(own).saturating_add(since);
+    world.day_budget.map(|budget| budget.saturating_sub(gone))
 }
 
 /// What a decision takes from the day's budget or gives back.

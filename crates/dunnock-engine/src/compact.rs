@@ -7,7 +7,7 @@ use dunnock_core::{Carried, Question, State, Transcript, Work};
 use dunnock_proto::{CompactFailed, Compacted, Decoded, Event, Head, Seq, SessionId, Span, Strength, Usage};
 
 /// Old results keep this many bytes.
-const KEEP: usize = 400;
+pub(crate) const KEEP: usize = 400;
 /// Bytes of what is carried over word for word, where the window is not known.
 const ROOM: u64 = 32 << 10;
 /// What stands before a summary: it is data, and nobody's order.
@@ -33,7 +33,7 @@ pub(crate) async fn compact(world: World, talk: Talk, halt: Halt) -> (Work, Vec<
     let mut usage = Usage::default();
     match shorter(&world, &talk, halt, &mut usage).await {
         Ok((compacted, blob)) => (Work::Compacted(compacted), vec![blob]),
-        Err(error) => (Work::CompactFailed(CompactFailed { error, usage }), Vec::new()),
+        Err(error) => (Work::CompactFailed(CompactFailed { usage, ..CompactFailed::because(error) }), Vec::new()),
     }
 }
 
@@ -81,7 +81,7 @@ async fn kept(world: &World, session: &SessionId, state: &State) -> Result<Strin
     }
     let open: Vec<Question> = state.questions.clone();
     let changed = changed(world, session, state).await?;
-    let room = state.window().map_or(ROOM, |window| (window * state.config.token_bytes / 8).min(ROOM));
+    let room = state.window().map_or(ROOM, |window| (window.saturating_mul(state.config.token_bytes) / 8).min(ROOM));
     Ok(carried.text(&open, &changed, usize::try_from(room).unwrap_or(usize::MAX)))
 }
 

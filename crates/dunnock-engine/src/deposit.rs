@@ -47,9 +47,14 @@ pub async fn deposit(world: &World, session: &SessionId, order: Order) -> Result
         }
         let loaded = load(world.log.as_ref(), session).await?;
         let before = &loaded.state;
-        let ledger = ledger(world).await?;
+        let at = world.clock.now();
+        let ledger = ledger(world, at).await?;
         let input = Input::Order(order.clone());
-        let now = Now { day_left: day_left(world, ledger.0), tree_at: None, news: news(world, before, &input) };
+        let now = Now {
+            day_left: day_left(world, ledger, &loaded, before),
+            tree_at: None,
+            news: news(world, before, &input),
+        };
         let events = match step(before, &now, input) {
             Ok(events) => events,
             Err(why) => {
@@ -59,7 +64,7 @@ pub async fn deposit(world: &World, session: &SessionId, order: Order) -> Result
         };
         let (mut next, mut chain, mut records) = (before.clone(), loaded.chain, Vec::new());
         for event in &events {
-            let record = seal(next.seq, chain, world.clock.now(), Cause::Input(order.id.clone()), event);
+            let record = seal(next.seq, chain, at, Cause::Input(order.id.clone()), event);
             chain = record.chain();
             records.push(record);
             apply(&mut next, event);

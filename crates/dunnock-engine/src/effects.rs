@@ -148,11 +148,12 @@ impl Driver {
                 let talk = Talk::of(&self.session, &self.loaded, *upto, *strength);
                 Some(Box::pin(compact::compact(world, talk, halt)))
             }
-            Effect::Baseline { tree } => {
+            Effect::Baseline { tree, of } => {
                 let baseline = Baselining {
                     session: self.session.clone(),
                     workspace,
                     tree: tree.clone(),
+                    of: *of,
                     commands: s.config.verify.clone(),
                     turn: s.turn,
                     level: s.level(),
@@ -311,7 +312,7 @@ fn broken(effect: &Effect, why: &str) -> Option<Work> {
             Some(Work::Checkpointed(Checkpointed { tree: None, mark: *mark, note: Some(why) }))
         }
         (Effect::Restore { .. }, _) => Some(Work::RewindFailed(RewindFailed { error: why })),
-        (Effect::Baseline { tree }, _) => Some(Work::Baselined(none(tree.clone(), why))),
+        (Effect::Baseline { tree, of }, _) => Some(Work::Baselined(none(tree.clone(), *of, why))),
         (Effect::Wake { at }, _) => Some(Work::Woken(*at)),
         (_, other) => other,
     }

@@ -68,6 +68,16 @@ fn walk(value: &mut serde_json::Value, clean: &Clean<'_>) -> (bool, bool) {
                 text.clone_from(name);
                 return (false, true);
             }
+            // Arguments are JSON within a text: what is taken out of them must leave them JSON.
+            if text.starts_with('{')
+                && let Ok(mut inner) = serde_json::from_str::<serde_json::Value>(text)
+            {
+                let done = walk(&mut inner, clean);
+                if done.0 || done.1 {
+                    *text = inner.to_string();
+                }
+                return done;
+            }
             let new = (clean.text)(text);
             let taken = new != *text;
             *text = new;
@@ -95,6 +105,23 @@ fn fixed(loaded: &Loaded, event: Event) -> Event {
                 e.hash = call.hash_with(e.args.as_ref());
             }
             Event::Allowed(e)
+        }
+        // What is held back depends on how long the talk is.
+        Event::TurnStarted(mut e) => {
+            e.reserved = loaded.state.reserve();
+            Event::TurnStarted(e)
+        }
+        Event::CompactStarted(mut e) if !e.reserved.is_nothing() => {
+            e.reserved = loaded.state.reserve();
+            Event::CompactStarted(e)
+        }
+        Event::Taken(mut e) if !e.lost.is_nothing() => {
+            e.lost = loaded.state.reserved;
+            Event::Taken(e)
+        }
+        Event::TurnFailed(mut e) if !e.lost.is_nothing() => {
+            e.lost = loaded.state.reserved;
+            Event::TurnFailed(e)
         }
         Event::Asked(mut e) => {
             e.hash = question_hash(e.question, &e.text, &e.choices);

@@ -7,6 +7,7 @@
 //! Invariant: one difference does not make the next. After each comparison it goes on from what was recorded.
 
 use crate::catch_up::load_upto;
+use crate::compact::KEEP;
 use dunnock_core::ports::{Blob, Halt, Job, Live, Log, LogError, Model, Tools};
 use dunnock_core::{Call, Fold, Input, Now, Report, Stage, State, Take, Transcript, Work, apply, begin, policy, step};
 use dunnock_proto::{
@@ -202,7 +203,14 @@ impl Again<'_> {
                 }
             }
             Event::Headed(e) => self.head(seq, &e.head).await?,
-            Event::Compacted(e) => self.head(seq, &e.head).await?,
+            Event::Compacted(e) => {
+                let now = self.transcript.shorten(e.upto, KEEP);
+                if e.summary.is_none() && now != e.shortened {
+                    let told = |all: &[dunnock_proto::Shortened]| format!("{all:?}");
+                    self.note(seq, "what is shortened".into(), &told(&e.shortened), &told(&now));
+                }
+                self.head(seq, &e.head).await?;
+            }
             Event::Finished(e) => {
                 let begun = self.s.call(e.call).filter(|call| matches!(call.stage, Stage::Started(_))).cloned();
                 if let Some(call) = begun {
@@ -298,10 +306,17 @@ impl Again<'_> {
                 untrusted: self.untrusted(at),
             }),
             (Cause::Driver, _) => return Some(Vec::new()),
-            (Cause::Input(id), event) => {
-                Input::Order(Order { id: id.clone(), expect: None, command: self.command(event)? })
-            }
-            (Cause::Report, event) => Input::Report(Report { owner: me, work: work(&self.s, event)? }),
+            // An older form does not say where it went.
+            (Cause::Input(_), Event::RewindAsked(e)) if e.to.is_none() => return None,
+            // What cannot come in was decided, and is not decided now.
+            (Cause::Input(id), event) => match self.command(event) {
+                Some(command) => Input::Order(Order { id: id.clone(), expect: None, command }),
+                None => return Some(Vec::new()),
+            },
+            (Cause::Report, event) => match work(&self.s, event) {
+                Some(work) => Input::Report(Report { owner: me, work }),
+                None => return Some(Vec::new()),
+            },
         };
         let tree_at = match event {
             Event::RewindAsked(e) => e.tree.clone(),

@@ -18,6 +18,8 @@ pub struct Arrival {
     pub folder: Option<String>,
     /// It is the person's own: what it allows counts.
     pub trusted: bool,
+    /// What was proven elsewhere counts.
+    pub proven: bool,
 }
 
 /// Takes a session in, with the facts and blobs it had elsewhere. Its chain is checked, and every blob it names must be
@@ -60,9 +62,15 @@ pub async fn import(
         let missing = dunnock_proto::Hash(*missing);
         return Err(LogError::Damaged(format!("the blob {missing} is missing")));
     }
-    if let Some(folder) = arrival.folder {
-        let text = format!("This session was carried to another place: the workspace root is {folder} now.");
-        for event in [Event::from(Moved { workspace: folder }), Noticed::plain(text).into()] {
+    let before = loaded.state.workspace.as_deref().unwrap_or_default().to_owned();
+    let workspace = arrival.folder.unwrap_or_else(|| before.clone());
+    let mut events = vec![Event::from(Moved { workspace: workspace.clone(), proven: arrival.proven })];
+    if workspace != before {
+        let text = format!("This session was carried to another place: the workspace root is {workspace} now.");
+        events.push(Noticed::plain(text).into());
+    }
+    if loaded.state.read_only.is_none() {
+        for event in events {
             let record = seal(loaded.state.seq, loaded.chain, world.clock.now(), Cause::Driver, &event);
             drop(loaded.take_in(&record)?);
             records.push(record);

@@ -10,7 +10,9 @@ use crate::trouble::{Trouble, clean};
 use crate::wires::{self, Outgoing};
 use dunnock_core::ports::{Halt, Live};
 use dunnock_core::{PICTURE, failpoint};
-use dunnock_proto::{Answered, At, Attempt, Delta, Failure, Hash, Message, Part, Stop, Turn, TurnFailed, Usage};
+use dunnock_proto::{
+    Answered, At, Attempt, Delta, Failure, Hash, Message, Part, Reserved, Stop, Turn, TurnFailed, Usage,
+};
 use futures_util::StreamExt as _;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -176,6 +178,7 @@ pub(crate) async fn ask(
             partial: partial.into(),
             usage,
             retry_at: None,
+            lost: Reserved::default(),
         };
         let trouble = match tried {
             Some(Tried::Done) => {

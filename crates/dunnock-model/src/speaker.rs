@@ -20,6 +20,9 @@ use std::time::Duration;
 /// The longest summary, in tokens.
 const SUMMARY: u64 = 1_500;
 
+/// The longest answer that is asked for where it must be bounded and nothing is configured.
+const LONGEST: u64 = 32_000;
+
 /// Makes what a head is made of, for a workspace.
 pub type Brief = Arc<dyn Fn(&Config, &str) -> Result<Briefing, String> + Send + Sync>;
 
@@ -197,7 +200,11 @@ impl Speaker {
         }
         let mut briefing = (self.brief)(config, workspace)?;
         briefing.offers.retain(|offer| Profile::offers(traits.size, traits.edit, &offer.tool.name));
-        let recorded = self.recorded(&config.model, provider, &traits, &briefing)?;
+        let mut recorded = self.recorded(&config.model, provider, &traits, &briefing)?;
+        // What is paid for, or counted, is bounded: only then can it be held back before it is asked for.
+        if recorded.max_output.is_none() && (config.price.is_some() || config.budget.tokens.is_some()) {
+            recorded.max_output = Some(traits.window.map_or(LONGEST, |window| (window / 4).min(LONGEST)));
+        }
         let sources = self.sources(&briefing, traits.size, traits.dialect)?;
         fits(&recorded, traits.size)?;
         let blob = recorded.blob()?;
@@ -211,6 +218,7 @@ impl Speaker {
             tools: briefing.offers.into_iter().map(|o| o.tool).collect(),
             bytes: blob.bytes.len() as u64,
             window: traits.window,
+            max_output: recorded.max_output,
             why: "start".into(),
             first_changed: None,
             sources,

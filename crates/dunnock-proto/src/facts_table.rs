@@ -23,11 +23,14 @@ pub struct Created {
     pub base: Option<String>,
 }
 
-/// The session goes on in another folder: it was carried here from elsewhere.
+/// The session was carried here from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moved {
     /// The folder it works in from now on.
     pub workspace: String,
+    /// What was proven there counts here: it is the person's own session, and nothing was taken out of its files.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub proven: bool,
 }
 
 /// The session began as a branch of another, whose talk up to a fact is its own past.
@@ -301,13 +304,16 @@ pub struct TurnFailed {
     /// When it is worth trying again, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<At>,
+    /// What it may have used, where an answer broke off before the server said so.
+    #[serde(default, skip_serializing_if = "Reserved::is_nothing")]
+    pub lost: Reserved,
 }
 impl TurnFailed {
     /// A request that nobody sent: it could not be made.
     #[must_use]
     pub fn unsent(turn: Turn, failure: Failure, error: String) -> Self {
         let (attempts, usage, retry_at) = (Vec::new(), Usage::default(), None);
-        Self { turn, attempts, failure, error, partial: "".into(), usage, retry_at }
+        Self { turn, attempts, failure, error, partial: "".into(), usage, retry_at, lost: Reserved::default() }
     }
 }
 fn str_is_empty(text: &str) -> bool {
@@ -781,13 +787,21 @@ pub struct CompactFailed {
     /// What asking for a summary used.
     #[serde(default, skip_serializing_if = "Usage::is_nothing")]
     pub usage: Usage,
+    /// What it may have used, where it broke off.
+    #[serde(default, skip_serializing_if = "Reserved::is_nothing")]
+    pub lost: Reserved,
 }
 
 impl CompactFailed {
+    /// For this reason, having used nothing.
+    #[must_use]
+    pub fn because(error: String) -> Self {
+        Self { error, usage: Usage::default(), lost: Reserved::default() }
+    }
     /// By the person, or by a process that is gone.
     #[must_use]
     pub fn interrupted() -> Self {
-        Self { error: "interrupted".into(), usage: Usage::default() }
+        Self::because("interrupted".into())
     }
 }
 
@@ -813,6 +827,8 @@ pub struct Baseline {
 pub struct Baselined {
     /// The files.
     pub tree: Tree,
+    /// Of the commands that were to be run.
+    pub of: Hash,
     /// Each check, in order; none if the copy could not be made.
     pub checks: Vec<Baseline>,
     /// Why there is none, or what the copy lacks.

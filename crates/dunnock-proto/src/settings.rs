@@ -121,6 +121,9 @@ pub struct Head {
     /// Tokens that the model holds, where the server or a table says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
+    /// The longest answer that is asked for, in tokens, where one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u64>,
     /// Why there is a new one.
     pub why: String,
     /// The first byte that differs from the head before, if there was one.

@@ -140,6 +140,7 @@ impl Model for ScriptedModel {
                 tools: tools(),
                 bytes: blob.bytes.len() as u64,
                 window: None,
+                max_output: None,
                 why: "start".into(),
                 first_changed: None,
                 sources: Vec::new(),
@@ -169,6 +170,7 @@ impl Model for ScriptedModel {
                 partial: partial.into(),
                 usage: say.usage,
                 retry_at,
+                lost: Reserved::default(),
             };
             let mut said = String::new();
             for piece in say.text.split_inclusive(' ') {

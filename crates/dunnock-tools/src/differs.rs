@@ -15,6 +15,8 @@ pub struct Packed {
     pub objects: BTreeMap<Hash, Vec<u8>>,
     /// Each state that was asked for and is there, and what it is called now.
     pub trees: Vec<(Tree, Tree)>,
+    /// Contents that were changed on the way.
+    pub changed: Vec<(Hash, Hash)>,
 }
 
 /// How a path differs between two states.

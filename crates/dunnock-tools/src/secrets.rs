@@ -22,7 +22,7 @@ const FORMS: &[(&str, &str)] = &[
     ("an npm token", r"\bnpm_[A-Za-z0-9]{36}\b"),
     ("a PyPI token", r"\bpypi-[A-Za-z0-9_-]{50,}"),
     ("a signed token", r"\beyJ[A-Za-z0-9_-]{15,}\.eyJ[A-Za-z0-9_-]{15,}\.[A-Za-z0-9_-]{20,}"),
-    ("a password in an address", r"\b[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/@]{6,}@"),
+    ("a password in an address", r#"\b[a-z][a-z0-9+.-]*://[^\s/:@"'`<>]+:[^\s/@"'`<>]{6,}@"#),
 ];
 
 /// Letters of the block that was made for tags of languages: they are never seen.
@@ -39,6 +39,56 @@ fn forms() -> &'static [(&'static str, Regex)] {
 #[must_use]
 pub fn holds_a_key(text: &str) -> bool {
     forms().iter().any(|(_, form)| form.is_match(text))
+}
+
+/// Bytes with keys taken out, and with them these words, wherever they stand; also where the bytes are no text.
+#[must_use]
+pub fn cleaned(bytes: &[u8], words: &[String]) -> Vec<u8> {
+    static MADE: OnceLock<Vec<(&str, regex::bytes::Regex)>> = OnceLock::new();
+    let forms = MADE.get_or_init(|| {
+        FORMS.iter().filter_map(|(name, form)| Some((*name, regex::bytes::Regex::new(form).ok()?))).collect()
+    });
+    let mut out = bytes.to_vec();
+    for word in words {
+        if let Ok(form) = regex::bytes::Regex::new(&regex::escape(word)) {
+            out = form.replace_all(&out, &b"[a secret, taken out]"[..]).into_owned();
+        }
+    }
+    for (name, form) in forms {
+        if form.is_match(&out) {
+            out = form.replace_all(&out, format!("[{name}, taken out]").as_bytes()).into_owned();
+        }
+    }
+    out
+}
+
+/// Whether a file is one that holds secrets by its name, for what leaves the machine: more than what asks here.
+#[must_use]
+pub fn is_secret_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    let names = [
+        ".envrc",
+        ".netrc",
+        "_netrc",
+        ".npmrc",
+        ".pypirc",
+        ".pgpass",
+        ".git-credentials",
+        "credentials",
+        "credentials.json",
+        "secrets.yml",
+        "secrets.yaml",
+        "secrets.json",
+        "secrets.toml",
+        "id_rsa",
+        "id_dsa",
+        "id_ecdsa",
+        "id_ed25519",
+    ];
+    let ends = [".p12", ".pfx", ".pem", ".key", ".keystore", ".jks", ".tfvars", ".kdbx"];
+    dunnock_core::policy::is_secret(path)
+        || names.contains(&name.as_str())
+        || ends.iter().any(|end| name.ends_with(end))
 }
 
 /// The text with keys taken out, for places where nothing more is said.

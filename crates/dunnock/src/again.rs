@@ -10,6 +10,9 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+/// Folders that programs make again, and that are not kept where git ignores them.
+const MADE: &[&str] = &["target", "node_modules", "__pycache__", ".cache", "build", "dist", ".venv", ".pytest_cache"];
+
 /// How a session is replayed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct How {
@@ -54,7 +57,10 @@ pub(crate) async fn run(
     } else {
         let not = match &copy {
             Ok(_) if done.passed_over > 0 => {
-                format!(", {} not (they had more than the box, or never came to an end)", done.passed_over)
+                format!(
+                    ", {} not (they had more than the box, or never came to an end), so files were not compared",
+                    done.passed_over
+                )
             }
             Ok(_) => String::new(),
             Err(why) => format!(" (nothing was run: {why})"),
@@ -145,7 +151,23 @@ fn differs(then: &Path, now: &Path, below: &Path) -> io::Result<Option<(String, 
                     return Ok(Some(found));
                 }
             }
+            (Some(a), Some(b)) if a.is_symlink() && b.is_symlink() => {
+                let target =
+                    |root: &Path| std::fs::read_link(root.join(&path)).map(|t| t.to_string_lossy().into_owned());
+                let (a, b) = (target(then)?, target(now)?);
+                if a != b {
+                    return Ok(Some((shown, a, b)));
+                }
+            }
             (Some(a), Some(b)) if a.is_file() && b.is_file() => {
+                #[cfg(unix)]
+                {
+                    use std::os::unix::fs::PermissionsExt as _;
+                    let (a, b) = (a.permissions().mode() & 0o7777, b.permissions().mode() & 0o7777);
+                    if a != b {
+                        return Ok(Some((shown, format!("mode {a:o}"), format!("mode {b:o}"))));
+                    }
+                }
                 let (a, b) = (std::fs::read(then.join(&path))?, std::fs::read(now.join(&path))?);
                 if a != b {
                     let text = |bytes: &[u8]| say::short(&String::from_utf8_lossy(bytes), 200);
@@ -154,7 +176,7 @@ fn differs(then: &Path, now: &Path, below: &Path) -> io::Result<Option<(String, 
             }
             (Some(a), Some(b)) if a.file_type() == b.file_type() => {}
             // A folder that programs make again is not kept.
-            (None, Some(b)) if b.is_dir() => {}
+            (None, Some(b)) if b.is_dir() && MADE.iter().any(|made| *name == **made) => {}
             (a, b) => return Ok(Some((shown, word(a.is_some()), word(b.is_some())))),
         }
     }

@@ -8,11 +8,11 @@ use crate::{end, say, work};
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use dunnock_core::policy::is_secret;
 use dunnock_core::ports::Blob;
 use dunnock_engine::{Arrival, Clean, World, redact};
 use dunnock_proto::{Decoded, Event, Hash, Record, SessionId, Tree};
-use dunnock_tools::{OnTheWay, Packed, redacted};
+use dunnock_tools::{OnTheWay, Packed, cleaned, is_secret_file};
+use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
@@ -112,19 +112,25 @@ pub(crate) async fn export(
         .collect();
     let mut report: Vec<String> = Vec::new();
     let mut names = BTreeMap::new();
-    let clean = |text: &str| if what.secrets { text.to_owned() } else { redacted(text) };
+    let words = if what.secrets { Vec::new() } else { words(open, &events).await };
+    let clean_bytes = |bytes: &[u8]| if what.secrets { bytes.to_vec() } else { cleaned(bytes, &words) };
+    let clean = |text: &str| String::from_utf8_lossy(&clean_bytes(text.as_bytes())).into_owned();
     let mut seen = BTreeSet::new();
     let mut blobs: Vec<Vec<u8>> = Vec::new();
     for hash in events.iter().flat_map(Event::blobs).filter(|hash| seen.insert(hash.0)) {
         let bytes = log.blob(hash).await?.with_context(|| format!("the blob {hash} is missing"))?;
-        let new = std::str::from_utf8(&bytes).map_or_else(|_| bytes.to_vec(), |text| clean(text).into_bytes());
+        let new = clean_bytes(&bytes);
         if Hash::of(&new) != hash {
             report.push(format!("an output or instructions ({})", hash.to_string().get(..12).unwrap_or_default()));
             names.insert(hash.to_string(), Hash::of(&new).to_string());
         }
         blobs.push(new);
     }
-    let packed = if what.files { files(open, &events, what.secrets, &mut report).await } else { Packed::default() };
+    let packed = match what.files {
+        true => files(open, &events, (!what.secrets).then(|| words.clone()), &mut report).await,
+        false => Packed::default(),
+    };
+    names.extend(packed.changed.iter().map(|(old, new)| (old.to_string(), new.to_string())));
     for (old, new) in packed.trees.iter().filter(|(old, new)| old != new) {
         names.insert(old.0.clone(), new.0.clone());
     }
@@ -177,47 +183,62 @@ pub(crate) async fn export(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The states of the files that the facts name, as far as they are still kept, without secrets.
-async fn files(open: &work::Work, events: &[Event], secrets: bool, report: &mut Vec<String>) -> Packed {
+/// The folder of a session and the states of its files, the last one last.
+fn states(events: &[Event]) -> (Option<String>, Vec<Tree>) {
     let mut trees: Vec<Tree> = Vec::new();
     let mut workspace = None;
     for event in events {
         let named = match event {
-            Event::Created(e) => {
-                workspace = Some(e.workspace.clone());
-                continue;
-            }
-            Event::Forked(e) => {
-                workspace = Some(e.workspace.clone());
-                continue;
-            }
-            Event::Moved(e) => {
-                workspace = Some(e.workspace.clone());
-                continue;
-            }
             Event::Checkpointed(e) => vec![e.tree.clone()],
             Event::Finished(e) => vec![e.before.clone(), e.tree.clone(), e.on.clone()],
             Event::Rewound(e) => vec![e.undo.clone(), e.tree.clone()],
-            _ => continue,
+            other => {
+                workspace = place(other).or(workspace);
+                continue;
+            }
         };
         for tree in named.into_iter().flatten() {
-            trees.retain(|known| *known != tree); // the last one last
+            trees.retain(|known| *known != tree);
             trees.push(tree);
         }
     }
-    let (Some(keeper), Some(workspace)) = (&open.keeper, workspace) else { return Packed::default() };
+    (workspace, trees)
+}
+
+/// Secrets that have no form of their own: keys of providers, and what secret files of the folder say.
+async fn words(open: &work::Work, events: &[Event]) -> Vec<String> {
+    let keys = open.speaker.providers().iter().filter_map(|provider| provider.key.as_ref());
+    let mut words: BTreeSet<String> = keys.map(|key| key.expose_secret().to_owned()).collect();
+    if let (Some(keeper), (Some(workspace), trees)) = (&open.keeper, states(events)) {
+        let found: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+        let list = found.clone();
+        let look: OnTheWay = Arc::new(move |path: &Path, bytes: Vec<u8>| {
+            if is_secret_file(&path.to_string_lossy()) {
+                let text = String::from_utf8_lossy(&bytes);
+                let values = text.lines().filter_map(|line| line.split_once(['=', ':'])).map(|(_, value)| value);
+                let values = values.map(|value| value.trim().trim_matches(['"', '\'']).to_owned());
+                list.lock().unwrap_or_else(PoisonError::into_inner).extend(values);
+            }
+            Vec::new()
+        });
+        let _ = keeper.pack_up(&workspace, trees, look).await; // what cannot be read cannot be taken along either
+        words.extend(found.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+    }
+    // Short words are words of everybody's; the longest first, should one hold another.
+    let mut words: Vec<String> = words.into_iter().filter(|word| word.len() >= 6).collect();
+    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    words
+}
+
+/// The states of the files that the facts name, as far as they are still kept; without these words, keys and secret files.
+async fn files(open: &work::Work, events: &[Event], secrets: Option<Vec<String>>, report: &mut Vec<String>) -> Packed {
+    let (Some(keeper), (Some(workspace), trees)) = (&open.keeper, states(events)) else { return Packed::default() };
     let found: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     let list = found.clone();
     let change: OnTheWay = Arc::new(move |path: &Path, bytes: Vec<u8>| {
-        if secrets {
-            return bytes;
-        }
+        let Some(words) = &secrets else { return bytes };
         let shown = path.to_string_lossy();
-        let new = match std::str::from_utf8(&bytes) {
-            _ if is_secret(&shown) => LEFT_OUT.to_vec(),
-            Ok(text) => redacted(text).into_bytes(),
-            Err(_) => return bytes,
-        };
+        let new = if is_secret_file(&shown) { LEFT_OUT.to_vec() } else { cleaned(&bytes, words) };
         if new != bytes {
             list.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("the file {shown}"));
         }
@@ -243,7 +264,7 @@ pub(crate) async fn import(
         )),
         None => Box::new(BufReader::new(std::io::stdin())),
     };
-    let mut lines = from.lines().enumerate().map(|(n, line)| (n + 1, line));
+    let mut lines = Bounded(from).enumerate().map(|(n, line)| (n + 1, line));
     let wrong =
         |n: usize, why: &dyn std::fmt::Display| anyhow::anyhow!("line {n} is not of an exported session: {why}");
     let Some((_, first)) = lines.next() else { bail!("there is nothing to import") };
@@ -276,11 +297,24 @@ pub(crate) async fn import(
     let session = first.session.clone();
     let place = folder.clone().or_else(|| workspace(&records).filter(|folder| Path::new(folder).is_dir()));
     let said = |why: String| anyhow::anyhow!("its files could not be taken in: {why}");
-    if let (Some(keeper), Some(place)) = (&open.keeper, &place) {
+    if open.world.log.head(&session).await?.is_some() {
+        bail!("session {session} is here already; delete it first to take this one in");
+    }
+    // A folder that is here already is touched only for a session of the person's own.
+    if let (Some(keeper), Some(place)) = (&open.keeper, place.as_ref().filter(|_| folder.is_some() || trust)) {
         keeper.unpack(place, session.clone(), objects, first.trees.clone()).await.map_err(said)?;
     }
-    let arrival = Arrival { folder: folder.clone(), trusted: trust };
-    let facts = dunnock_engine::import(&open.world, &session, records, blobs, arrival).await?;
+    let proven = trust && first.original_head.is_none();
+    let arrival = Arrival { folder: folder.clone(), trusted: trust, proven };
+    let facts = match dunnock_engine::import(&open.world, &session, records, blobs, arrival).await {
+        Ok(facts) => facts,
+        Err(error) => {
+            if let Some(checkpoints) = &open.world.checkpoints {
+                let _ = checkpoints.forget(&session).await;
+            }
+            return Err(error.into());
+        }
+    };
     let mut missing = Vec::new();
     if place.is_none() {
         missing.push("its folder is not here: give it a new one with --into DIR to go on with it".to_owned());
@@ -325,11 +359,38 @@ fn new_folder(into: &Path) -> anyhow::Result<String> {
 /// The folder that a log last worked in.
 fn workspace(records: &[Record]) -> Option<String> {
     records.iter().rev().find_map(|record| match record.decode() {
-        Decoded::Known(Event::Moved(e)) => Some(e.workspace),
-        Decoded::Known(Event::Created(e)) => Some(e.workspace),
-        Decoded::Known(Event::Forked(e)) => Some(e.workspace),
-        Decoded::Known(_) | Decoded::Unknown(_) => None,
+        Decoded::Known(event) => place(&event),
+        Decoded::Unknown(_) => None,
     })
+}
+
+/// The folder that a fact says a session works in.
+fn place(event: &Event) -> Option<String> {
+    match event {
+        Event::Moved(e) => Some(e.workspace.clone()),
+        Event::Created(e) => Some(e.workspace.clone()),
+        Event::Forked(e) => Some(e.workspace.clone()),
+        _ => None,
+    }
+}
+
+/// The longest line of an export: an output of 64 MB, written as text.
+const MOST_LINE: u64 = 256 << 20;
+
+/// Lines that are not longer than that.
+struct Bounded(Box<dyn BufRead>);
+
+impl Iterator for Bounded {
+    type Item = std::io::Result<String>;
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut line = String::new();
+        match std::io::Read::take(&mut self.0, MOST_LINE).read_line(&mut line) {
+            Ok(0) => None,
+            Ok(_) if line.len() as u64 >= MOST_LINE => Some(Err(std::io::Error::other("a line is too long"))),
+            Ok(_) => Some(Ok(line.trim_end_matches(['\n', '\r']).to_owned())),
+            Err(error) => Some(Err(error)),
+        }
+    }
 }
 
 pub(crate) async fn delete(world: &World, session: &SessionId) -> anyhow::Result<ExitCode> {

@@ -51,6 +51,10 @@ pub(crate) struct Receipt {
     usd: Option<f64>,
     /// What is known of the work's correctness.
     verdict: Verdict,
+    /// Whether the files are there to be compared with those that were checked.
+    files_here: bool,
+    /// The session was imported.
+    imported: bool,
     /// Each check of the last try.
     checks: Vec<Checked>,
     /// What is to be said of the checks before the work.
@@ -113,6 +117,7 @@ struct Gathered {
     task: Vec<String>,
     models: Vec<String>,
     base: Option<String>,
+    imported: bool,
     approvals: Vec<Approval>,
     /// What each call that waits for a person would do.
     calls: BTreeMap<dunnock_proto::CallId, String>,
@@ -122,7 +127,8 @@ impl Gathered {
     fn add(&mut self, at: dunnock_proto::At, event: &Event) {
         self.times = Some((self.times.map_or(at, |(first, _)| first), at));
         match event {
-            Event::Created(e) => self.base.clone_from(&e.base),
+            Event::Created(e) => self.base = e.base.clone().filter(|base| base.bytes().all(|b| b.is_ascii_hexdigit())),
+            Event::Moved(_) => self.imported = true,
             Event::Prompted(e) => self.task.push(dunnock_tools::redacted(&e.text)),
             Event::Answered(e) => {
                 if !self.models.contains(&e.model) {
@@ -196,8 +202,10 @@ impl Receipt {
             tokens_out: used.output,
             usd: tally.total.usd(),
             verdict: tally.verdict(&seen.state, fresh),
+            files_here: there,
+            imported: gathered.imported,
             checks: tally.checks().map(|check| Checked::of(tally, check)).collect(),
-            before: tally.before_note.clone(),
+            before: tally.before_note.as_deref().map(dunnock_tools::redacted),
             changes: changes(open, session, &seen).await,
             approvals: gathered.approvals,
             facts,
@@ -209,11 +217,12 @@ impl Receipt {
     fn markdown(&self) -> String {
         let mut text = String::new();
         let money = self.usd.map_or_else(|| "price unknown".into(), |usd| say::usd((usd * 1e6).round() as u64));
-        let headline = match (self.verdict, self.state.as_str()) {
-            (Verdict::Proven, _) => "Proven: every check passed on exactly these files.",
+        let headline = match (self.verdict, self.files_here) {
+            (Verdict::Proven, true) => "Proven: every check passed on exactly these files.",
+            (Verdict::Proven, false) => "Proven: every check passed. The files are not here to be compared.",
             (Verdict::Failed, _) => "Not proven: a check failed.",
             (Verdict::Stale, _) => "Proof stale: the files are not those that were checked.",
-            (Verdict::Unverified, _) => "Unverified: nothing was checked.",
+            (Verdict::Unverified, _) => "Unverified: nothing was checked, or not to the end.",
         };
         let _ = writeln!(text, "# Dunnock session {}\n\n**{headline}**\n", self.session.get(..8).unwrap_or_default());
         for (n, task) in self.task.iter().enumerate() {
@@ -257,7 +266,7 @@ impl Receipt {
             }
         }
         if let Some(note) = &self.before {
-            let _ = writeln!(text, "\nBefore the work: {}.", say::one_line(note));
+            let _ = writeln!(text, "\nBefore the work: {}.", code(note));
         }
         text.push_str("\n## Changes\n\n");
         match &self.changes {
@@ -284,8 +293,13 @@ impl Receipt {
         }
         let _ = writeln!(
             text,
-            "\n---\n{} facts, from {} to {}, chain `{}` · dunnock {}",
-            self.facts, self.began, self.ended, self.chain, self.release
+            "\n---\n{} facts, from {} to {}, chain `{}` · dunnock {}{}",
+            self.facts,
+            self.began,
+            self.ended,
+            self.chain,
+            code(&self.release),
+            if self.imported { " · imported" } else { "" }
         );
         text
     }
@@ -294,6 +308,7 @@ impl Receipt {
 /// Text as inline code, whatever is in it.
 fn code(text: &str) -> String {
     let text = say::one_line(text);
+    let text = if text.is_empty() { "(nothing)".to_owned() } else { text };
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let ticks = "`".repeat(longest + 1);
     let pad = if longest > 0 { " " } else { "" };
@@ -331,7 +346,7 @@ async fn changes(open: &work::Work, session: &SessionId, seen: &Seen) -> Option<
             (count(ChangeTag::Insert), count(ChangeTag::Delete))
         });
         let (added, removed) = (lines.map(|(added, _)| added), lines.map(|(_, removed)| removed));
-        Changed { path: change.path, how: change.how.into(), added, removed }
+        Changed { path: dunnock_tools::redacted(&change.path), how: change.how.into(), added, removed }
     };
     Some(ours.map(row).collect())
 }

@@ -126,7 +126,10 @@ impl Tally {
             Event::Created(e) => (self.price, self.model) = (e.config.price, e.config.model.clone()),
             Event::Forked(e) => (self.price, self.model) = (e.config.price, e.config.model.clone()),
             Event::Configured(e) => self.configured(e.set.model.as_ref(), e.set.price),
-            Event::Prompted(_) | Event::Continued(_) if self.rests || self.began == 0 => {
+            Event::Moved(e) if !e.proven => self.tries.clear(),
+            // Checks are counted anew, as the session does.
+            Event::Prompted(_) | Event::Continued(_) if !self.rests && self.began != 0 => self.tries.clear(),
+            Event::Prompted(_) | Event::Continued(_) => {
                 *self = Self {
                     began: at,
                     total: self.total,
@@ -147,6 +150,9 @@ impl Tally {
             Event::CompactFailed(e) => self.used(&e.usage),
             Event::Answered(e) => {
                 self.used(&e.usage);
+                // A server that does not count leaves it open what it cost.
+                self.cost.unknown |= e.usage.is_nothing();
+                self.total.unknown |= e.usage.is_nothing();
                 self.answered(&e.parts);
             }
             Event::Baselined(e) => {

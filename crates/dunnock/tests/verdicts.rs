@@ -229,7 +229,7 @@ async fn until(home: &Home, name: &str) {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{name} never came");
+    assert!(home.project().join(name).exists(), "{name} never came");
 }
 
 fn ended(child: std::process::Child) -> Ran {
@@ -281,8 +281,12 @@ async fn a_receipt_tells_task_model_cost_changes_approvals_and_base_and_no_key()
     let key = format!("sk-{}", "a1B2".repeat(8));
     let run = serde_json::json!({"command": "echo hi > b.txt"}).to_string();
     let server = ScriptedServer::start(vec![
-        Say::calls(&[("shell", &run)]).into(),
-        write("a.txt", "one\ntwo\n"),
+        Say::calls(&[("shell", &run)]).using(100, 10).into(),
+        Say {
+            usage: dunnock_proto::Usage { input: 100, output: 10, ..Default::default() },
+            ..write("a.txt", "one\ntwo\n").say
+        }
+        .into(),
         Say {
             usage: dunnock_proto::Usage { input: 1000, cached: 400, output: 50, ..Default::default() },
             ..Say::text("done")
@@ -318,7 +322,7 @@ async fn a_receipt_tells_task_model_cost_changes_approvals_and_base_and_no_key()
     assert_eq!(receipt["base"], head.as_str());
     assert_eq!(receipt["models"], serde_json::json!(["script/scripted"]), "{receipt}");
     assert_eq!(receipt["steps"], 3);
-    assert_eq!(receipt["usd"].as_f64(), Some(0.0013), "600 + 200 + 500 millionths: {receipt}");
+    assert_eq!(receipt["usd"].as_f64(), Some(0.0017), "200, 200, 600 + 200 + 500 millionths: {receipt}");
     let changes: Vec<String> = receipt["changes"]
         .as_array()
         .unwrap()
@@ -331,11 +335,11 @@ async fn a_receipt_tells_task_model_cost_changes_approvals_and_base_and_no_key()
     assert_eq!(receipt["approvals"][0]["answer"], "yes");
     let markdown = home.run(&["sessions", "receipt"]).await.out;
     assert!(!markdown.contains(&key) && !receipt.to_string().contains(&key), "{markdown}");
-    assert!(markdown.contains("> # not a heading") && markdown.contains("$0.0013"), "{markdown}");
+    assert!(markdown.contains("> # not a heading") && markdown.contains("$0.0017"), "{markdown}");
     let cost = home.run(&["cost"]).await;
-    assert!(cost.out.contains("session") && cost.out.contains("$0.0013") && cost.out.contains("today"), "{}", cost.out);
+    assert!(cost.out.contains("session") && cost.out.contains("$0.0017") && cost.out.contains("today"), "{}", cost.out);
     let rows = home.run(&["cost", "--json"]).await;
     let rows: Vec<Value> = rows.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(rows.len(), 5, "three steps, the session, the day: {rows:?}");
-    assert_eq!((rows[2]["tokens_cached"].as_u64(), rows[4]["usd"].as_f64()), (Some(400), Some(0.0013)));
+    assert_eq!((rows[2]["tokens_cached"].as_u64(), rows[4]["usd"].as_f64()), (Some(400), Some(0.0017)));
 }

@@ -50,8 +50,22 @@ impl TempFolder {
 
 impl Drop for TempFolder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.path);
+        remove(Path::new(&self.path));
     }
+}
+
+/// Removes a folder, also one with folders that may not be written.
+fn remove(folder: &Path) {
+    if std::fs::remove_dir_all(folder).is_ok() {
+        return;
+    }
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(dir) = open.pop() {
+        let _ = std::fs::set_permissions(&dir, std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
+        open.extend(entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()));
+    }
+    let _ = std::fs::remove_dir_all(folder);
 }
 
 impl Copied for TempFolder {
@@ -71,15 +85,21 @@ fn sweep(base: &Path) {
         let age =
             entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| SystemTime::now().duration_since(t).ok());
         if ours && age.is_some_and(|age| age > OLD) {
-            let _ = std::fs::remove_dir_all(entry.path());
+            remove(&entry.path());
         }
     }
 }
 
 impl Open<'_> {
     /// Writes all files of a state into an empty folder; says what is not there.
-    pub(super) fn unfold(&mut self, top: &Hash, into: &Path) -> io::Result<Vec<String>> {
-        let everything = all(self.pack, top)?;
+    pub(super) fn unfold(&mut self, top: &Hash, into: &Path, strange: bool) -> io::Result<Vec<String>> {
+        let mut everything = all(self.pack, top)?;
+        // A stranger does not say who else may write or on whose behalf a program runs.
+        for change in everything.values_mut().filter(|_| strange) {
+            if let Some(Node::File { mode, .. } | Node::Folder { mode, .. }) = &mut change.after {
+                *mode &= 0o755;
+            }
+        }
         let failed = restore::restore(self.pack, into, &everything, |_| None, false)?;
         if let Some((path, why)) = failed.first() {
             return Err(io::Error::other(format!("{}: {why}", shown(path))));
@@ -109,8 +129,13 @@ impl Keeper {
                 if !open.pack.has(&top) {
                     continue;
                 }
-                let mut bag =
-                    Bag { pack: open.pack, objects: &mut carried.objects, known: &mut known, change: &change };
+                let mut bag = Bag {
+                    pack: open.pack,
+                    objects: &mut carried.objects,
+                    changed: &mut carried.changed,
+                    known: &mut known,
+                    change: &change,
+                };
                 let new = bag.folder(&top, Path::new(""))?;
                 carried.trees.push((name, tree(new)));
             }
@@ -127,6 +152,12 @@ impl Keeper {
         trees: Vec<Tree>,
     ) -> Wait<'a, Result<(), String>> {
         self.with(workspace, move |open| {
+            let folders: HashMap<Hash, &[u8]> =
+                objects.iter().map(|bytes| (Hash::of(bytes), bytes.as_slice())).collect();
+            for name in &trees {
+                // A few folders that name each other can stand for more files than there is room in the world.
+                count(&folders, &hash(name)?, 0, &mut MOST_NAMES.clone())?;
+            }
             for bytes in &objects {
                 open.pack.put(bytes)?;
             }
@@ -157,14 +188,38 @@ impl Keeper {
         name: Tree,
         into: PathBuf,
     ) -> Wait<'a, Result<Vec<String>, String>> {
-        self.with(workspace, move |open| open.unfold(&hash(&name)?, &into))
+        self.with(workspace, move |open| open.unfold(&hash(&name)?, &into, true))
     }
+}
+
+/// Names of a state that are taken in.
+const MOST_NAMES: usize = 2_000_000;
+/// Folders within folders.
+const DEEPEST: usize = 200;
+
+fn count(folders: &HashMap<Hash, &[u8]>, top: &Hash, depth: usize, left: &mut usize) -> io::Result<()> {
+    let bad = |why: &str| Err(io::Error::other(why.to_owned()));
+    let Some(bytes) = folders.get(top) else { return bad("a folder of it is missing") };
+    if depth > DEEPEST {
+        return bad("its folders are too deep");
+    }
+    for entry in decode(bytes)? {
+        match left.checked_sub(1) {
+            Some(less) => *left = less,
+            None => return bad("it has too many files"),
+        }
+        if let Node::Folder { hash, .. } = &entry.node {
+            count(folders, hash, depth + 1, left)?;
+        }
+    }
+    Ok(())
 }
 
 /// Objects on their way out.
 struct Bag<'a> {
     pack: &'a mut Pack,
     objects: &'a mut BTreeMap<Hash, Vec<u8>>,
+    changed: &'a mut Vec<(Hash, Hash)>,
     /// What a folder or a file at a path became.
     known: &'a mut HashMap<(Hash, PathBuf), Hash>,
     change: &'a OnTheWay,
@@ -187,6 +242,9 @@ impl Bag<'_> {
                         None => {
                             let content = (self.change)(&below, self.pack.get(hash)?);
                             let new = Hash::of(&content);
+                            if new != *hash {
+                                self.changed.push((*hash, new));
+                            }
                             self.objects.insert(new, content);
                             new
                         }

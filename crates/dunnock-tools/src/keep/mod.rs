@@ -575,7 +575,7 @@ impl Checkpoints for Keeper {
         let tree = tree.clone();
         self.with(workspace, move |open| {
             let copy = away::TempFolder::new()?;
-            let lacks = open.unfold(&hash(&tree)?, copy.folder())?;
+            let lacks = open.unfold(&hash(&tree)?, copy.folder(), false)?;
             Ok(Box::new(copy.lacking(lacks)) as Box<dyn Copied>)
         })
     }
