@@ -23,10 +23,13 @@ pub fn apply(s: &mut State, event: &Event) {
         Event::Configured(e) => {
             s.version = s.seq;
             let model = s.config.model.clone();
+            let bounded = |config: &Config| config.budget.tokens.is_some() || config.budget.micros.is_some();
+            let before = bounded(&s.config);
             s.config = Arc::new(s.config.with(&e.set));
             if s.config.model != model && e.set.price.is_none() {
                 Arc::make_mut(&mut s.config).price = None; // another model's price is not known by this one's
             }
+            s.renew |= !before && bounded(&s.config) && s.head.as_ref().is_some_and(|head| head.max_output.is_none());
             if !s.config.checkpoints && !matches!(s.phase, Phase::Rewinding { .. }) {
                 s.dirty = None;
             }
@@ -45,7 +48,7 @@ pub fn apply(s: &mut State, event: &Event) {
                 s.title = Some(first_line(&e.text));
             }
             s.unseen += 1;
-            s.context += s.tokens(&e.text) + PICTURE * e.images.len() as u64;
+            s.told(s.tokens(&e.text).saturating_add(PICTURE.saturating_mul(e.images.len() as u64)));
             s.fresh = true;
             s.refresh();
             s.questions.retain(|q| q.about != About::Limit);
@@ -69,7 +72,7 @@ pub fn apply(s: &mut State, event: &Event) {
                     s.compacted = None; // what came since the last compaction can be made shorter, too
                 }
             }
-            s.context += s.tokens(&e.partial);
+            s.told(s.tokens(&e.partial));
         }
         Event::Woken(_) => s.wake = None,
         Event::Asked(e) => {
@@ -201,7 +204,7 @@ pub fn apply(s: &mut State, event: &Event) {
             s.title = Some(e.title.as_str().into());
         }
         Event::Noticed(e) => {
-            s.context += s.tokens(&e.text);
+            s.told(s.tokens(&e.text));
             s.progress.warned |= e.stalled;
             if !e.sources.is_empty() {
                 s.sources = Arc::new(e.sources.clone());
@@ -256,6 +259,9 @@ impl State {
         self.turn = e.turn;
         self.steps_left = self.steps_left.saturating_sub(1);
         self.reserved = e.reserved;
+        if self.proof == Proof::Proven {
+            self.proof = Proof::None; // more was asked for meanwhile, and what was proven is not the end
+        }
         self.unseen = 0;
         self.wake = None;
         self.calls.clear();
@@ -275,6 +281,11 @@ impl State {
         spent.tokens = spent.tokens.saturating_add(usage.input).saturating_add(usage.output);
         spent.ms = spent.ms.saturating_add(ms);
         spent.micros = spent.micros.saturating_add(self.config.price.map_or(0, |price| price.of(usage)));
+    }
+
+    /// The next request is so much longer.
+    fn told(&mut self, tokens: u64) {
+        self.context = self.context.saturating_add(tokens);
     }
 
     /// What may have been used and nobody knows.
@@ -302,8 +313,8 @@ impl State {
     }
 
     fn finished(&mut self, e: &Finished) {
-        self.context += self.tokens(&e.shown);
-        self.spent.ms += e.ms;
+        self.told(self.tokens(&e.shown));
+        self.spent.ms = self.spent.ms.saturating_add(e.ms);
         let seq = self.seq;
         let keep = self.config.checkpoints;
         let ok = e.outcome == Outcome::Done;
@@ -413,6 +424,7 @@ impl State {
     }
 
     fn set_head(&mut self, head: &dunnock_proto::Head) {
+        self.renew = false;
         self.sources = Arc::new(head.sources.clone());
         self.head = Some(Arc::new(head.clone()));
     }
@@ -421,7 +433,7 @@ impl State {
         self.use_up(&e.usage, 0);
         // What no turn has told yet is not in that length: it comes to it.
         let told = self.bounds.last().map_or(self.context, |(_, then)| *then);
-        let context = e.after / self.token_bytes() + self.context.saturating_sub(told);
+        let context = (e.after / self.token_bytes()).saturating_add(self.context.saturating_sub(told));
         let gone = self.context.saturating_sub(context);
         self.bounds.iter_mut().for_each(|(_, then)| *then = then.saturating_sub(gone));
         self.context = context;

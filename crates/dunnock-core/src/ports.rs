@@ -269,6 +269,10 @@ pub trait Log: Send + Sync {
     fn delete<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<bool, LogError>>;
     /// The ledger of a day.
     fn ledger(&self, day: i64) -> Wait<'_, Result<Ledger, LogError>>;
+    /// Gives back what only speed needed, where nobody is at work: a file that grew beside the log.
+    fn tidy(&self) -> Wait<'_, ()> {
+        Box::pin(async {})
+    }
     /// Starts over after [`LogError::Unsure`]: what is read next is what is stored.
     fn reopen(&self) -> Wait<'_, Result<(), LogError>>;
 }
@@ -326,6 +330,8 @@ pub struct Summed {
     pub text: Result<Arc<str>, String>,
     /// What was used for it, in either case.
     pub usage: Usage,
+    /// It had begun and did not come to its end, so that this is not all.
+    pub broke: bool,
 }
 
 /// A tool as a model is told of it, and what the core must know.

@@ -7,7 +7,7 @@ use dunnock_proto::{
     About, At, CallId, CallPart, Class, Config, Hash, Head, Level, Owner, Proof, QuestionId, Recovery, Role, Seq,
     Source, Span, Strength, Tree, Turn, Why,
 };
-use dunnock_proto::{Reserved, Rule, Sandbox, Scope};
+use dunnock_proto::{Reserved, Rule, Sandbox, Scope, Usage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -252,6 +252,8 @@ pub struct State {
     pub config: Arc<Config>,
     /// The head in use.
     pub head: Option<Arc<Head>>,
+    /// A budget was set, and the head asks for answers without a bound: it must be made again.
+    pub renew: bool,
     /// What the model knows of what its head was made of: what was noticed since is not told again.
     pub sources: Arc<Vec<Source>>,
     /// Rules that the person granted.
@@ -372,7 +374,7 @@ impl State {
             // What the person does not say, and what an older head does not know, is as it was.
             let profile = wanted.profile.is_empty() || wanted.profile == head.profile;
             let window = wanted.window.zip(head.window).is_none_or(|(wanted, known)| wanted == known);
-            head.model == wanted.model && profile && window
+            head.model == wanted.model && profile && window && !self.renew
         })
     }
     /// Whether a request to the model is under way.
@@ -409,6 +411,15 @@ impl State {
         }
         spans
     }
+    /// What a request may have used beyond what is known of it: all that was held back for it.
+    #[must_use]
+    pub fn unknown_beyond(&self, usage: &Usage) -> Reserved {
+        let known = self.config.price.map_or(0, |price| price.of(usage));
+        Reserved {
+            tokens: self.reserved.tokens.saturating_sub(usage.input.saturating_add(usage.output)),
+            micros: self.reserved.micros.saturating_sub(known),
+        }
+    }
     /// The files on which the checks must be run before they are run on finished work, if they must.
     #[must_use]
     pub fn baseline_due(&self) -> Option<&Tree> {
@@ -430,9 +441,10 @@ impl State {
     pub fn reserve(&self) -> Reserved {
         let head = self.head.as_ref().map_or(0, |h| h.bytes / self.token_bytes());
         let input = head.saturating_add(self.context);
-        // As the request says; a small window has no room for a long answer.
-        let most = self.head.as_ref().and_then(|head| head.max_output).unwrap_or(self.config.max_output);
-        let output = self.window().map_or(u64::MAX, |window| window / 4).min(most);
+        // As the request says; where it says nothing, a small window has no room for a long answer.
+        let asked = self.head.as_ref().and_then(|head| head.max_output);
+        let room = self.window().map_or(u64::MAX, |window| window / 4);
+        let output = asked.unwrap_or(self.config.max_output.min(room));
         // Whether the server puts what is sent into a cache, and charges for it, is not known before.
         let micros = self.config.price.map_or(0, |p| {
             let sent = input.saturating_mul(p.input.max(p.written));

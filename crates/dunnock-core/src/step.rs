@@ -242,9 +242,8 @@ impl Draft<'_> {
             }
             Work::Failed(mut failed) if thinking && failed.turn == self.s.turn => {
                 // An answer that broke off was paid for, and the server had no chance to say how much.
-                let broke = failed.failure == Failure::Cut || !failed.partial.is_empty();
-                if broke && !failed.attempts.is_empty() && failed.usage.is_nothing() {
-                    failed.lost = self.s.reserved;
+                if failed.broke {
+                    failed.lost = self.s.unknown_beyond(&failed.usage);
                 }
                 let error = failed.error.clone();
                 let (again, cut) = (failed.retry_at.is_some(), failed.failure == Failure::Cut);
@@ -288,8 +287,7 @@ impl Draft<'_> {
             }
             Work::CompactFailed(failed) if matches!(self.s.phase, Phase::Compacting { .. }) => {
                 let stopped = self.s.stopping;
-                let lost = stopped && self.s.asks_model() && failed.usage.is_nothing();
-                let lost = if lost { self.s.reserved } else { Reserved::default() };
+                let lost = if failed.broke { self.s.unknown_beyond(&failed.usage) } else { Reserved::default() };
                 self.record(CompactFailed { lost, ..failed });
                 self.after_shrinking(stopped);
             }
@@ -546,8 +544,8 @@ impl Draft<'_> {
     fn breaks_budget(&self, reserved: dunnock_proto::Reserved) -> bool {
         let (s, budget) = (&self.s, &self.s.config.budget);
         let over = |bound: Option<u64>, used: u64| bound.is_some_and(|b| used > b.saturating_mul(1 + s.extended));
-        over(budget.tokens, s.spent.tokens + reserved.tokens)
-            || over(budget.micros, s.spent.micros + reserved.micros)
+        over(budget.tokens, s.spent.tokens.saturating_add(reserved.tokens))
+            || over(budget.micros, s.spent.micros.saturating_add(reserved.micros))
             || over(budget.ms, s.spent.ms)
             || (budget.micros.is_some() && s.config.price.is_none())
             || (!s.day_waived

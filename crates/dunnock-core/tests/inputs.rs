@@ -204,7 +204,17 @@ pub fn failed(r: &mut Rng, turn: Turn, cut: bool) -> TurnFailed {
     let retry_at = (failure == Failure::Transport && r.chance(60)).then(|| At(1000 + r.below(1000) as i64));
     let partial = if r.chance(40) { text(r, 20) } else { "".into() };
     let (attempts, usage) = (attempts(r), usage(r));
-    TurnFailed { turn, attempts, failure, error: "no".into(), partial, usage, retry_at, lost: Reserved::default() }
+    TurnFailed {
+        turn,
+        attempts,
+        failure,
+        error: "no".into(),
+        partial,
+        usage,
+        retry_at,
+        broke: false,
+        lost: Reserved::default(),
+    }
 }
 
 pub fn finished(r: &mut Rng, call: CallId, cut: bool) -> Finished {

@@ -167,17 +167,28 @@ fn what_a_killed_or_broken_request_may_have_cost_was_given_back() {
     // Stopped in the middle: what came was paid for.
     let mut cut = play(money(10_000), "> go");
     let attempts = vec![Attempt { at: At(1), ms: 1, error: None, usage: Usage::default() }];
-    let failed =
-        TurnFailed { attempts, partial: "half".into(), ..TurnFailed::unsent(Turn(1), Failure::Cut, "x".into()) };
+    let failed = TurnFailed {
+        attempts,
+        broke: true,
+        partial: "half".into(),
+        ..TurnFailed::unsent(Turn(1), Failure::Cut, "x".into())
+    };
     cut.work(dunnock_core::Work::Failed(failed.clone()));
     assert_eq!(cut.s.spent.micros, 450, "{}", cut.out);
-    // One that was never sent cost nothing, and one whose cost is known cost that.
+    // One that was never sent cost nothing; one that broke off after it said something costs all the same; one that came to
+    // its end costs what it says.
     let mut unsent = play(money(10_000), "> go");
     unsent.work(dunnock_core::Work::Failed(TurnFailed::unsent(Turn(1), Failure::Rejected, "x".into())));
     assert_eq!(unsent.s.spent.micros, 0);
     let mut known = play(money(10_000), "> go");
     known.work(dunnock_core::Work::Failed(TurnFailed { usage: Usage { output: 10, ..Usage::default() }, ..failed }));
-    assert_eq!(known.s.spent.micros, 40);
+    assert_eq!(known.s.spent.micros, 450);
+    let mut whole = play(money(10_000), "> go");
+    whole.work(dunnock_core::Work::Failed(TurnFailed {
+        usage: Usage { output: 10, ..Usage::default() },
+        ..TurnFailed::unsent(Turn(1), Failure::Rejected, "x".into())
+    }));
+    assert_eq!(whole.s.spent.micros, 40);
 }
 
 #[test]
@@ -214,4 +225,25 @@ fn checks_that_change_files_are_run_again_until_they_do_not() {
     let still = Finished { on: None, ..moved(1) };
     scene.work(dunnock_core::Work::Output(still));
     assert!(scene.out.ends_with("ended Done Proven\n"), "{}", scene.out);
+}
+
+#[test]
+fn a_check_that_passed_while_more_was_asked_for_proved_what_came_after() {
+    let config = Config { verify: vec!["test".into()], ..auto() };
+    let mut scene = play(config, "> go\n< done\n> and more");
+    scene.work(dunnock_core::Work::Output(Finished::plain(CallId { turn: Turn(1), index: 0 }, Outcome::Done, "")));
+    assert!(scene.out.contains("turn_started 2"), "{}", scene.out);
+    assert_eq!(scene.s.proof, Proof::None, "what comes now was not checked: {}", scene.out);
+}
+
+#[test]
+fn a_budget_that_comes_later_makes_a_head_that_bounds_answers() {
+    let mut scene = play(auto(), "> go\n< done");
+    let set =
+        ConfigPatch { budget: Some(Budget { tokens: Some(10_000), ..Budget::default() }), ..ConfigPatch::default() };
+    let order = Order { id: "b".parse().unwrap(), expect: None, command: Command::Configure { set } };
+    scene.give(dunnock_core::Input::Order(order));
+    scene.line("> more");
+    assert_eq!(scene.out.matches("headed").count(), 2, "{}", scene.out);
+    assert!(scene.out.contains("turn_started 2"), "once is enough: {}", scene.out);
 }

@@ -185,6 +185,7 @@ impl Scene {
                     partial,
                     usage,
                     retry_at,
+                    broke: false,
                     lost: Reserved::default(),
                 }));
             }

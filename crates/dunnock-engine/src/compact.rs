@@ -30,14 +30,21 @@ impl Talk {
 }
 
 pub(crate) async fn compact(world: World, talk: Talk, halt: Halt) -> (Work, Vec<Blob>) {
-    let mut usage = Usage::default();
-    match shorter(&world, &talk, halt, &mut usage).await {
+    let (mut usage, mut broke) = (Usage::default(), false);
+    match shorter(&world, &talk, halt, (&mut usage, &mut broke)).await {
         Ok((compacted, blob)) => (Work::Compacted(compacted), vec![blob]),
-        Err(error) => (Work::CompactFailed(CompactFailed { usage, ..CompactFailed::because(error) }), Vec::new()),
+        Err(error) => {
+            (Work::CompactFailed(CompactFailed { usage, broke, ..CompactFailed::because(error) }), Vec::new())
+        }
     }
 }
 
-async fn shorter(world: &World, talk: &Talk, halt: Halt, usage: &mut Usage) -> Result<(Compacted, Blob), String> {
+async fn shorter(
+    world: &World,
+    talk: &Talk,
+    halt: Halt,
+    (usage, broke): (&mut Usage, &mut bool),
+) -> Result<(Compacted, Blob), String> {
     let Talk { session, state, transcript, upto, strength } = talk;
     let workspace = state.workspace.as_deref().unwrap_or_default();
     let (mut head, blob) = world.model.head(&state.config, workspace).await?;
@@ -46,7 +53,7 @@ async fn shorter(world: &World, talk: &Talk, halt: Halt, usage: &mut Usage) -> R
         Strength::Summarise => {
             let request = transcript.request().ok_or("nothing was said yet")?;
             let summed = world.model.summarise(blob.bytes.clone(), request, halt).await;
-            *usage = summed.usage;
+            (*usage, *broke) = (summed.usage, summed.broke);
             let summary = format!("{WRITTEN}{}", summed.text?);
             let kept = kept(world, session, state).await.map_err(|error| error.to_string())?;
             (Vec::new(), Some(summary.into()), Some(kept.into()))

@@ -217,6 +217,7 @@ impl Driver {
         self.stop_everything().await;
         self.world.tools.close(&self.session).await;
         drop(self.held.take());
+        self.world.log.tidy().await;
         drop(self.ownership.take()); // whoever waits for the end finds nothing left behind
         // In this order: a listener that hears of the closing must find the driver gone.
         self.summary.send_modify(|s| s.gone = Some(why.to_string()));

@@ -2,6 +2,7 @@
 //! comes out is a log like any other: it checks, replays and goes on.
 
 use crate::catch_up::Loaded;
+use crate::compact::KEEP;
 use dunnock_core::ports::LogError;
 use dunnock_core::{Transcript, question_hash};
 use dunnock_proto::{Body, Decoded, Event, Record, Seq};
@@ -68,17 +69,14 @@ fn walk(value: &mut serde_json::Value, clean: &Clean<'_>) -> (bool, bool) {
                 text.clone_from(name);
                 return (false, true);
             }
+            let mut new = (clean.text)(text);
             // Arguments are JSON within a text: what is taken out of them must leave them JSON.
-            if text.starts_with('{')
-                && let Ok(mut inner) = serde_json::from_str::<serde_json::Value>(text)
-            {
-                let done = walk(&mut inner, clean);
-                if done.0 || done.1 {
-                    *text = inner.to_string();
-                }
-                return done;
+            let json = |text: &str| serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok();
+            if new != *text && json(text) && !json(&new) {
+                let mut inner: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+                let _ = walk(&mut inner, clean);
+                new = inner.to_string();
             }
-            let new = (clean.text)(text);
             let taken = new != *text;
             *text = new;
             (taken, false)
@@ -119,9 +117,17 @@ fn fixed(loaded: &Loaded, event: Event) -> Event {
             e.lost = loaded.state.reserved;
             Event::Taken(e)
         }
-        Event::TurnFailed(mut e) if !e.lost.is_nothing() => {
-            e.lost = loaded.state.reserved;
+        Event::TurnFailed(mut e) if e.broke => {
+            e.lost = loaded.state.unknown_beyond(&e.usage);
             Event::TurnFailed(e)
+        }
+        Event::CompactFailed(mut e) if e.broke => {
+            e.lost = loaded.state.unknown_beyond(&e.usage);
+            Event::CompactFailed(e)
+        }
+        Event::Compacted(mut e) if !e.shortened.is_empty() => {
+            e.shortened = loaded.transcript.shorten(e.upto, KEEP);
+            Event::Compacted(e)
         }
         Event::Asked(mut e) => {
             e.hash = question_hash(e.question, &e.text, &e.choices);

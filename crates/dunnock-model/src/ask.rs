@@ -178,6 +178,7 @@ pub(crate) async fn ask(
             partial: partial.into(),
             usage,
             retry_at: None,
+            broke: false,
             lost: Reserved::default(),
         };
         let trouble = match tried {
@@ -197,7 +198,9 @@ pub(crate) async fn ask(
             Some(Tried::Trouble(trouble)) => trouble,
             None => {
                 attempts.push(record(Some("interrupted".into())));
-                return Err(fail(attempts, Failure::Cut, "interrupted".into(), &answer.said()));
+                // Whether the server works on it is not known: what it takes is not either.
+                let cut = fail(attempts, Failure::Cut, "interrupted".into(), &answer.said());
+                return Err(TurnFailed { broke: true, ..cut });
             }
         };
         attempts.push(record(Some(trouble.words.clone())));
@@ -209,7 +212,10 @@ pub(crate) async fn ask(
         }
         let pause = match trouble.again {
             Some((most, wait)) if !answer.begun && attempt < most => pause(line.patience, attempt, wait),
-            Some(_) | None => return Err(fail(attempts, trouble.failure, trouble.words, &answer.said())),
+            Some(_) | None => {
+                let failed = fail(attempts, trouble.failure, trouble.words, &answer.said());
+                return Err(TurnFailed { broke: answer.begun, ..failed });
+            }
         };
         let first = trouble.words.split(". ").next().unwrap_or_default();
         let said = format!("{first} (trying again in {:.1} s)", pause.as_secs_f32());

@@ -20,9 +20,6 @@ use std::time::Duration;
 /// The longest summary, in tokens.
 const SUMMARY: u64 = 1_500;
 
-/// The longest answer that is asked for where it must be bounded and nothing is configured.
-const LONGEST: u64 = 32_000;
-
 /// Makes what a head is made of, for a workspace.
 pub type Brief = Arc<dyn Fn(&Config, &str) -> Result<Briefing, String> + Send + Sync>;
 
@@ -203,7 +200,11 @@ impl Speaker {
         let mut recorded = self.recorded(&config.model, provider, &traits, &briefing)?;
         // What is paid for, or counted, is bounded: only then can it be held back before it is asked for.
         if recorded.max_output.is_none() && (config.price.is_some() || config.budget.tokens.is_some()) {
-            recorded.max_output = Some(traits.window.map_or(LONGEST, |window| (window / 4).min(LONGEST)));
+            recorded.max_output = Some(window::longest(&config.model));
+        }
+        // A small window has no room for a long answer.
+        if let (Some(most), Some(window)) = (&mut recorded.max_output, traits.window) {
+            *most = (*most).min((window / 4).max(1));
         }
         let sources = self.sources(&briefing, traits.size, traits.dialect)?;
         fits(&recorded, traits.size)?;
@@ -391,15 +392,21 @@ impl Model for Speaker {
 
     fn summarise(&self, head: Arc<[u8]>, request: Request, halt: Halt) -> Wait<'_, Summed> {
         Box::pin(async move {
-            let mut usage = Usage::default();
-            let text = self.sum_up(&head, &request, halt, &mut usage).await;
-            Summed { text, usage }
+            let mut summed = Summed { text: Err(String::new()), usage: Usage::default(), broke: false };
+            summed.text = self.sum_up(&head, &request, halt, &mut summed).await;
+            summed
         })
     }
 }
 
 impl Speaker {
-    async fn sum_up(&self, head: &[u8], request: &Request, halt: Halt, usage: &mut Usage) -> Result<Arc<str>, String> {
+    async fn sum_up(
+        &self,
+        head: &[u8],
+        request: &Request,
+        halt: Halt,
+        summed: &mut Summed,
+    ) -> Result<Arc<str>, String> {
         let mut recorded = Recorded::read(head)?;
         // The talk as one text: a model that is to sum up must not be able to go on with the work instead.
         let talk: Vec<String> = request.messages().iter().map(told).collect();
@@ -415,7 +422,8 @@ impl Speaker {
             let (head, turn, hash, pictures) = (&recorded, request.turn, request.hash(), BTreeMap::new());
             let question = Question { head, turn, hash, messages: &messages, pictures: &pictures, anyway: false };
             let sent = self.send(&question, quiet, halt.clone()).await;
-            *usage += sent.as_ref().map_or_else(|failed| failed.usage, |answered| answered.usage);
+            summed.usage += sent.as_ref().map_or_else(|failed| failed.usage, |answered| answered.usage);
+            summed.broke |= sent.as_ref().is_err_and(|failed| failed.broke);
             let answered = match sent {
                 Ok(answered) => answered,
                 // Too long for one request: the task stands at the beginning, what matters now at the end.

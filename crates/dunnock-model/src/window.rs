@@ -11,19 +11,20 @@ const SET: u64 = 32_768;
 /// And where it does not say what its model was made for, this.
 const UNTOLD: u64 = 8_192;
 
-/// Beginnings of models' names and what those hold, for servers that do not say. Longer names first.
-const TABLE: &[(&str, u64)] = &[
-    ("gpt-5", 272_000),
-    ("gpt-4.1", 1_000_000),
-    ("gpt-4o", 128_000),
-    ("o3", 200_000),
-    ("o4", 200_000),
-    ("claude-", 200_000),
-    ("gemini-", 1_000_000),
-    ("deepseek-", 128_000),
-    ("mistral-", 128_000),
-    ("codestral-", 128_000),
-    ("devstral-", 128_000),
+/// Beginnings of models' names, what those hold for servers that do not say, and the longest answer that all of them take.
+/// Longer names first.
+const TABLE: &[(&str, u64, u64)] = &[
+    ("gpt-5", 272_000, 32_000),
+    ("gpt-4.1", 1_000_000, 32_000),
+    ("gpt-4o", 128_000, 16_000),
+    ("o3", 200_000, 32_000),
+    ("o4", 200_000, 32_000),
+    ("claude-", 200_000, 32_000),
+    ("gemini-", 1_000_000, 32_000),
+    ("deepseek-", 128_000, 8_000),
+    ("mistral-", 128_000, 8_000),
+    ("codestral-", 128_000, 8_000),
+    ("devstral-", 128_000, 8_000),
 ];
 
 /// What the server says; what the table says of those who do not.
@@ -35,8 +36,7 @@ pub(crate) async fn of(client: &reqwest::Client, provider: &Provider, wire: Wire
         return Some(shown.as_ref().and_then(trained).map_or(UNTOLD, |trained| trained.min(SET)));
     }
     if provider.is_known() {
-        let bare = model.rsplit('/').next().unwrap_or(model);
-        return TABLE.iter().find(|(begin, _)| bare.starts_with(begin)).map(|(_, window)| *window);
+        return listed(model).map(|(_, window, _)| *window);
     }
     let root = provider.root(Wire::Ollama);
     let get = |url: String| json(wires::authorised(client.get(url), provider, wire));
@@ -49,6 +49,16 @@ pub(crate) async fn of(client: &reqwest::Client, provider: &Provider, wire: Wire
     }
     let studio = get(format!("{root}/api/v0/models/{model}")).await?;
     number(&studio["loaded_context_length"]).or_else(|| number(&studio["max_context_length"]))
+}
+
+fn listed(model: &str) -> Option<&'static (&'static str, u64, u64)> {
+    let bare = model.rsplit('/').next().unwrap_or(model);
+    TABLE.iter().find(|(begin, _, _)| bare.starts_with(begin))
+}
+
+/// The longest answer to ask for where one must be bounded and nothing is configured.
+pub(crate) fn longest(model: &str) -> u64 {
+    listed(model).map_or(UNTOLD, |(_, _, longest)| *longest)
 }
 
 async fn json(request: reqwest::RequestBuilder) -> Option<Value> {

@@ -304,7 +304,10 @@ pub struct TurnFailed {
     /// When it is worth trying again, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<At>,
-    /// What it may have used, where an answer broke off before the server said so.
+    /// The answer had begun and did not come to its end, so that what it used is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub broke: bool,
+    /// What it may have used beyond that, then.
     #[serde(default, skip_serializing_if = "Reserved::is_nothing")]
     pub lost: Reserved,
 }
@@ -313,7 +316,17 @@ impl TurnFailed {
     #[must_use]
     pub fn unsent(turn: Turn, failure: Failure, error: String) -> Self {
         let (attempts, usage, retry_at) = (Vec::new(), Usage::default(), None);
-        Self { turn, attempts, failure, error, partial: "".into(), usage, retry_at, lost: Reserved::default() }
+        Self {
+            turn,
+            attempts,
+            failure,
+            error,
+            partial: "".into(),
+            usage,
+            retry_at,
+            broke: false,
+            lost: Reserved::default(),
+        }
     }
 }
 fn str_is_empty(text: &str) -> bool {
@@ -787,7 +800,10 @@ pub struct CompactFailed {
     /// What asking for a summary used.
     #[serde(default, skip_serializing_if = "Usage::is_nothing")]
     pub usage: Usage,
-    /// What it may have used, where it broke off.
+    /// The summary had begun and did not come to its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub broke: bool,
+    /// What it may have used beyond that, then.
     #[serde(default, skip_serializing_if = "Reserved::is_nothing")]
     pub lost: Reserved,
 }
@@ -796,7 +812,7 @@ impl CompactFailed {
     /// For this reason, having used nothing.
     #[must_use]
     pub fn because(error: String) -> Self {
-        Self { error, usage: Usage::default(), lost: Reserved::default() }
+        Self { error, usage: Usage::default(), broke: false, lost: Reserved::default() }
     }
     /// By the person, or by a process that is gone.
     #[must_use]

@@ -211,6 +211,25 @@ async fn hold(gate: &Arc<File>) -> Result<Held, LogError> {
     Ok(Held(gate.clone()))
 }
 
+impl Sqlite {
+    /// Folds a write-ahead log that has grown back into the database and empties its file, unless somebody is in the way.
+    pub(crate) async fn shrink(&self) {
+        let log = self.dir.join(format!("{NAME}-wal"));
+        if std::fs::metadata(log).is_ok_and(|m| m.len() > GROWN)
+            && let Ok(mut writer) = self.writer().await
+            && let Ok(conn) = writer.conn()
+        {
+            let _ =
+                sqlx::query("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 10000")
+                    .execute(conn)
+                    .await;
+        }
+    }
+}
+
+/// A write-ahead log of this size is worth emptying.
+const GROWN: u64 = 1 << 20;
+
 /// The one place where connections are made.
 pub(crate) async fn connect(path: &Path) -> Result<SqliteConnection, LogError> {
     let options = SqliteConnectOptions::new()

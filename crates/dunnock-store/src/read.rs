@@ -31,6 +31,10 @@ impl Log for Sqlite {
         })
     }
 
+    fn tidy(&self) -> Wait<'_, ()> {
+        Box::pin(self.shrink())
+    }
+
     fn delete<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<bool, LogError>> {
         Box::pin(self.forget(session))
     }

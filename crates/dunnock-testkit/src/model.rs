@@ -170,6 +170,7 @@ impl Model for ScriptedModel {
                 partial: partial.into(),
                 usage: say.usage,
                 retry_at,
+                broke: failure == Failure::Cut,
                 lost: Reserved::default(),
             };
             let mut said = String::new();
@@ -230,7 +231,7 @@ impl Model for ScriptedModel {
         Box::pin(async move {
             let answers = request.messages().iter().filter(|m| matches!(m, Message::Assistant { .. })).count();
             let text = Ok(format!("summary of {} answers", answers.saturating_sub(1)).into());
-            Summed { text, usage: Usage { input: 100, output: 10, ..Usage::default() } }
+            Summed { text, usage: Usage { input: 100, output: 10, ..Usage::default() }, broke: false }
         })
     }
 }

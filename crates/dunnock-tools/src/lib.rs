@@ -54,6 +54,6 @@ pub use keep::Keeper;
 #[cfg(target_os = "linux")]
 pub use process::boxed_environment;
 pub use process::{TOOLCHAINS, found};
-pub use secrets::{cleaned, holds_a_key, is_secret_file, redacted};
+pub use secrets::{Cleaner, holds_a_key, is_secret_file, redacted, secret_values};
 pub use table::{offers, page, pages};
 pub use tool::Example;

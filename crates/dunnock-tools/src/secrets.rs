@@ -41,25 +41,73 @@ pub fn holds_a_key(text: &str) -> bool {
     forms().iter().any(|(_, form)| form.is_match(text))
 }
 
-/// Bytes with keys taken out, and with them these words, wherever they stand; also where the bytes are no text.
+/// Takes keys out of bytes, and with them certain words, wherever they stand; also where the bytes are no text.
+#[derive(Debug, Clone)]
+pub struct Cleaner {
+    words: Option<regex::bytes::Regex>,
+    forms: std::sync::Arc<Vec<(&'static str, regex::bytes::Regex)>>,
+}
+
+impl Cleaner {
+    /// For these words, the longest first.
+    #[must_use]
+    pub fn new(mut words: Vec<String>) -> Self {
+        words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+        let any: Vec<String> = words.iter().map(|word| regex::escape(word)).collect();
+        let words = if any.is_empty() { None } else { regex::bytes::Regex::new(&any.join("|")).ok() };
+        let forms = FORMS.iter().filter_map(|(name, form)| Some((*name, regex::bytes::Regex::new(form).ok()?)));
+        Self { words, forms: std::sync::Arc::new(forms.collect()) }
+    }
+
+    /// The bytes without them.
+    #[must_use]
+    pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = bytes.to_vec();
+        if let Some(words) = self.words.as_ref().filter(|words| words.is_match(&out)) {
+            out = words.replace_all(&out, &b"[a secret, taken out]"[..]).into_owned();
+        }
+        for (name, form) in self.forms.iter() {
+            if form.is_match(&out) {
+                out = form.replace_all(&out, format!("[{name}, taken out]").as_bytes()).into_owned();
+            }
+        }
+        out
+    }
+}
+
+/// What a secret file keeps: the values whose names say so, and those that look as if nobody chose them.
 #[must_use]
-pub fn cleaned(bytes: &[u8], words: &[String]) -> Vec<u8> {
-    static MADE: OnceLock<Vec<(&str, regex::bytes::Regex)>> = OnceLock::new();
-    let forms = MADE.get_or_init(|| {
-        FORMS.iter().filter_map(|(name, form)| Some((*name, regex::bytes::Regex::new(form).ok()?))).collect()
-    });
-    let mut out = bytes.to_vec();
-    for word in words {
-        if let Ok(form) = regex::bytes::Regex::new(&regex::escape(word)) {
-            out = form.replace_all(&out, &b"[a secret, taken out]"[..]).into_owned();
+pub fn secret_values(text: &str) -> Vec<String> {
+    let named = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        ["key", "token", "secret", "pass", "pwd", "auth", "cred", "private"].iter().any(|word| name.contains(word))
+    };
+    let random = |value: &str| {
+        let has = |is: fn(&char) -> bool| value.chars().any(|c| is(&c));
+        value.len() >= 16 && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic) && !value.contains([' ', '/'])
+    };
+    let mut values = Vec::new();
+    for line in text.lines() {
+        let (name, value) = match (line.split_once('='), line.rsplit_once(':')) {
+            (Some(pair), _) => pair,
+            // `.pgpass`, `.git-credentials`, JSON: what stands last.
+            (None, Some((name, value))) => (if line.matches(':').count() > 2 { "pass" } else { name }, value),
+            (None, None) => ("", ""),
+        };
+        let bare = |value: &str| value.trim().trim_matches(['"', '\'', ',', ';']).trim().to_owned();
+        let value = bare(value);
+        if value.len() >= 8 && (named(name) || random(&value)) {
+            values.push(value);
+        }
+        // `.netrc`
+        let mut words = line.split_whitespace();
+        while let Some(word) = words.next() {
+            if word == "password" {
+                values.extend(words.next().map(bare).filter(|value| value.len() >= 6));
+            }
         }
     }
-    for (name, form) in forms {
-        if form.is_match(&out) {
-            out = form.replace_all(&out, format!("[{name}, taken out]").as_bytes()).into_owned();
-        }
-    }
-    out
+    values
 }
 
 /// Whether a file is one that holds secrets by its name, for what leaves the machine: more than what asks here.

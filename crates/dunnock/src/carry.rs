@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use dunnock_core::ports::Blob;
 use dunnock_engine::{Arrival, Clean, World, redact};
 use dunnock_proto::{Decoded, Event, Hash, Record, SessionId, Tree};
-use dunnock_tools::{OnTheWay, Packed, cleaned, is_secret_file};
+use dunnock_tools::{Cleaner, OnTheWay, Packed, is_secret_file, secret_values};
 use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,8 +112,8 @@ pub(crate) async fn export(
         .collect();
     let mut report: Vec<String> = Vec::new();
     let mut names = BTreeMap::new();
-    let words = if what.secrets { Vec::new() } else { words(open, &events).await };
-    let clean_bytes = |bytes: &[u8]| if what.secrets { bytes.to_vec() } else { cleaned(bytes, &words) };
+    let cleaner = if what.secrets { None } else { Some(Cleaner::new(words(open, &events).await)) };
+    let clean_bytes = |bytes: &[u8]| cleaner.as_ref().map_or_else(|| bytes.to_vec(), |cleaner| cleaner.bytes(bytes));
     let clean = |text: &str| String::from_utf8_lossy(&clean_bytes(text.as_bytes())).into_owned();
     let mut seen = BTreeSet::new();
     let mut blobs: Vec<Vec<u8>> = Vec::new();
@@ -127,7 +127,7 @@ pub(crate) async fn export(
         blobs.push(new);
     }
     let packed = match what.files {
-        true => files(open, &events, (!what.secrets).then(|| words.clone()), &mut report).await,
+        true => files(open, &events, cleaner.clone(), &mut report).await,
         false => Packed::default(),
     };
     names.extend(packed.changed.iter().map(|(old, new)| (old.to_string(), new.to_string())));
@@ -214,9 +214,7 @@ async fn words(open: &work::Work, events: &[Event]) -> Vec<String> {
         let list = found.clone();
         let look: OnTheWay = Arc::new(move |path: &Path, bytes: Vec<u8>| {
             if is_secret_file(&path.to_string_lossy()) {
-                let text = String::from_utf8_lossy(&bytes);
-                let values = text.lines().filter_map(|line| line.split_once(['=', ':'])).map(|(_, value)| value);
-                let values = values.map(|value| value.trim().trim_matches(['"', '\'']).to_owned());
+                let values = secret_values(&String::from_utf8_lossy(&bytes));
                 list.lock().unwrap_or_else(PoisonError::into_inner).extend(values);
             }
             Vec::new()
@@ -224,21 +222,18 @@ async fn words(open: &work::Work, events: &[Event]) -> Vec<String> {
         let _ = keeper.pack_up(&workspace, trees, look).await; // what cannot be read cannot be taken along either
         words.extend(found.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
     }
-    // Short words are words of everybody's; the longest first, should one hold another.
-    let mut words: Vec<String> = words.into_iter().filter(|word| word.len() >= 6).collect();
-    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
-    words
+    words.into_iter().filter(|word| word.len() >= 6).collect()
 }
 
 /// The states of the files that the facts name, as far as they are still kept; without these words, keys and secret files.
-async fn files(open: &work::Work, events: &[Event], secrets: Option<Vec<String>>, report: &mut Vec<String>) -> Packed {
+async fn files(open: &work::Work, events: &[Event], cleaner: Option<Cleaner>, report: &mut Vec<String>) -> Packed {
     let (Some(keeper), (Some(workspace), trees)) = (&open.keeper, states(events)) else { return Packed::default() };
     let found: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     let list = found.clone();
     let change: OnTheWay = Arc::new(move |path: &Path, bytes: Vec<u8>| {
-        let Some(words) = &secrets else { return bytes };
+        let Some(cleaner) = &cleaner else { return bytes };
         let shown = path.to_string_lossy();
-        let new = if is_secret_file(&shown) { LEFT_OUT.to_vec() } else { cleaned(&bytes, words) };
+        let new = if is_secret_file(&shown) { LEFT_OUT.to_vec() } else { cleaner.bytes(&bytes) };
         if new != bytes {
             list.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("the file {shown}"));
         }
@@ -290,6 +285,9 @@ pub(crate) async fn import(
     if last != Some((first.facts, first.head)) {
         bail!("the facts are not those that were exported; the file was changed or cut");
     }
+    if open.world.log.head(&first.session).await?.is_some() {
+        bail!("session {} is here already; delete it first to take this one in", first.session);
+    }
     let folder = match &into {
         Some(into) => Some(new_folder(into)?),
         None => None,
@@ -297,9 +295,6 @@ pub(crate) async fn import(
     let session = first.session.clone();
     let place = folder.clone().or_else(|| workspace(&records).filter(|folder| Path::new(folder).is_dir()));
     let said = |why: String| anyhow::anyhow!("its files could not be taken in: {why}");
-    if open.world.log.head(&session).await?.is_some() {
-        bail!("session {session} is here already; delete it first to take this one in");
-    }
     // A folder that is here already is touched only for a session of the person's own.
     if let (Some(keeper), Some(place)) = (&open.keeper, place.as_ref().filter(|_| folder.is_some() || trust)) {
         keeper.unpack(place, session.clone(), objects, first.trees.clone()).await.map_err(said)?;
@@ -309,7 +304,8 @@ pub(crate) async fn import(
     let facts = match dunnock_engine::import(&open.world, &session, records, blobs, arrival).await {
         Ok(facts) => facts,
         Err(error) => {
-            if let Some(checkpoints) = &open.world.checkpoints {
+            let gone = open.world.log.head(&session).await.is_ok_and(|head| head.is_none());
+            if let Some(checkpoints) = open.world.checkpoints.as_ref().filter(|_| gone) {
                 let _ = checkpoints.forget(&session).await;
             }
             return Err(error.into());
@@ -323,7 +319,7 @@ pub(crate) async fn import(
         let state = dunnock_engine::load(open.world.log.as_ref(), &session).await?.state;
         let last = state.tree.filter(|tree| first.trees.contains(tree)).or_else(|| first.trees.last().cloned());
         if let Some(last) = last {
-            let lacks = keeper.unfold(&folder, last, PathBuf::from(&folder)).await.map_err(said)?;
+            let lacks = keeper.unfold(&folder, last, PathBuf::from(&folder), !trust).await.map_err(said)?;
             let some: Vec<String> = lacks.into_iter().take(5).collect();
             if !some.is_empty() {
                 missing.push(format!("not in the export, so not in the folder: {}", some.join(", ")));

@@ -10,7 +10,7 @@ use crate::tally::Verdict;
 use crate::{say, told, work};
 use dunnock_core::ports::Window;
 use dunnock_engine::past;
-use dunnock_proto::{About, Answer, Decoded, Event, SessionId};
+use dunnock_proto::{About, Decoded, Event, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
@@ -150,22 +150,12 @@ impl Gathered {
             Event::Replied(e) => {
                 let name = e.question.to_string();
                 if let Some(approval) = self.approvals.iter_mut().find(|a| a.question == name) {
-                    approval.answer = Some(say::one_line(&dunnock_tools::redacted(&answer(&e.answer))));
+                    approval.answer = Some(say::one_line(&dunnock_tools::redacted(&told::answer(&e.answer))));
                     approval.note = e.note.as_deref().map(|note| say::one_line(&dunnock_tools::redacted(note)));
                 }
             }
             _ => {}
         }
-    }
-}
-
-fn answer(answer: &Answer) -> String {
-    match answer {
-        Answer::Yes => "yes".into(),
-        Answer::No => "no".into(),
-        Answer::Always { rule } => format!("always: {} {}", rule.tool, rule.words.join(" ")),
-        Answer::Edit { args } => format!("yes, as {args}"),
-        Answer::Text { text } => text.to_string(),
     }
 }
 

@@ -240,7 +240,7 @@ impl Tally {
             _ if fresh == Fresh::Stale => Verdict::Stale,
             // Every check passed, and changed the files each time.
             Proof::Proven if s.last.as_deref() == Some(&Why::Unproven) => Verdict::Stale,
-            Proof::Proven | Proof::Failed if cut => Verdict::Unverified,
+            Proof::Proven | Proof::Failed if cut || self.tries.is_empty() => Verdict::Unverified,
             Proof::Proven => Verdict::Proven,
             Proof::Failed => Verdict::Failed,
             Proof::None => Verdict::Unverified,

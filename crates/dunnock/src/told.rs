@@ -110,7 +110,8 @@ fn model(name: &str) -> &str {
     if name.is_empty() { "no model" } else { name }
 }
 
-fn answer(answer: &dunnock_proto::Answer) -> String {
+/// What a person answered.
+pub(crate) fn answer(answer: &dunnock_proto::Answer) -> String {
     use dunnock_proto::Answer;
     match answer {
         Answer::Yes => "yes".into(),

@@ -11,12 +11,14 @@ use std::time::Duration;
 /// What the scripted model costs, in US dollars per million tokens.
 const PRICE: &str = "price = [\"script/scripted: 2 in, 0.5 cached, 8 out\"]\n";
 
+/// With these settings, and answers of at most 8,000 tokens: so much is held back for each.
 fn configure(home: &Home, more: &str) {
+    home.set(more);
     let config = home.dir.path().join(".config/dunnock/config.toml");
     let text = std::fs::read_to_string(&config).unwrap();
-    // The longest answer is what is held back for it.
-    let most = if text.contains("max_output") { "" } else { "max_output = 8000\n" };
-    std::fs::write(config, format!("{more}{text}{most}")).unwrap();
+    if !text.contains("max_output") {
+        std::fs::write(config, text + "max_output = 8000\n").unwrap();
+    }
 }
 
 fn calling(n: u64, usage: (u64, u64)) -> Served {

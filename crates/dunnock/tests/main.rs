@@ -66,6 +66,13 @@ impl Home {
         std::fs::write(dir.join("config.toml"), text).unwrap();
     }
 
+    /// Puts settings before those that are there.
+    pub fn set(&self, more: &str) {
+        let config = self.dir.path().join(".config/dunnock/config.toml");
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(config, format!("{more}{text}")).unwrap();
+    }
+
     pub fn project(&self) -> PathBuf {
         self.dir.path().join("project")
     }

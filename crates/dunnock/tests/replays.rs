@@ -103,7 +103,7 @@ fn scenes() -> Vec<Scene> {
                     Say { usage: usage(900, 100), ..call("shell", json!({"command": format!("echo {n}")})).say }.into()
                 })
                 .collect(),
-            &["--approve", "all", "--budget", "45ktok"],
+            &["--approve", "all", "--budget", "20ktok"],
             4,
         ),
         scene("a model that fails", vec![Served::wrong(says("x").say, Fault::Says(400, "{}".into()))], &[], 1),
@@ -385,8 +385,11 @@ async fn what_a_stranger_sends_waits_for_the_person_and_brings_no_git_of_its_own
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.err.contains("not checked (no --verify)"), "its checks are gone: {}", ran.err);
     // A folder that is not empty is not written into.
-    let again = there.run(&["sessions", "import", file.to_str().unwrap(), "--into", into]).await;
-    assert_eq!(again.code, 2, "{}", again.err);
+    let full = Home::with(&server);
+    full.put("mine.txt", "mine\n");
+    let into = full.project();
+    let again = full.run(&["sessions", "import", file.to_str().unwrap(), "--into", into.to_str().unwrap()]).await;
+    assert!(again.code == 2 && again.err.contains("is not empty"), "{}", again.err);
     // A state with a .git of its own, or with names that lead elsewhere, is refused as a whole.
     for bad in [".git", ".GIT", "..", "a/b", ".dunnock"] {
         let forged = with_name(&text, "a.txt", bad);
@@ -536,9 +539,7 @@ async fn a_session_that_was_interrupted_or_killed_replays_as_far_as_it_is_known(
         let home = Home::with(&server);
         home.put("a.txt", "alpha\n");
         let child = home.start(&["run", "--approve", "all", "go"]);
-        while !home.project().join("began").exists() {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        crate::verdicts::until(&home, "began").await;
         let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
         let signal = if kill { rustix::process::Signal::KILL } else { rustix::process::Signal::INT };
         rustix::process::kill_process(pid, signal).unwrap();
@@ -681,7 +682,7 @@ async fn what_was_proven_elsewhere_was_believed_here() {
 async fn secrets_without_a_form_and_in_bytes_that_are_no_text_left_with_an_export() {
     use base64::Engine as _;
     let key = format!("ghp_{}", "aB3".repeat(14));
-    let read = json!({"command": format!("cat .env; printf '\\377\\n'; for i in $(seq 4000); do echo line $i; done; echo {key}")});
+    let read = json!({"command": format!("cat .env .npmrc; printf '\\377\\n'; for i in $(seq 4000); do echo line $i; done; echo {key}")});
     let quoted = json!({"command": "grep -r '-----BEGIN RSA PRIVATE KEY-----' . ; true"});
     let server = ScriptedServer::start(vec![call("shell", read), call("shell", quoted), says("done")]).await;
     let here = Home::with(&server);

@@ -168,9 +168,7 @@ async fn every_end_of_a_check_has_its_verdict_exit_and_receipt() {
         let server = ScriptedServer::start(scene.script).await;
         let home = Home::with(&server);
         if !scene.config.is_empty() {
-            let config = home.dir.path().join(".config/dunnock/config.toml");
-            let text = std::fs::read_to_string(&config).unwrap();
-            std::fs::write(config, format!("{}{text}", scene.config)).unwrap();
+            home.set(scene.config);
         }
         home.put("code.txt", "broken\n");
         let mut args = vec!["run", "--approve", "all"];
@@ -215,14 +213,12 @@ async fn every_end_of_a_check_has_its_verdict_exit_and_receipt() {
 async fn with_slow_check() -> (ScriptedServer, Home) {
     let server = ScriptedServer::start(vec![write("a.txt", "good\n"), says("done"), says("done")]).await;
     let home = Home::with(&server);
-    let config = home.dir.path().join(".config/dunnock/config.toml");
-    let text = std::fs::read_to_string(&config).unwrap();
-    std::fs::write(config, format!("baseline = \"off\"\n{text}")).unwrap();
+    home.set("baseline = \"off\"\n");
     (server, home)
 }
 
 /// Until a file is there.
-async fn until(home: &Home, name: &str) {
+pub async fn until(home: &Home, name: &str) {
     for _ in 0..500 {
         if home.project().join(name).exists() {
             return;
@@ -295,9 +291,7 @@ async fn a_receipt_tells_task_model_cost_changes_approvals_and_base_and_no_key()
     ])
     .await;
     let home = Home::with(&server);
-    let config = home.dir.path().join(".config/dunnock/config.toml");
-    let text = std::fs::read_to_string(&config).unwrap();
-    std::fs::write(config, format!("price = \"script/scripted: 1 in, 0.5 cached, 10 out\"\n{text}")).unwrap();
+    home.set("price = \"script/scripted: 1 in, 0.5 cached, 10 out\"\n");
     home.put("a.txt", "one\n");
     let git = |args: &[&str]| {
         let mut command = home.command_of("git".as_ref(), args);

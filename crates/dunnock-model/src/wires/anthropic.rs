@@ -284,7 +284,7 @@ fn count(wire: WireUsage, usage: &mut Usage) {
     let read = wire.cache_read_input_tokens.unwrap_or(usage.cached);
     let written = wire.cache_creation_input_tokens.unwrap_or(usage.written);
     if let Some(input) = wire.input_tokens.filter(|n| *n > 0 || usage.input == 0) {
-        usage.input = input + read + written;
+        usage.input = input.saturating_add(read).saturating_add(written);
         (usage.cached, usage.written) = (read, written);
     }
     if let Some(output) = wire.output_tokens {

@@ -31,7 +31,13 @@ impl Keeper {
         match *self {}
     }
     /// Writes the files of a state into an empty folder.
-    pub fn unfold<'a>(&'a self, _: &'a str, _: Tree, _: std::path::PathBuf) -> Wait<'a, Result<Vec<String>, String>> {
+    pub fn unfold<'a>(
+        &'a self,
+        _: &'a str,
+        _: Tree,
+        _: std::path::PathBuf,
+        _: bool,
+    ) -> Wait<'a, Result<Vec<String>, String>> {
         match *self {}
     }
     /// Bytes that are kept.

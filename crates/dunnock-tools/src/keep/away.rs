@@ -187,8 +187,9 @@ impl Keeper {
         workspace: &'a str,
         name: Tree,
         into: PathBuf,
+        strange: bool,
     ) -> Wait<'a, Result<Vec<String>, String>> {
-        self.with(workspace, move |open| open.unfold(&hash(&name)?, &into, true))
+        self.with(workspace, move |open| open.unfold(&hash(&name)?, &into, strange))
     }
 }
 
