@@ -9,6 +9,7 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod apply;
+mod bounds;
 mod carried;
 mod effect;
 pub mod failpoint;

@@ -14,8 +14,8 @@ use dunnock_proto::{
     About, Allowed, Answered, AskPersonArgs, Asked, At, Baselined, By, CallId, Called, Checkpointed, Class, Command,
     CompactFailed, CompactStarted, Compacted, Configured, Continued, Ended, Event, Failure, Finished, Granted, Hash,
     Head, Headed, InterruptAsked, Level, Mode, Noticed, Order, Outcome, Owner, PlanArgs, Planned, Prompted, Proof,
-    QuestionId, Recovery, Refused, Reserved, Revoked, RewindFailed, Rewound, Role, Rule, Seq, Strength, Taken, Titled,
-    Tree, TurnFailed, TurnStarted, VerifyArgs, Why, Woken,
+    QuestionId, Recovery, Refused, Reserved, Revoked, RewindFailed, Rewound, Role, Rule, Strength, Taken, Titled, Tree,
+    TurnFailed, TurnStarted, VerifyArgs, Why, Woken,
 };
 use std::sync::Arc;
 
@@ -148,7 +148,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) now: &'a Now,
     events: Vec<Event>,
     /// What had been spent before this decision.
-    spent: u64,
+    pub(crate) spent: u64,
 }
 
 impl Draft<'_> {
@@ -473,28 +473,6 @@ impl Draft<'_> {
         }
     }
 
-    /// The same calls on the same files gave the same results again: the model is told once, then the person is asked.
-    /// Whether that holds the next turn.
-    fn stalled(&mut self) -> bool {
-        match (self.s.progress.same, self.s.progress.warned) {
-            (0, _) | (1, true) => false,
-            (_, false) => {
-                let text = "Nothing changed: the files are as they were, and the same calls gave the same results as before. Do \
-                            something else, or say what keeps you from going on.";
-                self.record(Noticed { stalled: true, ..Noticed::plain(text) });
-                false
-            }
-            (same, true) => {
-                let text = format!(
-                    "the model goes in circles: {} times the same calls gave the same results and changed no file. Go on?",
-                    same + 1
-                );
-                self.ask(About::Stalled, text.into(), Vec::new());
-                true
-            }
-        }
-    }
-
     /// The model says that it is done: the harness makes calls of its own to find out.
     fn verify(&mut self) {
         let tried = self.s.tried + 1;
@@ -539,47 +517,6 @@ impl Draft<'_> {
             let turn = dunnock_proto::Turn(self.s.turn.0 + 1);
             self.record(TurnStarted { turn, upto: self.s.seq, head: head.hash, reserved });
         }
-    }
-
-    fn breaks_budget(&self, reserved: dunnock_proto::Reserved) -> bool {
-        let (s, budget) = (&self.s, &self.s.config.budget);
-        let over = |bound: Option<u64>, used: u64| bound.is_some_and(|b| used > b.saturating_mul(1 + s.extended));
-        over(budget.tokens, s.spent.tokens.saturating_add(reserved.tokens))
-            || over(budget.micros, s.spent.micros.saturating_add(reserved.micros))
-            || over(budget.ms, s.spent.ms)
-            || (budget.micros.is_some() && s.config.price.is_none())
-            || (!s.day_waived
-                && self.now.day_left.is_some_and(|left| {
-                    let left = left.saturating_sub(s.spent.micros.saturating_sub(self.spent));
-                    reserved.micros > left || s.config.price.is_none()
-                }))
-    }
-
-    /// How hard and up to where talk must be compacted before the next turn, if it must. The last turns are left alone as
-    /// far as they are short, unless the request has already proved too long.
-    fn must_shrink(&self) -> Option<(Strength, Seq)> {
-        let s = &self.s;
-        // Shortening that leaves little room is followed by a summary at once: it would be full again after a turn or two.
-        let (strength, bar) = match s.compacted {
-            None => (Strength::Shorten, u64::from(s.config.compact_at)),
-            Some(Strength::Shorten) => (Strength::Summarise, u64::from(s.config.compact_at) * 4 / 5),
-            Some(Strength::Summarise) => return None,
-        };
-        // Where the talk itself is short, the rest is in the way, and shrinking would not help.
-        let full = s.window().is_some_and(|window| {
-            let need = s.reserve().tokens.saturating_mul(100);
-            need > window.saturating_mul(bar) && s.context.saturating_mul(8) >= window
-        });
-        if !(full || s.overflowed) {
-            return None;
-        }
-        let short = |then: u64| s.window().is_none_or(|window| s.context.saturating_sub(then) <= window / 8);
-        let first = s.bounds.iter().find(|(_, then)| !s.overflowed && short(*then));
-        first.or(s.bounds.last()).map(|(upto, _)| (strength, *upto))
-    }
-
-    fn can_shrink(&self) -> bool {
-        self.s.overflowed && self.must_shrink().is_some()
     }
 
     fn ask_or_end(&mut self, about: About, text: String, why: Why) {
@@ -634,7 +571,7 @@ impl Draft<'_> {
         }
     }
 
-    fn ask(&mut self, about: About, text: Arc<str>, choices: Vec<String>) {
+    pub(crate) fn ask(&mut self, about: About, text: Arc<str>, choices: Vec<String>) {
         let question = QuestionId(self.s.asked + 1);
         let hash = question_hash(question, &text, &choices);
         self.record(Asked { question, about, text, choices, hash });

@@ -16,6 +16,7 @@ mod end;
 mod keys_table;
 mod lines;
 mod models;
+mod money;
 mod person;
 mod pictures;
 mod place;

@@ -5,6 +5,7 @@
 
 use crate::end::usage;
 use crate::keys_table::{KEYS, Key, Kind, PROVIDER, Untrusted};
+use crate::money::{budget, money, price};
 use anyhow::{Context as _, bail};
 use dunnock_model::{KNOWN, Known, Provider, Quirks, Wire};
 use dunnock_proto::{Budget, Level, Mode, Price, Sandbox};
@@ -479,67 +480,6 @@ fn sandbox(text: &str) -> Result<Sandbox, String> {
     }
 }
 
-/// `20usd` and nothing else.
-fn money(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not an amount of money; write 20usd");
-    match budget(text) {
-        Ok(Budget { micros: Some(micros), tokens: None, ms: None }) => Ok(micros),
-        Ok(_) | Err(_) => Err(wrong()),
-    }
-}
-
-/// `provider/model: 1.25 in, 0.125 cached, 10 out`. What is not said of tokens from or for the cache is as if there were none.
-pub(crate) fn price(text: &str) -> Result<(String, Price), String> {
-    let wrong = || format!("{text:?} is not a price; write \"provider/model: 1.25 in, 0.125 cached, 10 out\"");
-    let (model, rest) = text.rsplit_once(':').ok_or_else(wrong)?;
-    let model = model.trim();
-    let (mut input, mut cached, mut written, mut output) = (None, None, None, None);
-    for part in rest.split(',') {
-        let (number, word) = part.trim().split_once(' ').ok_or_else(wrong)?;
-        let usd: f64 = number.parse().map_err(|_| wrong())?;
-        if !(0.0..1e9).contains(&usd) {
-            return Err(wrong());
-        }
-        let place = match word.trim() {
-            "in" => &mut input,
-            "cached" => &mut cached,
-            "written" => &mut written,
-            "out" => &mut output,
-            _ => return Err(wrong()),
-        };
-        *place = Some((usd * 1e6).round() as u64);
-    }
-    let (Some(input), Some(output), Some(_)) = (input, output, model.split_once('/')) else { return Err(wrong()) };
-    let price = Price { input, output, cached: cached.unwrap_or(input), written: written.unwrap_or(input) };
-    Ok((model.to_owned(), price))
-}
-
-/// `2usd`, `200ktok`, `10min`; several with commas.
-fn budget(text: &str) -> Result<Budget, String> {
-    let mut budget = Budget::default();
-    for part in text.split(',').map(str::trim) {
-        let at = part.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(part.len());
-        let (number, unit) = part.split_at(at);
-        let number: f64 =
-            number.parse().map_err(|_| format!("{part:?} is not a budget; write 2usd, 200ktok or 10min"))?;
-        let scaled = |by: f64| {
-            let n = number * by;
-            if (1.0..1e18).contains(&n) { Ok(n.round() as u64) } else { Err(format!("{part:?} is no useful budget")) }
-        };
-        match unit {
-            "usd" => budget.micros = Some(scaled(1e6)?),
-            "tok" => budget.tokens = Some(scaled(1.0)?),
-            "ktok" => budget.tokens = Some(scaled(1e3)?),
-            "mtok" => budget.tokens = Some(scaled(1e6)?),
-            "s" => budget.ms = Some(scaled(1e3)?),
-            "min" => budget.ms = Some(scaled(60e3)?),
-            "h" => budget.ms = Some(scaled(3600e3)?),
-            _ => return Err(format!("{part:?} is not a budget; write 2usd, 200ktok or 10min")),
-        }
-    }
-    Ok(budget)
-}
-
 fn tightens(key: &Key, old: Option<&Value>, new: &Value) -> bool {
     let number = |v: &Value| match v {
         Value::Text(text) => text.parse::<u64>().ok(),
@@ -674,13 +614,5 @@ mod tests {
         assert_eq!((s.mode(), s.count("max_steps")), (Mode::Ask, Some(200)));
         let s = load("", Some((project, true)), &[], &[]).unwrap();
         assert_eq!((s.mode(), s.text("providers.openai.base_url")), (Mode::All, Some("http://evil")));
-    }
-
-    #[test]
-    fn budgets_are_money_tokens_and_time() {
-        assert_eq!(budget("2.5usd").unwrap().micros, Some(2_500_000));
-        let both = budget("200ktok, 10min").unwrap();
-        assert_eq!((both.tokens, both.ms, both.micros), (Some(200_000), Some(600_000), None));
-        assert!(budget("0tok").is_err() && budget("10").is_err() && budget("min").is_err());
     }
 }

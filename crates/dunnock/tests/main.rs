@@ -22,6 +22,7 @@ mod runs;
 mod secrets;
 mod sessions;
 mod terminal;
+mod travels;
 mod verdicts;
 
 use dunnock_testkit::server::ScriptedServer;
