@@ -45,7 +45,7 @@ async fn shorter(
     halt: Halt,
     (usage, broke): (&mut Usage, &mut bool),
 ) -> Result<(Compacted, Blob), String> {
-    let Talk { session, state, transcript, upto, strength } = talk;
+    let Talk { state, transcript, upto, strength, .. } = talk;
     let workspace = state.workspace.as_deref().unwrap_or_default();
     let (mut head, blob) = world.model.head(&state.config, workspace).await?;
     let (shortened, summary, kept) = match strength {
@@ -55,7 +55,7 @@ async fn shorter(
             let summed = world.model.summarise(blob.bytes.clone(), request, halt).await;
             (*usage, *broke) = (summed.usage, summed.broke);
             let summary = format!("{WRITTEN}{}", summed.text?);
-            let kept = kept(world, session, state).await.map_err(|error| error.to_string())?;
+            let kept = kept(world, talk).await.map_err(|error| error.to_string())?;
             (Vec::new(), Some(summary.into()), Some(kept.into()))
         }
     };
@@ -75,7 +75,8 @@ pub(crate) async fn first_changed(log: &dyn Log, state: &State, new: &Blob) -> O
 }
 
 /// What a summary must not lose, as the log has it.
-async fn kept(world: &World, session: &SessionId, state: &State) -> Result<String, LogError> {
+async fn kept(world: &World, talk: &Talk) -> Result<String, LogError> {
+    let Talk { session, state, transcript, .. } = talk;
     let mut carried = Carried::default();
     for (session, spans) in pasts(world.log.as_ref(), session, state.visible()).await?.iter().rev() {
         let each = &mut |record: dunnock_proto::Record| {
@@ -89,6 +90,8 @@ async fn kept(world: &World, session: &SessionId, state: &State) -> Result<Strin
     let open: Vec<Question> = state.questions.clone();
     let changed = changed(world, session, state).await?;
     let room = state.window().map_or(ROOM, |window| (window.saturating_mul(state.config.token_bytes) / 8).min(ROOM));
+    // What did not fit shows that the window is smaller than it was thought to be.
+    let room = if state.overflowed { room.min(transcript.len() / 4) } else { room };
     Ok(carried.text(&open, &changed, usize::try_from(room).unwrap_or(usize::MAX)))
 }
 
