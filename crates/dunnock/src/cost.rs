@@ -71,7 +71,8 @@ fn words(name: &str, cost: &Cost) -> String {
         n(used.cached),
         n(used.output),
         n(used.reasoning),
-        cost.money()
+        // A day without a request has no price that could be unknown.
+        if used.is_nothing() && !cost.unknown { "-".to_owned() } else { cost.money() }
     )
 }
 
