@@ -53,6 +53,14 @@ impl Ownership {
         Ok(Some(Self { lock, note, socket }))
     }
 
+    /// Whether a process drives the session now.
+    ///
+    /// # Errors
+    /// When the folder for locks cannot be used.
+    pub fn is_driven(locks: &Path, session: &SessionId) -> io::Result<bool> {
+        Ok(Self::hold(locks, session)?.is_none())
+    }
+
     /// Keeps everybody from driving the session, without driving it: for a moment's write.
     ///
     /// # Errors

@@ -22,17 +22,31 @@ pub(crate) enum Typed {
     Mistake(String),
 }
 
-/// A task without a command is run; one word that is no command is answered kindly.
-pub(crate) fn task_or_mistake(words: &[OsString]) -> Option<Typed> {
-    let first = words.get(1)?.to_str()?;
+/// Without a command the terminal app is opened, with the task if there is one; where there is no terminal, a task is run. One
+/// word that is no command is answered kindly.
+pub(crate) fn task_or_mistake(words: &[OsString], terminal: bool) -> Option<Typed> {
+    // What may stand before a command.
+    let at = match words.get(1).and_then(|word| word.to_str()) {
+        Some("--data-dir") => 3,
+        Some(word) if word.starts_with("--data-dir=") => 2,
+        _ => 1,
+    };
+    let with = |command: &str| {
+        let mut all = words.to_vec();
+        all.insert(at.min(all.len()), command.into());
+        Some(Typed::Task(all))
+    };
+    let Some(first) = words.get(at) else { return if terminal { with("open") } else { None } };
+    let first = first.to_str()?;
     let known = <crate::args::Args as clap::CommandFactory>::command();
-    if first.starts_with('-') || known.get_subcommands().any(|c| c.get_name() == first) {
+    if known.get_subcommands().any(|c| c.get_name() == first) || matches!(first, "-h" | "--help" | "-V" | "--version") {
         return None;
     }
+    if first.starts_with('-') {
+        return with(if terminal { "open" } else { "run" });
+    }
     if first.contains(char::is_whitespace) {
-        let run =
-            words.first().cloned().into_iter().chain([OsString::from("run")]).chain(words.iter().skip(1).cloned());
-        return Some(Typed::Task(run.collect()));
+        return with(if terminal { "open" } else { "run" });
     }
     let names: Vec<&str> = known.get_subcommands().map(clap::Command::get_name).collect();
     let near = names.iter().map(|n| (strsim::levenshtein(n, first), *n)).min();

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Common things to do:
+  dunnock                                       open the terminal app in this folder
   dunnock run \"fix the failing test\"            start working; the answer is printed at the end
   dunnock run --verify \"make test\" \"...\"        \"done\" counts only when that command passes
   dunnock sessions list                         what was done, and what waits for you
@@ -30,7 +31,7 @@ history, in ignored build folders and to files above 50 MB is not taken back.";
 
 /// A coding agent you can kill, undo and check.
 #[derive(Debug, Parser)]
-#[command(name = "dunnock", version, arg_required_else_help = true, disable_help_subcommand = true, after_help = EXAMPLES)]
+#[command(name = "dunnock", version, disable_help_subcommand = true, after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Keep sessions in this folder instead of the user's data folder
     #[arg(long, global = true, value_name = "DIR")]
@@ -41,6 +42,20 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Open the terminal app in this folder: what "dunnock" alone does
+    Open {
+        /// What to do first
+        task: Option<String>,
+        /// Go on with this session; with the newest of this folder if no id is given
+        #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "task")]
+        #[expect(clippy::option_option, reason = "given or not, with an id or without")]
+        resume: Option<Option<String>>,
+        /// Lines only, nothing drawn twice: for screen readers
+        #[arg(long)]
+        plain: bool,
+        #[command(flatten)]
+        flags: Flags,
+    },
     /// Work on a task in this folder until it is done, without a window of its own
     #[command(after_help = EXITS)]
     Run {

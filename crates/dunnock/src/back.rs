@@ -20,10 +20,10 @@ use std::sync::Arc;
 const NAMES: usize = 40;
 
 /// A session and its past.
-struct At {
+pub(crate) struct At {
     open: work::Work,
-    session: SessionId,
-    seen: Seen,
+    pub(crate) session: SessionId,
+    pub(crate) seen: Seen,
     past: Past,
 }
 
@@ -32,6 +32,10 @@ impl At {
         let settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
         let open = work::open(&settings, None).await?;
         let session = run::meant(&open, id, None).await?;
+        Self::of(open, session).await
+    }
+
+    pub(crate) async fn of(open: work::Work, session: SessionId) -> anyhow::Result<Self> {
         let seen = Seen::read(&open.world, &session).await?;
         let past = past(open.world.log.as_ref(), &session).await?;
         Ok(Self { open, session, seen, past })
@@ -50,7 +54,7 @@ impl At {
     }
 
     /// The last fact of a step.
-    fn step(&self, step: u32) -> anyhow::Result<Seq> {
+    pub(crate) fn step(&self, step: u32) -> anyhow::Result<Seq> {
         self.past.step(step).ok_or_else(|| {
             let steps = self.past.steps();
             usage(match (steps.first(), steps.last()) {
@@ -71,24 +75,109 @@ impl At {
 
 pub(crate) async fn undo(data: Option<PathBuf>, id: Option<String>, how: Back) -> anyhow::Result<ExitCode> {
     let at = At::find(data, id.as_deref()).await?;
-    match at.past.undoes() {
-        Some(Undoes::Run(before)) => {
-            let before = before.max(1);
-            let tree = at.tree(before, how.force)?;
-            go_back(at, RewindTo::Fact(before), Some(tree), Scope::Both, how, "takes back the last task").await
-        }
-        // What others changed was left alone: now it goes, too.
-        Some(Undoes::Rewind(to, scope @ (Scope::Files | Scope::Both))) if how.force => {
-            let tree = at.tree(to, true)?;
-            go_back(at, RewindTo::Fact(to), Some(tree), scope, how, "takes back what was left").await
-        }
-        Some(Undoes::Rewind(..)) => {
-            let undo = at.seen.state.undo.clone().context("the last rewind cannot be taken back any more")?;
-            let what = "takes back the last undo or rewind";
-            go_back(at, RewindTo::Undo, undo.tree.clone(), undo.scope, how, what).await
-        }
-        None => bail!("nothing was done in session {} that could be taken back", at.short()),
+    let way = at.undoes(how.force)?;
+    go_back(at, way, how).await
+}
+
+/// A way back: where to, the files there, what goes, and what that does.
+struct WayBack {
+    to: RewindTo,
+    tree: Option<Tree>,
+    scope: Scope,
+    what: String,
+}
+
+impl At {
+    /// The way that an undo goes.
+    fn undoes(&self, force: bool) -> anyhow::Result<WayBack> {
+        Ok(match self.past.undoes() {
+            Some(Undoes::Run(before)) => {
+                let before = before.max(1);
+                let tree = Some(self.tree(before, force)?);
+                WayBack {
+                    to: RewindTo::Fact(before),
+                    tree,
+                    scope: Scope::Both,
+                    what: "takes back the last task".into(),
+                }
+            }
+            // What others changed was left alone: now it goes, too.
+            Some(Undoes::Rewind(to, scope @ (Scope::Files | Scope::Both))) if force => {
+                let tree = Some(self.tree(to, true)?);
+                WayBack { to: RewindTo::Fact(to), tree, scope, what: "takes back what was left".into() }
+            }
+            Some(Undoes::Rewind(..)) => {
+                let undo = self.seen.state.undo.clone().context("the last rewind cannot be taken back any more")?;
+                let what = "takes back the last undo or rewind".into();
+                WayBack { to: RewindTo::Undo, tree: undo.tree.clone(), scope: undo.scope, what }
+            }
+            None => bail!("nothing was done in session {} that could be taken back", self.short()),
+        })
     }
+
+    /// What going to a state of the files would change.
+    async fn preview(&self, to: &Tree, force: bool) -> anyhow::Result<Option<Preview>> {
+        let Some(from) = self.past.last() else { return Ok(None) };
+        let (ours, theirs) = self.past.since(to);
+        let (session, workspace) = (&self.session, self.folder());
+        let way = Way { session, workspace, to, from, ours: &ours, theirs: &theirs, force };
+        let seen = self.keeper()?.preview(way).await;
+        seen.map(Some).map_err(|why| anyhow::anyhow!("it cannot be seen what would change: {why}"))
+    }
+}
+
+/// For the terminal app: the way that an undo goes, and what it would change, in words.
+pub(crate) async fn undo_way(at: &At) -> anyhow::Result<(RewindTo, Scope, Vec<String>)> {
+    let way = at.undoes(false)?;
+    let mut told = vec![format!("{} ({})", way.what, told::scope(way.scope))];
+    if let Some(tree) = &way.tree
+        && let Some(preview) = at.preview(tree, false).await?
+    {
+        told.extend(rows(&preview));
+    }
+    Ok((way.to, way.scope, told))
+}
+
+/// Steps that the app looks into for what would change.
+const LOOKED_AT: usize = 12;
+
+/// For the terminal app: the steps that can be gone back to.
+pub(crate) async fn points(at: &At) -> Vec<dunnock_tui::Point> {
+    let steps = at.past.steps();
+    let titles = titles(at).await;
+    let far = steps.len().saturating_sub(LOOKED_AT);
+    let mut points = Vec::new();
+    for (n, step) in steps.into_iter().enumerate() {
+        let Some(seq) = at.past.step(step) else { continue };
+        let tree = at.past.tree_at(seq.max(1), false).cloned();
+        let preview = match (&tree, n >= far) {
+            (Some(tree), true) => at.preview(tree, false).await.ok().flatten(),
+            _ => None,
+        };
+        let title = titles.get(&step).cloned().unwrap_or_else(|| "before the first step".into());
+        let files = preview.as_ref().map(|p| p.changes.iter().filter(|c| !c.how.starts_with("folder")).count());
+        let kept = preview.map(|p| p.kept).unwrap_or_default();
+        points.push(dunnock_tui::Point { step, seq, title, files, kept });
+    }
+    points
+}
+
+/// What each step did, by its last call or its first words.
+async fn titles(at: &At) -> std::collections::BTreeMap<u32, String> {
+    let mut titles = std::collections::BTreeMap::new();
+    let each = &mut |record: dunnock_proto::Record| {
+        if let Decoded::Known(Event::Answered(e)) = record.decode() {
+            let last = dunnock_proto::Part::calls(&e.parts).last();
+            let did =
+                last.map(|part| format!("after {} {}", part.tool, say::short(&say::one_line(&told::gist(part)), 60)));
+            let said =
+                || format!("said: {}", say::short(&say::one_line(dunnock_proto::Part::words(&e.parts).trim()), 60));
+            titles.insert(e.turn.0, did.unwrap_or_else(said));
+        }
+        true
+    };
+    let _ = at.open.world.log.read(&at.session, 0, each).await;
+    titles
 }
 
 pub(crate) async fn rewind(
@@ -101,36 +190,18 @@ pub(crate) async fn rewind(
     let at = At::find(data, Some(id)).await?;
     let fact = at.step(step)?.max(1);
     let tree = if scope == Scope::Talk { None } else { Some(at.tree(fact, how.force)?) };
-    go_back(at, RewindTo::Fact(fact), tree, scope, how, &format!("goes back to step {step}")).await
+    let way = WayBack { to: RewindTo::Fact(fact), tree, scope, what: format!("goes back to step {step}") };
+    go_back(at, way, how).await
 }
 
 /// Says what will change, then changes it.
-async fn go_back(
-    at: At,
-    to: RewindTo,
-    tree: Option<Tree>,
-    scope: Scope,
-    how: Back,
-    what: &str,
-) -> anyhow::Result<ExitCode> {
+async fn go_back(at: At, way: WayBack, how: Back) -> anyhow::Result<ExitCode> {
+    let WayBack { to, tree, scope, what } = way;
     say::aside(&format!("session {} · {what} ({})", at.short(), told::scope(scope)));
-    if let (Some(to), Some(from)) = (&tree, at.past.last()) {
-        let (ours, theirs) = at.past.since(to);
-        let way = Way {
-            session: &at.session,
-            workspace: at.folder(),
-            to,
-            from,
-            ours: &ours,
-            theirs: &theirs,
-            force: how.force,
-        };
-        let preview = at
-            .keeper()?
-            .preview(way)
-            .await
-            .map_err(|why| anyhow::anyhow!("it cannot be seen what would change: {why}"))?;
-        show(&preview);
+    if let Some(tree) = &tree
+        && let Some(preview) = at.preview(tree, how.force).await?
+    {
+        rows(&preview).iter().for_each(|row| say::aside(row));
     }
     if how.dry_run {
         say::aside("nothing was done (--dry-run)");
@@ -188,7 +259,8 @@ async fn carry_out(door: &mut Door, command: Command) -> anyhow::Result<Rewound>
     }
 }
 
-fn show(preview: &Preview) {
+/// What going back does, in words.
+fn rows(preview: &Preview) -> Vec<String> {
     let word = |how: &'static str| match how {
         "added" | "folder added" => "brings back",
         "deleted" | "folder deleted" => "removes",
@@ -202,19 +274,21 @@ fn show(preview: &Preview) {
     };
     let row = |what: &str, path: &str, why: &str| format!("  {what:<17} {}{why}", say::one_line(path));
     let changes = preview.changes.iter().enumerate().filter(|(n, change)| !holds(*n, change));
-    let rows: Vec<String> = changes
+    let mut rows: Vec<String> = changes
         .map(|(_, change)| row(word(change.how), &change.path, ""))
         .chain(preview.kept.iter().map(|p| row("leaves alone", p, " (others changed it)")))
         .chain(preview.large.iter().map(|p| row("leaves alone", p, " (it is not kept, and could not be brought back)")))
         .chain(preview.lost.iter().map(|p| row("cannot bring back", p, " (it was not kept)")))
         .collect();
     if rows.is_empty() {
-        say::aside("  no file changes");
+        rows.push("  no file changes".into());
     }
-    rows.iter().take(NAMES).for_each(|row| say::aside(row));
-    if rows.len() > NAMES {
-        say::aside(&format!("  ... and {} more", rows.len() - NAMES));
+    let more = rows.len().saturating_sub(NAMES);
+    rows.truncate(NAMES);
+    if more > 0 {
+        rows.push(format!("  ... and {more} more"));
     }
+    rows
 }
 
 pub(crate) async fn diff(
@@ -229,17 +303,7 @@ pub(crate) async fn diff(
         other => other,
     };
     let at = At::find(data, id.as_deref()).await?;
-    let all = at.past.steps();
-    let (Some(first), Some(last)) = (all.first().copied(), all.last().copied()) else {
-        bail!("session {} has not done anything yet", at.short());
-    };
-    let (from, to) = match &steps {
-        None => (first, last),
-        Some(text) => range(text, first, last)?,
-    };
-    let end = |step| at.step(step).and_then(|fact| at.tree(fact.max(1), from != first || step != first));
-    let (before, after) = (end(from)?, end(to)?);
-    let changes = at.keeper()?.compare(at.folder(), before, after).await.map_err(|why| anyhow::anyhow!("{why}"))?;
+    let (from, to, changes) = differences(&at, steps.as_deref()).await?;
     if changes.is_empty() {
         say::note(&format!("nothing changed between step {from} and step {to}"));
     }
@@ -251,6 +315,31 @@ pub(crate) async fn diff(
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// For the terminal app: the same as one text.
+pub(crate) async fn diff_text(at: &At, steps: Option<&str>) -> anyhow::Result<String> {
+    let (from, to, changes) = differences(at, steps).await?;
+    match changes.is_empty() {
+        true => Ok(format!("nothing changed between step {from} and step {to}")),
+        false => Ok(changes.iter().map(|change| text(change, false)).collect()),
+    }
+}
+
+/// How the files differ between two steps.
+async fn differences(at: &At, steps: Option<&str>) -> anyhow::Result<(u32, u32, Vec<Differs>)> {
+    let all = at.past.steps();
+    let (Some(first), Some(last)) = (all.first().copied(), all.last().copied()) else {
+        bail!("session {} has not done anything yet", at.short());
+    };
+    let (from, to) = match steps {
+        None => (first, last),
+        Some(text) => range(text, first, last)?,
+    };
+    let end = |step| at.step(step).and_then(|fact| at.tree(fact.max(1), from != first || step != first));
+    let (before, after) = (end(from)?, end(to)?);
+    let changes = at.keeper()?.compare(at.folder(), before, after).await.map_err(|why| anyhow::anyhow!("{why}"))?;
+    Ok((from, to, changes))
 }
 
 fn range(text: &str, first: u32, last: u32) -> anyhow::Result<(u32, u32)> {

@@ -16,9 +16,15 @@ pub(crate) async fn run(data: Option<PathBuf>, id: Option<String>, json: bool) -
     let settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
     let open = work::open(&settings, None).await?;
     let session = run::meant(&open, id.as_deref(), None).await?;
+    show(&open, &session, json).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a session used, and this day.
+pub(crate) async fn show(open: &work::Work, session: &SessionId, json: bool) -> anyhow::Result<()> {
     let log = open.world.log.as_ref();
-    let rows = steps(log, &session).await?;
-    let seen = Seen::read(&open.world, &session).await?;
+    let rows = steps(log, session).await?;
+    let seen = Seen::read(&open.world, session).await?;
     let today = open.world.clock.now().0.div_euclid(DAY);
     let all = day(log, today).await?;
     let held = log.ledger(today).await?.micros.max(0).cast_unsigned();
@@ -31,7 +37,7 @@ pub(crate) async fn run(data: Option<PathBuf>, id: Option<String>, json: bool) -
         let budget = open.world.day_budget.map(|micros| micros as f64 / 1e6);
         let whole = json!({"day": date, "budget_usd": budget, "used_or_held_usd": budget.map(|_| held as f64 / 1e6)});
         say::line(&row(whole, &all).to_string());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     say::line(&format!("{:>8}  {:>10} {:>10} {:>9} {:>10}  cost", "step", "sent", "cached", "received", "reasoning"));
     for (name, cost) in &rows {
@@ -41,13 +47,13 @@ pub(crate) async fn run(data: Option<PathBuf>, id: Option<String>, json: bool) -
     say::line(&words("today", &all));
     say::aside(&format!(
         "session {} · {} · today is {date} (UTC), all sessions",
-        say::id(&session),
+        say::id(session),
         seen.state.config.model
     ));
     if let Some(budget) = open.world.day_budget {
         say::aside(&format!("budget of the day: {} of {} used or held back", say::usd(held), say::usd(budget)));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn row(mut about: Value, cost: &Cost) -> Value {

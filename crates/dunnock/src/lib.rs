@@ -13,6 +13,8 @@ mod cost;
 mod doctor;
 mod drive;
 mod end;
+mod found;
+mod host;
 mod keys_table;
 mod lines;
 mod models;
@@ -34,6 +36,7 @@ mod signals;
 mod tally;
 mod told;
 mod trust;
+mod window;
 mod work;
 
 use args::{Args, Command};
@@ -68,7 +71,7 @@ pub fn main() -> ExitCode {
     if words.get(1).is_some_and(|word| word == dunnock_sandbox::LAUNCH) {
         return dunnock_sandbox::serve();
     }
-    let args = match about::task_or_mistake(&words) {
+    let args = match about::task_or_mistake(&words, window::possible()) {
         Some(about::Typed::Task(words)) => Args::parse_from(words),
         Some(about::Typed::Mistake(text)) => {
             say::note(&text);
@@ -99,8 +102,20 @@ pub fn main() -> ExitCode {
 async fn command(args: Args) -> anyhow::Result<ExitCode> {
     let data = args.data_dir;
     match args.command {
+        Command::Open { task, resume, plain, flags } => {
+            let first = match (task, resume) {
+                (Some(task), _) => host::First::Task(task),
+                (None, Some(id)) => host::First::Resume(id),
+                (None, None) => host::First::Folder,
+            };
+            window::open(data, window::Asked { first, plain, flags }).await
+        }
         Command::Run { task, flags } => run::run(data, task, flags).await,
         Command::Resume { id, prompt, flags } => run::resume(data, id, prompt, flags).await,
+        Command::Attach { id, json: false } if window::possible() => {
+            let (first, flags) = (host::First::Attach(id), args::Flags::default());
+            window::open(data, window::Asked { first, plain: false, flags }).await
+        }
         Command::Attach { id, json } => run::attach(data, id, json).await,
         Command::Sessions(which) => sessions::run(data, which).await,
         Command::Approve { id, call, all, always, go } => {

@@ -34,6 +34,11 @@ pub(crate) fn config_dir() -> anyhow::Result<PathBuf> {
     user_folder("XDG_CONFIG_HOME", ".config")
 }
 
+/// What the terminal app keeps for itself: `$XDG_STATE_HOME/dunnock`.
+pub(crate) fn state_dir() -> anyhow::Result<PathBuf> {
+    user_folder("XDG_STATE_HOME", ".local/state")
+}
+
 /// Where sessions are kept: as configured, or `$XDG_DATA_HOME/dunnock`.
 pub(crate) fn data_dir(settings: &Settings) -> anyhow::Result<PathBuf> {
     match settings.text("data_dir") {

@@ -3,6 +3,25 @@
 use dunnock_proto::At;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::mpsc::UnboundedSender;
+
+pub(crate) use dunnock_tui::words::{number, short, took, usd};
+pub(crate) use dunnock_tui::{one_line, visible};
+
+/// Who hears what is said while the terminal is drawn on: words between would spoil the picture.
+static WINDOW: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
+
+/// From now on what is said goes to the window; `None` ends that.
+pub(crate) fn into(window: Option<UnboundedSender<String>>) {
+    *WINDOW.lock().unwrap_or_else(PoisonError::into_inner) = window;
+}
+
+/// Whether a window heard it.
+fn heard(text: &str) -> bool {
+    let window = WINDOW.lock().unwrap_or_else(PoisonError::into_inner);
+    window.as_ref().is_some_and(|window| window.send(text.to_owned()).is_ok())
+}
 
 /// One line of the answer. A closed pipe is the reader's choice, not an error.
 pub(crate) fn line(text: &str) {
@@ -26,7 +45,7 @@ pub(crate) fn piece(text: &str) {
 }
 
 fn write(bytes: &[u8]) {
-    if CLOSED.load(Ordering::Relaxed) {
+    if CLOSED.load(Ordering::Relaxed) || heard(String::from_utf8_lossy(bytes).trim_end_matches('\n')) {
         return;
     }
     let mut out = std::io::stdout().lock();
@@ -51,7 +70,9 @@ pub(crate) fn note(text: &str) {
 
 /// A line of progress.
 pub(crate) fn aside(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    if !heard(text) {
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
 }
 
 /// What went wrong, with its causes.
@@ -62,62 +83,6 @@ pub(crate) fn error(error: &anyhow::Error) {
 /// A moment as RFC 3339 in UTC.
 pub(crate) fn time(at: At) -> String {
     jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| "unknown".into(), |t| format!("{t:.0}"))
-}
-
-/// How long something took.
-pub(crate) fn took(ms: u64) -> String {
-    match ms {
-        0..1_000 => format!("{ms} ms"),
-        1_000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
-        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
-    }
-}
-
-/// A number with its thousands set apart.
-pub(crate) fn usd(micros: u64) -> String {
-    let usd = micros as f64 / 1e6;
-    if usd >= 1.0 || micros == 0 { format!("${usd:.2}") } else { format!("${usd:.4}") }
-}
-
-/// A number that is easy to read.
-pub(crate) fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (at, c) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
-
-/// Text from a model or a file, safe to print: control characters are made visible, line breaks stay.
-pub(crate) fn visible(text: &str) -> String {
-    let shown = |c: char| match c {
-        '\n' | '\t' => c.to_string(),
-        c if c.is_control() || is_invisible(c) => c.escape_unicode().to_string(),
-        c => c.to_string(),
-    };
-    text.chars().map(shown).collect()
-}
-
-/// Characters that show nothing and change how others are shown: the format characters of Unicode.
-fn is_invisible(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
-        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}')
-}
-
-/// The same on one line: a title cannot pretend to be another row.
-pub(crate) fn one_line(text: &str) -> String {
-    visible(text).replace(['\n', '\t'], " ")
-}
-
-/// At most so many characters.
-pub(crate) fn short(text: &str, most: usize) -> String {
-    if text.chars().count() <= most { text.to_owned() } else { text.chars().take(most - 3).collect::<String>() + "..." }
 }
 
 /// The beginning of an id that is enough to name it.

@@ -58,7 +58,7 @@ impl fmt::Display for Value {
 }
 
 /// Everything that is configured.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Settings {
     values: BTreeMap<String, (Value, Origin)>,
     /// What was not taken, and why.
@@ -259,6 +259,11 @@ impl Settings {
         let providers = self.values.iter().filter(|(k, _)| k.starts_with("providers."));
         rows.extend(providers.map(|(k, (v, o))| (k.clone(), Some(v), o.to_string())));
         rows
+    }
+
+    /// Where a value comes from, if there is one.
+    pub(crate) fn origin(&self, key: &str) -> Option<String> {
+        self.values.get(key).map(|(_, origin)| origin.to_string())
     }
 
     pub(crate) fn text(&self, key: &str) -> Option<&str> {

@@ -144,44 +144,17 @@ pub(crate) fn why(why: &Why) -> String {
     }
 }
 
-/// The one argument of a call that says most: the command, the path, the pattern; all of them where none does.
+/// The one argument of a call that says most; the files of a patch as policy and the tool read them.
 pub(crate) fn gist(call: &CallPart) -> String {
-    let Ok(args) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&call.args) else {
-        return call.args.to_string();
-    };
-    let text = |key: &str| match args.get(key)? {
-        serde_json::Value::String(text) => Some(text.clone()),
-        serde_json::Value::Array(words) => Some(
-            words.iter().map(|w| w.as_str().map_or_else(|| w.to_string(), str::to_owned)).collect::<Vec<_>>().join(" "),
-        ),
-        _ => None,
+    let patch = || {
+        let args = dunnock_proto::PathArgs::parse(&call.args).ok()?;
+        let patch = Patch::parse(args.patch.as_deref()?).ok()?;
+        Some(patch.paths().collect::<Vec<_>>().join(", "))
     };
     match call.tool.as_str() {
-        "shell" | "process_start" => text("command"),
-        "process_read" | "process_stop" => args.get("process").map(ToString::to_string),
-        "process_write" => {
-            text("text").map(|said| format!("{} {said:?}", args.get("process").unwrap_or(&serde_json::Value::Null)))
-        }
-        "search_text" => {
-            text("pattern").map(|p| format!("{p:?}{}", text("path").map_or(String::new(), |p| format!(" in {p}"))))
-        }
-        "list_files" => Some(text("glob").or_else(|| text("path")).unwrap_or_else(|| ".".into())),
-        "move_file" => text("path").zip(text("to")).map(|(from, to)| format!("{from} to {to}")),
-        // Its files, as policy and the tool read them.
-        "apply_patch" => text("patch")
-            .and_then(|patch| Patch::parse(&patch).ok())
-            .map(|patch| patch.paths().collect::<Vec<_>>().join(", ")),
-        "git_status" => Some(String::new()),
-        "git_diff" => Some([text("commit"), text("path")].into_iter().flatten().collect::<Vec<_>>().join(" ")),
-        "ask_person" => text("question"),
-        "final_output" => text("answer"),
-        "update_plan" => {
-            let steps = args.get("steps").and_then(|s| s.as_array()).map_or(0, Vec::len);
-            Some(format!("{steps} steps"))
-        }
-        _ => text("path"),
+        "apply_patch" => patch().unwrap_or_else(|| call.args.to_string()),
+        _ => dunnock_tui::words::gist(call),
     }
-    .unwrap_or_else(|| call.args.to_string())
 }
 
 /// A question as a person is shown it. What a model wrote stands behind a bar, so that it cannot pass for our own words.

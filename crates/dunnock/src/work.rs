@@ -18,6 +18,7 @@ use std::time::Duration;
 /// This release.
 pub(crate) const APP: &str = env!("CARGO_PKG_VERSION");
 /// A world, and the parts of it that commands need by their own type.
+#[derive(Clone)]
 pub(crate) struct Work {
     pub(crate) world: World,
     pub(crate) speaker: Arc<Speaker>,
@@ -303,7 +304,7 @@ pub(crate) fn model_by_key(settings: &mut Settings) -> Option<String> {
 }
 
 /// Models of servers on this machine, asked over loopback.
-async fn local_models(speaker: &Speaker) -> Vec<String> {
+pub(crate) async fn local_models(speaker: &Speaker) -> Vec<String> {
     let mut found = Vec::new();
     for provider in speaker.providers().iter().filter(|p| p.is_local()) {
         if let Ok(models) = speaker.models(provider, Duration::from_millis(400)).await {

@@ -24,6 +24,7 @@ mod sessions;
 mod terminal;
 mod travels;
 mod verdicts;
+mod window;
 
 use dunnock_testkit::server::ScriptedServer;
 use std::path::{Path, PathBuf};

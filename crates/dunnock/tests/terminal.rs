@@ -130,7 +130,7 @@ async fn who_comes_late_sees_the_whole_answer_once() {
     server.wait_for(1).await;
     server.open_gate(2);
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-    let watching = talk(&home, &["attach"], &[("alpha beta", "")], "");
+    let watching = talk(&home, &["resume"], &[("alpha beta", "")], "");
     let opening = async {
         tokio::time::sleep(std::time::Duration::from_millis(900)).await;
         server.open_gate(100);
@@ -152,7 +152,7 @@ async fn a_question_can_be_answered_at_a_door_that_only_watches() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     let began = std::time::Instant::now();
-    let ran = talk(&home, &["attach"], &[("your answer] ", "green\n")], "").await;
+    let ran = talk(&home, &["resume"], &[("your answer] ", "green\n")], "").await;
     assert!(began.elapsed().as_secs() < 10, "the question is asked while the command still runs");
     assert_eq!(ran.code, 0, "{}", ran.out);
     assert!(server.requests()[1]["messages"].to_string().contains("green"));

@@ -1,0 +1,172 @@
+//! Colours for code, one line at a time, so that what streams is coloured at once and what was coloured stays as it is.
+//!
+//! A scanner over a small table, not a grammar: it knows comments, quotes, numbers and keywords. A library of grammars takes
+//! more memory than all the rest of this program, and tens of milliseconds before its first line.
+
+use crate::languages_table::{LANGUAGES, Language};
+use crate::text::{Line, Span, Style, Tone};
+
+/// Where the last line stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Code,
+    /// A comment or a text that ends with this.
+    Until(&'static str, Tone),
+}
+
+/// Colours lines of one language, in order.
+pub struct Painter {
+    language: Option<&'static Language>,
+    diff: bool,
+    inside: Inside,
+}
+
+impl Painter {
+    /// For a language by its name, or a file by its ending; unknown ones stay plain.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let name = name.split([',', ' ', '{']).next().unwrap_or_default().to_lowercase();
+        let language = LANGUAGES.iter().find(|l| l.names.contains(&name.as_str()));
+        Self { language, diff: matches!(name.as_str(), "diff" | "patch"), inside: Inside::Code }
+    }
+
+    /// The next line.
+    pub fn line(&mut self, text: &str) -> Line {
+        if self.diff {
+            return Line::of(text, diff_tone(text));
+        }
+        let Some(language) = self.language else { return Line::of(text, Tone::Text) };
+        let mut out = Vec::new();
+        let mut plain = 0; // where text begins that has no colour yet
+        let mut at = 0;
+        while at < text.len() {
+            let (end, tone) = self.token(language, text, at);
+            if tone != Tone::Text {
+                push(&mut out, &text[plain..at], Tone::Text);
+                push(&mut out, &text[at..end], tone);
+                plain = end;
+            }
+            at = end;
+        }
+        push(&mut out, &text[plain..], Tone::Text);
+        Line(out)
+    }
+
+    /// The token that begins here: its end and what it is.
+    fn token(&mut self, language: &'static Language, text: &str, at: usize) -> (usize, Tone) {
+        let rest = &text[at..];
+        if let Inside::Until(end, tone) = self.inside {
+            return match rest.find(end) {
+                Some(found) => {
+                    self.inside = Inside::Code;
+                    (at + found + end.len(), tone)
+                }
+                None => (text.len(), tone),
+            };
+        }
+        if let Some((begin, end)) = language.block
+            && rest.starts_with(begin)
+        {
+            self.inside = Inside::Until(end, Tone::Comment);
+            return (at + begin.len(), Tone::Comment);
+        }
+        if let Some(long) = language.long.iter().find(|long| rest.starts_with(**long)) {
+            self.inside = Inside::Until(long, Tone::Quoted);
+            return (at + long.len(), Tone::Quoted);
+        }
+        let before = text[..at].chars().next_back();
+        let free = before.is_none_or(|c| c.is_whitespace() || "(){}[];,".contains(c));
+        if language.line.iter().any(|mark| rest.starts_with(mark) && (free || *mark == "//")) {
+            return (text.len(), Tone::Comment);
+        }
+        let Some(first) = rest.chars().next() else { return (text.len(), Tone::Text) };
+        if language.quotes.contains(first) {
+            return (at + quoted(rest, first), Tone::Quoted);
+        }
+        let joined = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        if (first.is_alphabetic() || first == '_') && !joined {
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            let known = language.words.split(' ').any(|word| word == &rest[..end]);
+            return (at + end, if known { Tone::Keyword } else { Tone::Text });
+        }
+        if first.is_ascii_digit() && !joined {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_').unwrap_or(rest.len());
+            return (at + end, Tone::Number);
+        }
+        (at + first.len_utf8(), Tone::Text)
+    }
+}
+
+fn push(out: &mut Vec<Span>, text: &str, tone: Tone) {
+    if !text.is_empty() {
+        out.push(Span::new(text, tone));
+    }
+}
+
+/// The length of a text in quotes, to its end or the line's.
+fn quoted(rest: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in rest.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            c if c == quote => return at + c.len_utf8(),
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// What a line of a unified diff is.
+#[must_use]
+pub fn diff_tone(line: &str) -> Style {
+    match line.as_bytes().first() {
+        _ if line.starts_with("+++") || line.starts_with("---") => Style::of(Tone::Quiet).bold(),
+        Some(b'+') => Tone::Added.into(),
+        Some(b'-') => Tone::Removed.into(),
+        Some(b'@') => Tone::Link.into(),
+        _ => Tone::Text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tones(language: &str, lines: &[&str]) -> Vec<Vec<(String, Tone)>> {
+        let mut painter = Painter::new(language);
+        let painted = |line: Line| line.0.iter().map(|s| (s.text().to_owned(), s.style().tone)).collect();
+        lines.iter().map(|line| painted(painter.line(line))).collect()
+    }
+
+    #[test]
+    fn keywords_quotes_numbers_and_comments_are_told_apart() {
+        let got = tones("rust", &["let x = \"a//b\"; // 7"]);
+        let want = [
+            ("let", Tone::Keyword),
+            (" x = ", Tone::Text),
+            ("\"a//b\"", Tone::Quoted),
+            ("; ", Tone::Text),
+            ("// 7", Tone::Comment),
+        ];
+        assert_eq!(got[0], want.map(|(t, tone)| (t.to_owned(), tone)));
+        assert_eq!(tones("py", &["x = 0x1f + letter"])[0][1], ("0x1f".into(), Tone::Number));
+    }
+
+    #[test]
+    fn what_spans_lines_is_remembered() {
+        let got = tones("python", &["s = '''one", "for two", "''' + x"]);
+        assert!(got[1].iter().all(|(_, tone)| *tone == Tone::Quoted), "{got:?}");
+        assert_eq!(got[2].last().unwrap().1, Tone::Text);
+    }
+
+    #[test]
+    fn no_text_is_lost_whatever_the_line() {
+        for language in ["rust", "python", "js", "sql", "html", "nonsense", "diff"] {
+            let mut painter = Painter::new(language);
+            for line in ["é 'x\\' \"", "/* a */ b", "'a lifetime", "-- x", "漢字 #c", "1.5e3..x", "\"", "\\"] {
+                assert_eq!(painter.line(line).plain(), line, "{language}");
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Files of the app's own in the state folder: what was typed before, and what is half typed.
+//!
+//! Invariant: a file is whole or as it was; only this user reads it.
+
+use crate::history::MOST;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Where they are.
+#[derive(Debug, Clone)]
+pub struct Keep {
+    folder: PathBuf,
+}
+
+impl Keep {
+    /// In this folder; it is made when something is written.
+    #[must_use]
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    fn history_file(&self) -> PathBuf {
+        self.folder.join("history.jsonl")
+    }
+
+    /// What was typed before, oldest first.
+    #[must_use]
+    pub fn history(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.history_file()).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Adds to it. Several apps may do so at once: each reads what is there before it writes, under a lock.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn remember(&self, text: &str) -> std::io::Result<()> {
+        make(&self.folder)?;
+        let lock = File::options().create(true).truncate(false).write(true).open(self.folder.join("history.lock"))?;
+        lock.lock()?;
+        let mut all = self.history();
+        if all.last().is_none_or(|last| last != text) {
+            all.push(text.to_owned());
+        }
+        let over = all.len().saturating_sub(MOST);
+        let lines: Vec<String> = all.iter().skip(over).filter_map(|text| serde_json::to_string(text).ok()).collect();
+        write(&self.history_file(), &format!("{}\n", lines.join("\n")))
+    }
+
+    fn draft_file(&self, name: &str) -> PathBuf {
+        self.folder.join("drafts").join(format!("{name}.json"))
+    }
+
+    /// What was half typed in a session, or in a folder that has none yet.
+    #[must_use]
+    pub fn draft(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.draft_file(name)).ok()
+    }
+
+    /// Keeps it; nothing takes it away.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn set_draft(&self, name: &str, draft: Option<&str>) -> std::io::Result<()> {
+        let file = self.draft_file(name);
+        match draft {
+            Some(text) => {
+                make(&self.folder.join("drafts"))?;
+                write(&file, text)
+            }
+            None => match std::fs::remove_file(file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            },
+        }
+    }
+}
+
+fn make(folder: &Path) -> std::io::Result<()> {
+    let mut maker = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
+    maker.recursive(true).create(folder)
+}
+
+/// Writes a file whole: under a name that nobody can guess, synced, then renamed.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut part = tempfile::NamedTempFile::new_in(folder)?;
+    part.write_all(text.as_bytes())?;
+    part.as_file().sync_all()?;
+    part.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn history_and_drafts_come_back_and_are_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let keep = Keep::new(folder.path().join("state"));
+        keep.remember("one\ntwo").unwrap();
+        keep.remember("one\ntwo").unwrap();
+        keep.remember("three").unwrap();
+        assert_eq!(keep.history(), ["one\ntwo", "three"]);
+        keep.set_draft("s", Some("half")).unwrap();
+        assert_eq!(keep.draft("s").as_deref(), Some("half"));
+        keep.set_draft("s", None).unwrap();
+        keep.set_draft("s", None).unwrap();
+        assert_eq!(keep.draft("s"), None);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = keep.history_file().metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+}

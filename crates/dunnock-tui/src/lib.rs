@@ -1,0 +1,52 @@
+//! The terminal app: a door on a session, drawn in the terminal's own scrollback.
+//!
+//! It knows `proto` and nothing else of Dunnock: facts and pieces come through a link, orders go back, and it cannot tell
+//! whether the session is driven by this process or another. What a door needs beside that it asks of the program around it
+//! (`host.rs`).
+//!
+//! Read `state.rs`, then `update.rs` (what happens) and `view.rs` (what is seen): both are pure. `session.rs` folds facts into
+//! lines that are done and work that is under way; `panel.rs` is a question; `paint.rs` turns pictures into bytes; `run.rs` is
+//! the only file that waits.
+
+mod calls;
+mod code;
+mod commands_table;
+mod demo;
+mod edit;
+mod fuzzy;
+mod history;
+mod host;
+mod keep;
+mod keys_table;
+mod languages_table;
+mod markdown;
+mod paint;
+mod panel;
+mod pick;
+mod plain;
+mod run;
+mod screen;
+mod session;
+mod slash;
+mod state;
+mod stream;
+mod text;
+mod theme;
+mod update;
+mod view;
+pub mod words;
+
+pub use commands_table::{COMMANDS, Slash};
+pub use host::{Ask, Own, Point, SessionRow, Told, Welcome};
+pub use keep::Keep;
+pub use keys_table::{KEYS, KeyHelp, Place};
+pub use paint::Painter;
+pub use panel::GUARD;
+pub use plain::run as run_plain;
+pub use run::{App, Left, Notify, run};
+pub use session::Session;
+pub use state::{Effect, Focus, Input, State};
+pub use text::{Line, Span, Style, Tone, one_line, visible};
+pub use theme::{Environment, THEMES, Theme};
+pub use update::update;
+pub use view::{View, view};

@@ -1,0 +1,681 @@
+//! A session as this door sees it: a fold over the facts and pieces that come through the link.
+//!
+//! Facts make lines that are done and go to the scrollback; what is under way is kept for the live area.
+
+use crate::calls;
+use crate::markdown::render;
+use crate::stream::Stream;
+use crate::text::{Line, Span, Style, Tone};
+use crate::words::{about, cents, count, first_line, so_far, usd};
+use dunnock_proto::{
+    About, Answer, At, CallId, CallPart, Config, Decoded, Delta, Event, FinalArgs, Finished, Hash, Level, Outcome,
+    Part, Partial, PlanStep, Proof, QuestionId, Record, Rule, Sandbox, Seq, SessionId, Turn, Usage, VerifyArgs, Why,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Bytes of a running command's output that are kept for its last lines.
+const TAIL: usize = 4 << 10;
+/// Lines of thought that go to the scrollback.
+const THOUGHTS: usize = 40;
+
+/// A call of an answer, or of the harness.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// What the model wrote.
+    pub part: Arc<CallPart>,
+    /// A check of ours.
+    pub harness: bool,
+    /// When it began, by this door's clock.
+    pub began: Option<u64>,
+    /// The last of its output.
+    pub tail: String,
+    offset: u64,
+}
+
+/// A question that stands.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Its name.
+    pub id: QuestionId,
+    /// Its subject.
+    pub about: About,
+    /// What is asked.
+    pub text: Arc<str>,
+    /// Answers to choose from.
+    pub choices: Vec<String>,
+    /// What an answer names.
+    pub hash: Hash,
+    /// What the call would do to the folder, where the program around us knows.
+    pub preview: Option<String>,
+    /// The rule that "always" would make, and its words.
+    pub rule: Option<(Rule, String)>,
+}
+
+/// An answer on its way.
+#[derive(Default)]
+struct Live {
+    turn: Turn,
+    attempt: u32,
+    text: Stream,
+    bytes: u64,
+    said: String,
+    reasoning: String,
+    thought: u64,
+}
+
+/// Something that the rest of the app must know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// A question stands.
+    Asked(QuestionId),
+    /// Work ended.
+    Ended,
+}
+
+/// What work since the last prompt came to.
+#[derive(Debug, Clone, Default)]
+struct Run {
+    began: i64,
+    steps: u32,
+    usage: Usage,
+    micros: u64,
+    unknown: bool,
+    checks: Vec<(CallId, String, Option<bool>)>,
+    files: std::collections::BTreeSet<String>,
+}
+
+/// A session.
+#[derive(Default)]
+pub struct Session {
+    /// Its id, once there is one.
+    pub id: Option<SessionId>,
+    /// Facts so far.
+    pub seq: Seq,
+    /// Its first words.
+    pub title: String,
+    /// Its folder.
+    pub workspace: String,
+    /// What it was told.
+    pub config: Config,
+    /// How commands are confined, once somebody drives.
+    pub level: Option<Level>,
+    /// Tokens that the model holds.
+    pub window: Option<u64>,
+    /// Tokens of the last request and its answer.
+    pub context: u64,
+    /// Questions that stand.
+    pub questions: Vec<Question>,
+    /// The model's list of steps.
+    pub plan: Vec<PlanStep>,
+    /// The last answer, for the clipboard.
+    pub answer: String,
+    /// Prompts that no request has told yet.
+    pub waiting: Vec<(Seq, Arc<str>)>,
+    /// Work is under way.
+    pub working: bool,
+    /// A request is out.
+    pub asking: bool,
+    /// The talk is being made shorter.
+    pub compacting: bool,
+    /// Everything was told to stop.
+    pub stopping: bool,
+    /// Why it is silent, if somebody said.
+    pub said: String,
+    calls: BTreeMap<CallId, Call>,
+    live: Option<Live>,
+    run: Run,
+    total: Usage,
+    micros: u64,
+    unknown: bool,
+}
+
+impl Session {
+    /// One of which nothing is known yet.
+    #[must_use]
+    pub fn of(id: SessionId) -> Self {
+        Self { id: Some(id), ..Self::default() }
+    }
+    /// Calls that run, oldest first.
+    pub fn running(&self) -> impl Iterator<Item = &Call> {
+        self.calls.values().filter(|call| call.began.is_some())
+    }
+    /// A call that has not ended.
+    #[must_use]
+    pub fn call(&self, id: CallId) -> Option<&Call> {
+        self.calls.get(&id)
+    }
+    /// Steps since the last prompt.
+    #[must_use]
+    pub fn steps(&self) -> u32 {
+        self.run.steps
+    }
+    /// Tokens of the whole session.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.total.input + self.total.output
+    }
+    /// What the whole session cost; nothing where that is not known.
+    #[must_use]
+    pub fn cost(&self) -> Option<String> {
+        match (self.tokens(), self.unknown) {
+            (0, _) => Some(cents(0)),
+            (_, false) => Some(cents(self.micros)),
+            (_, true) => None,
+        }
+    }
+    /// How commands are confined.
+    #[must_use]
+    pub fn confined(&self) -> Option<Level> {
+        if self.config.sandbox == Sandbox::Off { Some(Level::D) } else { self.level }
+    }
+    /// How much of the model's window is used, in percent.
+    #[must_use]
+    pub fn full(&self) -> Option<u64> {
+        let window = self.config.window.or(self.window)?;
+        Some((self.context * 100 / window.max(1)).min(100))
+    }
+
+    /// What is being said and thought, as it looks now.
+    #[must_use]
+    pub fn under_way(&self, columns: usize) -> Vec<Line> {
+        let Some(live) = &self.live else { return Vec::new() };
+        let mut lines = Vec::new();
+        if !live.reasoning.trim().is_empty() {
+            lines.extend(thoughts(&live.reasoning, columns));
+        }
+        let text = live.text.live(columns.saturating_sub(1));
+        lines.extend(text.into_iter().map(indented));
+        lines
+    }
+
+    /// Takes a fact in; what it says goes to `out`.
+    pub fn fact(&mut self, record: &Record, columns: usize, now: u64, out: &mut Vec<Line>) -> Option<News> {
+        self.seq = record.envelope.seq;
+        let at = record.envelope.at;
+        match record.decode() {
+            Decoded::Known(event) => self.event(event, at, columns, now, out),
+            Decoded::Unknown(why) => {
+                out.push(note(&format!("? {} ({why})", record.envelope.kind)));
+                None
+            }
+        }
+    }
+
+    fn event(&mut self, event: Event, at: At, columns: usize, now: u64, out: &mut Vec<Line>) -> Option<News> {
+        match event {
+            Event::Created(e) => {
+                self.workspace = e.workspace;
+                self.config = e.config;
+            }
+            Event::Forked(e) => {
+                self.workspace = e.workspace;
+                self.config = e.config;
+                out.push(note(&format!("branched off {} at fact {}", e.from, e.at)));
+            }
+            Event::Moved(e) => self.workspace = e.workspace,
+            Event::Configured(e) => {
+                let next = self.config.with(&e.set);
+                if next.model != self.config.model {
+                    out.push(note(&format!("Set model to {}", next.model)));
+                    self.window = None;
+                }
+                self.config = next;
+            }
+            Event::Headed(e) => self.window = e.head.window,
+            Event::Taken(e) => {
+                self.level = Some(e.level);
+                self.calls.values_mut().for_each(|call| call.began = None);
+                self.live = None;
+            }
+            Event::Titled(e) => self.title = e.title,
+            Event::Prompted(e) => self.prompted(&e.text, e.images.len(), at, columns, out),
+            Event::Continued(_) => {
+                self.begin(at);
+                out.push(Line::empty());
+                out.push(note("going on"));
+            }
+            Event::TurnStarted(e) => {
+                self.run.steps += 1;
+                self.asking = true;
+                self.working = true;
+                self.said.clear();
+                self.tell_waiting(e.upto, columns, out);
+                self.live = Some(Live { turn: e.turn, ..Live::default() });
+            }
+            Event::Answered(e) => {
+                self.used(&e.usage);
+                self.run.unknown |= e.usage.is_nothing();
+                self.unknown |= e.usage.is_nothing();
+                self.context = e.usage.input + e.usage.output;
+                self.asking = false;
+                self.answered(e.turn, &e.parts, columns, out);
+            }
+            Event::TurnFailed(e) => {
+                self.used(&e.usage);
+                self.asking = false;
+                self.end_stream(columns, out);
+                self.live = None;
+                let again = e.retry_at.is_some();
+                let tone = if again { Tone::Quiet } else { Tone::Bad };
+                out.extend(Line::of(&e.error, tone).wrap(columns, " ", " "));
+            }
+            Event::Called(e) => {
+                let part = CallPart { id: String::new(), tool: e.tool, args: e.args, recovered: false, fault: None };
+                let command = VerifyArgs::parse(&part.args).map_or_else(|_| part.args.to_string(), |a| a.command);
+                self.run.checks.push((e.call, command, None));
+                self.add_call(e.call, Arc::new(part), true);
+            }
+            Event::Started(e) => {
+                if let Some(call) = self.calls.get_mut(&e.call) {
+                    call.began = Some(now);
+                }
+            }
+            Event::Finished(e) => self.finished(&e, columns, out),
+            Event::Planned(e) => self.plan = e.steps,
+            Event::Asked(e) => {
+                let (id, about, text, choices, hash) = (e.question, e.about, e.text, e.choices, e.hash);
+                self.questions.push(Question { id, about, text, choices, hash, preview: None, rule: None });
+                return Some(News::Asked(id));
+            }
+            Event::Replied(e) => self.replied(e.question, &e.answer, e.note.as_deref(), columns, out),
+            Event::Granted(e) => {
+                out.push(note(&format!("from now on in this session: {} {}", e.rule.tool, e.rule.words.join(" "))));
+            }
+            Event::Revoked(e) => out.push(note(&format!("no longer: {} {}", e.rule.tool, e.rule.words.join(" ")))),
+            Event::InterruptAsked(_) => {
+                self.stopping = true;
+                out.push(note("stopping"));
+            }
+            Event::Ended(e) => {
+                self.ended(&e.why, e.proof, at, columns, out);
+                return Some(News::Ended);
+            }
+            Event::Checkpointed(e) => out.extend(e.note.iter().map(|text| note(text))),
+            Event::Rewound(e) => {
+                out.push(note("went back"));
+                out.extend(e.note.iter().flat_map(|text| Line::of(text, Tone::Quiet).wrap(columns, "   ", "   ")));
+            }
+            Event::RewindFailed(e) => out.push(Line::of(&format!(" could not go back: {}", e.error), Tone::Bad)),
+            Event::CompactStarted(e) => self.compacting = e.asked || e.strength == dunnock_proto::Strength::Summarise,
+            Event::Compacted(e) => {
+                self.compacting = false;
+                self.used(&e.usage);
+                let how = if e.summary.is_some() { "summed up" } else { "shortened" };
+                out.push(note(&format!("talk {how}: {} to {} bytes", about(e.before), about(e.after))));
+            }
+            Event::CompactFailed(e) => {
+                self.compacting = false;
+                self.used(&e.usage);
+                out.push(note(&format!("the talk could not be made shorter: {}", e.error)));
+            }
+            Event::Baselined(e) => {
+                for check in e.checks.iter().filter(|check| check.outcome != Outcome::Done) {
+                    out.push(note(&format!("before the work, `{}` fails", check.command)));
+                }
+            }
+            Event::Noticed(e) if !e.sources.is_empty() || e.stalled => {
+                out.push(note(&format!("the model is told: {}", first_line(&e.text))));
+            }
+            Event::Noticed(_) | Event::Allowed(_) | Event::RewindAsked(_) | Event::Woken(_) => {}
+        }
+        None
+    }
+
+    fn begin(&mut self, at: At) {
+        self.run = Run { began: at.0, ..Run::default() };
+        self.working = true;
+        self.stopping = false;
+    }
+
+    fn prompted(&mut self, text: &Arc<str>, images: usize, at: At, columns: usize, out: &mut Vec<Line>) {
+        if self.title.is_empty() {
+            self.title = first_line(text);
+        }
+        self.questions.retain(|q| q.about != About::Limit);
+        let text: Arc<str> = match images {
+            0 => text.clone(),
+            n => format!("{text}\n[{}]", count(n, "picture")).into(),
+        };
+        // While something is under way it is told at the next step: until then it waits where it can be seen.
+        if self.working && (self.asking || self.running().next().is_some() || !self.questions.is_empty()) {
+            self.waiting.push((self.seq, text));
+        } else {
+            self.begin(at);
+            out.extend(said_by_person(&text, columns));
+        }
+    }
+
+    fn tell_waiting(&mut self, upto: Seq, columns: usize, out: &mut Vec<Line>) {
+        let told = self.waiting.iter().take_while(|(seq, _)| *seq <= upto).count();
+        for (_, text) in self.waiting.drain(..told) {
+            out.extend(said_by_person(&text, columns));
+        }
+    }
+
+    fn add_call(&mut self, id: CallId, part: Arc<CallPart>, harness: bool) {
+        self.calls.insert(id, Call { part, harness, began: None, tail: String::new(), offset: 0 });
+    }
+
+    fn used(&mut self, usage: &Usage) {
+        let price = self.config.price;
+        let micros = price.map_or(0, |price| price.of(usage));
+        let unknown = price.is_none() && !usage.is_nothing();
+        self.total += *usage;
+        self.run.usage += *usage;
+        self.micros += micros;
+        self.run.micros += micros;
+        self.unknown |= unknown;
+        self.run.unknown |= unknown;
+    }
+
+    /// Ends what streams: all of it is done.
+    fn end_stream(&mut self, columns: usize, out: &mut Vec<Line>) {
+        let Some(live) = &mut self.live else { return };
+        end_thoughts(live, columns, out);
+        let lines = live.text.finish(columns.saturating_sub(1));
+        out.extend(lines.into_iter().map(indented));
+    }
+
+    fn answered(&mut self, turn: Turn, parts: &[Part], columns: usize, out: &mut Vec<Line>) {
+        let live = self.live.take().filter(|live| live.turn == turn);
+        let words = Part::words(parts);
+        let streamed = live.as_ref().map_or("", |live| live.said.as_str()).to_owned();
+        match (live, words.strip_prefix(&streamed)) {
+            // What streamed is the beginning of what was recorded: the rest follows it.
+            (Some(mut live), Some(rest)) if live.bytes > 0 => {
+                live.text.push(rest);
+                self.live = Some(live);
+                self.end_stream(columns, out);
+            }
+            (live, _) => {
+                let thought: String = parts.iter().filter_map(thought).collect();
+                let mut live = live.unwrap_or_default();
+                if live.thought == 0 {
+                    live.reasoning.push_str(&thought);
+                }
+                end_thoughts(&mut live, columns, out);
+                if !words.trim().is_empty() {
+                    begin_answer(out);
+                    out.extend(render(&words, columns.saturating_sub(1)).into_iter().map(indented));
+                }
+            }
+        }
+        self.live = None;
+        let calls: Vec<&Arc<CallPart>> = Part::calls(parts).collect();
+        if calls.is_empty() {
+            self.answer = words;
+        }
+        for (index, part) in calls.into_iter().enumerate() {
+            let index = u16::try_from(index).unwrap_or(u16::MAX);
+            if part.tool == "final_output"
+                && let Ok(last) = FinalArgs::parse(&part.args)
+                && !last.answer.is_empty()
+            {
+                self.answer = last.answer.to_string();
+                begin_answer(out);
+                out.extend(render(&last.answer, columns.saturating_sub(1)).into_iter().map(indented));
+            }
+            self.add_call(CallId { turn, index }, part.clone(), false);
+        }
+    }
+
+    fn finished(&mut self, e: &Finished, columns: usize, out: &mut Vec<Line>) {
+        self.questions.retain(|q| match &q.about {
+            About::Approval { call } | About::Person { call } => *call != e.call,
+            About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. } => true,
+        });
+        let Some(call) = self.calls.remove(&e.call) else { return };
+        if let Some(check) = self.run.checks.iter_mut().find(|(id, ..)| *id == e.call) {
+            check.2 = Some(e.outcome == Outcome::Done);
+        }
+        let quiet = matches!(call.part.tool.as_str(), "final_output" | "update_plan" | "ask_person") && !call.harness;
+        if quiet && e.outcome == Outcome::Done {
+            return;
+        }
+        if e.diff.is_some() {
+            self.run.files.insert(crate::words::gist(&call.part));
+        }
+        out.extend(calls::ended(&call.part, call.harness, e, columns));
+    }
+
+    fn replied(&mut self, id: QuestionId, answer: &Answer, note: Option<&str>, columns: usize, out: &mut Vec<Line>) {
+        let Some(at) = self.questions.iter().position(|q| q.id == id) else { return };
+        let question = self.questions.remove(at);
+        let said = match answer {
+            Answer::Yes => "yes".to_owned(),
+            Answer::No => "no".to_owned(),
+            Answer::Always { .. } => "yes, always".to_owned(),
+            Answer::Edit { .. } => "yes, changed".to_owned(),
+            Answer::Text { text } => text.to_string(),
+        };
+        let about = match &question.about {
+            About::Approval { call } => {
+                let what = self.calls.get(call).map(|c| calls::title(&c.part, c.harness)).unwrap_or_default();
+                format!("may run: {}", first_line(&what))
+            }
+            _ => first_line(&question.text),
+        };
+        let mut line = Line::of(" ? ", Tone::Warn).and(&about, Tone::Quiet).and("  ", Tone::Text);
+        line = line.and(&said, Style::of(Tone::User).bold());
+        if let Some(note) = note {
+            line = line.and(&format!(" ({note})"), Tone::User);
+        }
+        out.extend(line.wrap(columns, "", "   "));
+    }
+
+    fn ended(&mut self, why: &Why, proof: Proof, at: At, columns: usize, out: &mut Vec<Line>) {
+        self.end_stream(columns, out);
+        self.tell_waiting(Seq::MAX, columns, out);
+        self.live = None;
+        self.calls.clear();
+        self.questions.clear();
+        self.plan.clear();
+        (self.working, self.asking, self.stopping, self.compacting) = (false, false, false, false);
+        let (word, tone) = match why {
+            Why::Done if proof == Proof::Proven => ("proven", Tone::Good),
+            Why::Done => ("done", Tone::Good),
+            Why::Stopped => ("stopped", Tone::Warn),
+            Why::Failed { .. } => ("failed", Tone::Bad),
+            Why::Limit => ("the limit of steps was reached", Tone::Warn),
+            Why::Budget => ("the budget was used up", Tone::Warn),
+            Why::Unproven => ("not proven", Tone::Bad),
+        };
+        let mut line = Line::of(&format!(" {word}"), Style::of(tone).bold());
+        for (_, command, passed) in self.last_checks() {
+            let how = match passed {
+                Some(true) => "passed",
+                Some(false) => "failed",
+                None => "not run",
+            };
+            line = line.and(&format!("   {command}"), Tone::Text).and(&format!("  {how}"), Tone::Quiet);
+        }
+        out.push(Line::empty());
+        if let Why::Failed { error } = why {
+            out.extend(Line::of(error, Tone::Bad).wrap(columns, " ", " "));
+        }
+        out.extend(line.wrap(columns, "", "   "));
+        out.push(self.closing(at).cut(columns));
+        out.push(Line::empty());
+    }
+
+    fn last_checks(&self) -> impl Iterator<Item = &(CallId, String, Option<bool>)> {
+        let last = self.run.checks.last().map(|(id, ..)| id.turn);
+        self.run.checks.iter().filter(move |(id, ..)| Some(id.turn) == last)
+    }
+
+    /// Steps, time, tokens, cost, files.
+    fn closing(&self, at: At) -> Line {
+        let run = &self.run;
+        let ms = u64::try_from(at.0 - run.began).unwrap_or(0);
+        let mut parts = vec![count(usize::try_from(run.steps).unwrap_or(0), "step"), so_far(ms)];
+        let tokens = run.usage.input + run.usage.output;
+        if tokens > 0 {
+            let cached =
+                if run.usage.cached > 0 { format!(" ({} cached)", about(run.usage.cached)) } else { String::new() };
+            parts.push(format!("{} tokens{cached}", about(tokens)));
+            parts.push(if run.unknown { "price unknown".into() } else { usd(run.micros) });
+        } else {
+            parts.push("tokens unknown".into());
+        }
+        if !run.files.is_empty() {
+            parts.push(count(run.files.len(), "file"));
+        }
+        Line::of(&format!(" {}     undo: /undo", parts.join(" · ")), Tone::Quiet)
+    }
+
+    /// Takes a live piece in.
+    pub fn delta(&mut self, delta: &Delta, columns: usize, out: &mut Vec<Line>) {
+        match delta {
+            Delta::Text { turn, attempt, offset, text } => self.words(*turn, *attempt, *offset, text, columns, out),
+            Delta::Reasoning { turn, attempt, offset, text } => {
+                let live = self.live(*turn, *attempt, out);
+                let new = fresh(live.thought, *offset, text);
+                live.thought += new.len() as u64;
+                live.reasoning.push_str(new);
+            }
+            Delta::Output { call, offset, text, .. } => self.output(*call, *offset, text),
+            Delta::Said { text } => self.said = text.to_string(),
+        }
+    }
+
+    /// Takes in where something stands.
+    pub fn partial(&mut self, partial: &Partial, columns: usize, out: &mut Vec<Line>) {
+        match partial {
+            Partial::Turn { turn, attempt, text, reasoning } => {
+                let live = self.live(*turn, *attempt, out);
+                let new = fresh(live.thought, 0, reasoning);
+                live.thought += new.len() as u64;
+                live.reasoning.push_str(new);
+                self.words(*turn, *attempt, 0, text, columns, out);
+            }
+            Partial::Call { call, offset, tail } => {
+                self.output(*call, offset.saturating_sub(tail.len() as u64), tail);
+            }
+        }
+    }
+
+    fn live(&mut self, turn: Turn, attempt: u32, out: &mut Vec<Line>) -> &mut Live {
+        let same = self.live.as_ref().is_some_and(|live| live.turn == turn && live.attempt == attempt);
+        if !same {
+            // What was shown of an attempt that broke off cannot be taken back; it is said.
+            if self.live.as_ref().is_some_and(|live| live.bytes > 0) {
+                out.push(note("the answer broke off; asked again"));
+            }
+            self.live = Some(Live { turn, attempt, ..Live::default() });
+        }
+        self.live.get_or_insert_with(Live::default)
+    }
+
+    fn words(&mut self, turn: Turn, attempt: u32, offset: u64, text: &str, columns: usize, out: &mut Vec<Line>) {
+        let live = self.live(turn, attempt, out);
+        let new = fresh(live.bytes, offset, text);
+        if new.is_empty() {
+            return;
+        }
+        end_thoughts(live, columns, out);
+        if live.bytes == 0 {
+            begin_answer(out);
+        }
+        live.bytes += new.len() as u64;
+        live.said.push_str(new);
+        live.text.push(new);
+        let done = live.text.done(columns.saturating_sub(1));
+        out.extend(done.into_iter().map(indented));
+    }
+
+    fn output(&mut self, call: CallId, offset: u64, text: &str) {
+        let Some(call) = self.calls.get_mut(&call) else { return };
+        let new = fresh(call.offset, offset, text);
+        call.offset = call.offset.max(offset + text.len() as u64);
+        call.tail.push_str(new);
+        if call.tail.len() > 2 * TAIL {
+            let from = call.tail.ceil_char_boundary(call.tail.len() - TAIL);
+            call.tail.drain(..from);
+        }
+    }
+}
+
+/// What of a piece that begins at `offset` was not there yet, where `have` bytes were.
+fn fresh(have: u64, offset: u64, text: &str) -> &str {
+    let skip = usize::try_from(have.saturating_sub(offset)).unwrap_or(usize::MAX);
+    text.get(skip.min(text.len())..).unwrap_or_default()
+}
+
+fn thought(part: &Part) -> Option<&str> {
+    match part {
+        Part::Reasoning { text, .. } => Some(text),
+        Part::Text { .. } | Part::Call(_) => None,
+    }
+}
+
+/// A blank line before what the model says.
+fn begin_answer(out: &mut Vec<Line>) {
+    out.push(Line::empty());
+}
+
+fn end_thoughts(live: &mut Live, columns: usize, out: &mut Vec<Line>) {
+    let reasoning = std::mem::take(&mut live.reasoning);
+    if reasoning.trim().is_empty() {
+        return;
+    }
+    let lines = thoughts(&reasoning, columns);
+    let more = lines.len().saturating_sub(THOUGHTS);
+    out.push(Line::empty());
+    out.extend(lines.into_iter().take(THOUGHTS));
+    if more > 0 {
+        out.push(Line::of(&format!("   … {} of thought more", count(more, "line")), Tone::Quiet));
+    }
+}
+
+/// What was thought, standing back.
+fn thoughts(text: &str, columns: usize) -> Vec<Line> {
+    let style = Style { italic: true, ..Style::of(Tone::Quiet) };
+    let lines = text.trim().lines().filter(|line| !line.trim().is_empty());
+    lines.flat_map(|line| Line::of(line.trim_end(), style).wrap(columns, "   ", "   ")).collect()
+}
+
+fn indented(line: Line) -> Line {
+    line.after(&Span::new(" ", Tone::Text))
+}
+
+/// The person's words, blue, behind a mark.
+#[must_use]
+pub fn said_by_person(text: &str, columns: usize) -> Vec<Line> {
+    const MOST: usize = 60;
+    let mut out = vec![Line::empty()];
+    let style = Style::of(Tone::User);
+    let mut lines: Vec<Line> = Vec::new();
+    for (n, line) in text.lines().enumerate() {
+        let first = if n == 0 { " > " } else { "   " };
+        lines.extend(Line::of(line, style).wrap(columns, first, "   "));
+        if lines.len() > MOST {
+            break;
+        }
+    }
+    let all = text.lines().count();
+    out.extend(lines.into_iter().take(MOST));
+    if all > MOST {
+        out.push(Line::of(&format!("   … {} more", count(all - MOST, "line")), Tone::Quiet));
+    }
+    out
+}
+
+/// A line about the session itself.
+#[must_use]
+pub fn note(text: &str) -> Line {
+    Line::of(&format!(" {text}"), Tone::Quiet)
+}
+
+/// A mode by its name.
+#[must_use]
+pub fn mode(mode: dunnock_proto::Mode) -> &'static str {
+    use dunnock_proto::Mode;
+    match mode {
+        Mode::Read => "read",
+        Mode::Ask => "ask",
+        Mode::Edits => "edits",
+        Mode::Auto => "auto",
+        Mode::All => "all",
+    }
+}

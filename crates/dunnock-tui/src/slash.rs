@@ -1,0 +1,205 @@
+//! What slash commands do.
+
+use crate::commands_table::{COMMANDS, Slash};
+use crate::fuzzy;
+use crate::host::{Ask, Own};
+use crate::keys_table::KEYS;
+use crate::pick::{Pick, Row, Value};
+use crate::session::{mode, note};
+use crate::state::{Effect, State};
+use crate::text::{Line, Style, Tone};
+use crate::theme::{THEMES, Theme};
+use crate::update::{end_welcome, send, set_mode, wrong};
+use dunnock_proto::{Command, Mode};
+
+const MODES: [Mode; 5] = [Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::All];
+
+/// What a mode means.
+#[must_use]
+pub fn mode_words(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Read => "nothing is changed",
+        Mode::Ask => "every change asks",
+        Mode::Edits => "commands ask",
+        Mode::Auto => "what the box cannot hold asks",
+        Mode::All => "nothing asks",
+    }
+}
+
+/// Commands for the menu: what fits what was typed, ours first.
+pub(crate) fn menu(own: &[Own], typed: &str, most: usize) -> Vec<(String, String)> {
+    let all: Vec<(String, String)> = COMMANDS
+        .iter()
+        .map(|c| (format!("/{}", c.name), format!("{} {}", c.args, c.about).trim().to_owned()))
+        .chain(own.iter().map(|c| (format!("/{}", c.name), c.about.clone())))
+        .collect();
+    let best = fuzzy::best(typed, all.iter().map(|(name, _)| name.as_str()), most, false);
+    best.iter().filter_map(|at| all.get(*at).cloned()).collect()
+}
+
+/// What a command of the person's own stands for.
+pub(crate) fn own(s: &State, text: &str) -> Option<String> {
+    let (name, rest) = split(text)?;
+    if COMMANDS.iter().any(|c| c.name == name) {
+        return None;
+    }
+    let own = s.own.iter().find(|c| c.name == name)?;
+    let whole = own.text.replace("$ARGS", rest);
+    Some(if own.text.contains("$ARGS") || rest.is_empty() { whole } else { format!("{whole}\n\n{rest}") })
+}
+
+fn split(text: &str) -> Option<(&str, &str)> {
+    let text = text.strip_prefix('/')?;
+    let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    Some((name, rest.trim()))
+}
+
+/// Whether a text is meant as a command, and not as a path that begins a sentence.
+pub(crate) fn is_one(text: &str) -> bool {
+    split(text).is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
+}
+
+/// Carries a command out.
+pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
+    let Some((name, rest)) = split(text) else { return };
+    let Some(command) = known(name) else {
+        let near = menu(&s.own, name, 1);
+        let hint = near.first().map_or_else(|| "/help shows them".into(), |(near, _)| format!("did you mean {near}?"));
+        return wrong(s, &format!("no command /{name}; {hint}"));
+    };
+    let needs = |s: &mut State| match s.session.id.is_some() {
+        true => true,
+        false => {
+            s.hint = format!("/{name} needs a session; there is none yet");
+            false
+        }
+    };
+    let ask = |ask: Ask| Effect::Ask(ask);
+    match command.name {
+        "help" => help(s),
+        "keys" => keys(s),
+        "model" if rest.is_empty() => effects.push(ask(Ask::Models)),
+        "model" => effects.push(ask(Ask::Model(rest.into()))),
+        "clear" | "new" => {
+            end_welcome(s);
+            if let Some(id) = &s.session.id {
+                let short = id.as_str().get(..8).unwrap_or_default();
+                let title = s.session.title.clone();
+                s.out.push(Line::empty());
+                s.out.push(note(&format!("kept: {short} “{title}” · /resume {short} goes on with it")));
+            }
+            effects.push(ask(Ask::New));
+        }
+        "resume" | "sessions" if command.name == "resume" && !rest.is_empty() => {
+            effects.push(ask(Ask::Find(rest.into())))
+        }
+        "resume" | "sessions" => effects.push(ask(Ask::Sessions(rest.into()))),
+        "diff" if needs(s) => effects.push(ask(Ask::Diff)),
+        "undo" if needs(s) => effects.push(ask(Ask::Undo)),
+        "rewind" if needs(s) => effects.push(ask(Ask::Points)),
+        "fork" if needs(s) => match rest.parse() {
+            Ok(step) => effects.push(ask(Ask::Fork(Some(step)))),
+            Err(_) if rest.is_empty() => effects.push(ask(Ask::Fork(None))),
+            Err(_) => wrong(s, &format!("{rest} is no step")),
+        },
+        "compact" if needs(s) => send(s, Command::Compact, effects),
+        "cost" if needs(s) => effects.push(ask(Ask::Cost)),
+        "approvals" => approvals(s, rest, effects),
+        "rules" => effects.push(ask(Ask::Rules)),
+        "copy" if s.session.answer.is_empty() => s.hint = "there is no answer yet to copy".into(),
+        "copy" => {
+            s.hint = format!("copied {} characters", s.session.answer.chars().count());
+            effects.push(Effect::Copy(s.session.answer.clone()));
+        }
+        "export" if needs(s) => effects.push(ask(Ask::Export)),
+        "theme" => theme(s, rest),
+        "demo" if s.session.id.is_some() => s.hint = "the tour needs a fresh session: /new first".into(),
+        "demo" => effects.push(Effect::Demo),
+        "quit" => effects.push(Effect::Quit),
+        _ => {}
+    }
+}
+
+fn known(name: &str) -> Option<&'static Slash> {
+    let exact = COMMANDS.iter().find(|c| c.name == name);
+    exact.or(match name {
+        "exit" | "q" => COMMANDS.iter().find(|c| c.name == "quit"),
+        "?" => COMMANDS.iter().find(|c| c.name == "help"),
+        _ => None,
+    })
+}
+
+fn approvals(s: &mut State, rest: &str, effects: &mut Vec<Effect>) {
+    if rest.is_empty() {
+        let now = s.approvals();
+        let row = |m: Mode| Row {
+            label: format!("{:<6} {}", mode(m), mode_words(m)),
+            detail: if m == now { "now".into() } else { String::new() },
+            below: Vec::new(),
+            value: Value::Mode(m),
+        };
+        s.pick = Some(Pick::new("Who is asked", MODES.into_iter().map(row).collect()));
+        return;
+    }
+    match MODES.into_iter().find(|m| mode(*m) == rest) {
+        Some(found) => set_mode(s, found, effects),
+        None => wrong(s, &format!("{rest} is no mode; there are read, ask, edits, auto, all")),
+    }
+}
+
+fn theme(s: &mut State, rest: &str) {
+    if rest.is_empty() {
+        let now = s.theme.name();
+        let row = |(name, _, about): &(&'static str, Theme, &str)| Row {
+            label: format!("{name:<6} {about}"),
+            detail: if *name == now { "now".into() } else { String::new() },
+            below: Vec::new(),
+            value: Value::Theme(name),
+        };
+        s.pick = Some(Pick::new("Colours", THEMES.iter().map(row).collect()));
+        return;
+    }
+    match Theme::named(rest) {
+        Some(theme) => {
+            s.theme = theme;
+            s.hint = format!("theme {rest}; theme = \"{rest}\" in the configuration keeps it");
+        }
+        None => wrong(s, &format!("{rest} is no theme; there are dark, light, 16, mono")),
+    }
+}
+
+fn two_columns(s: &mut State, rows: impl Iterator<Item = (String, String)>) {
+    let columns = s.columns();
+    for (left, right) in rows {
+        let line = Line::of(&format!(" {left:<26} "), Style::of(Tone::Accent)).and(&right, Tone::Text);
+        s.out.extend(line.wrap(columns, "", "    "));
+    }
+}
+
+fn heading(s: &mut State, text: &str) {
+    s.out.push(Line::empty());
+    s.out.push(Line::of(&format!(" {text}"), Style::default().bold()));
+}
+
+fn help(s: &mut State) {
+    end_welcome(s);
+    heading(s, "Type what is to be done, and enter. While it works, what you type steers it at its next step.");
+    let own: Vec<(String, String)> = s.own.iter().map(|c| (format!("/{}", c.name), c.about.clone())).collect();
+    let ours = COMMANDS.iter().map(|c| (format!("/{} {}", c.name, c.args), c.about.to_owned()));
+    two_columns(s, ours.chain(own));
+    let more =
+        [("@", "names a file: @src/main.rs"), ("!", "runs a command of your own: !git status"), ("/keys", "every key")];
+    two_columns(s, more.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())));
+}
+
+fn keys(s: &mut State) {
+    end_welcome(s);
+    let mut place = None;
+    for key in KEYS {
+        if place != Some(key.place) {
+            place = Some(key.place);
+            heading(s, key.place.name());
+        }
+        two_columns(s, std::iter::once((key.key.to_owned(), key.about.to_owned())));
+    }
+}

@@ -1,0 +1,185 @@
+//! Markdown that is still being written: whole blocks are done, the last one is drawn again with every word.
+//!
+//! Invariant: what was handed out as done never changes, so it can go to the terminal's scrollback at once.
+
+use crate::code;
+use crate::markdown::{code_rows, options, render};
+use crate::text::Line;
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
+
+/// A code block whose end has not come.
+struct Fence {
+    painter: code::Painter,
+    mark: String,
+}
+
+/// Text as it comes.
+#[derive(Default)]
+pub struct Stream {
+    /// What is not done yet.
+    text: String,
+    fence: Option<Fence>,
+    /// Something was done before: a blank line stands between blocks.
+    begun: bool,
+}
+
+impl Stream {
+    /// More came.
+    pub fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    /// Whether nothing waits to be done.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    /// What is done since the last time.
+    pub fn done(&mut self, columns: usize) -> Vec<Line> {
+        let mut out = Vec::new();
+        loop {
+            let before = (self.text.len(), self.fence.is_some());
+            match self.fence.take() {
+                Some(fence) => self.fenced(fence, columns, &mut out),
+                None => self.blocks(columns, &mut out),
+            }
+            if (self.text.len(), self.fence.is_some()) == before {
+                return out;
+            }
+        }
+    }
+
+    /// The rest, however it stands.
+    pub fn finish(&mut self, columns: usize) -> Vec<Line> {
+        let mut out = self.done(columns);
+        let rest = std::mem::take(&mut self.text);
+        match self.fence.take() {
+            Some(mut fence) if !rest.is_empty() => out.extend(code_rows(fence.painter.line(&rest), "", columns)),
+            Some(_) => {}
+            None => self.put(render(&rest, columns), &mut out),
+        }
+        self.begun = false;
+        out
+    }
+
+    /// What is not done, as it looks now.
+    #[must_use]
+    pub fn live(&self, columns: usize) -> Vec<Line> {
+        match &self.fence {
+            Some(_) => code_rows(code::Painter::new("").line(&self.text), "", columns),
+            None => {
+                let mut out = Vec::new();
+                if !self.is_empty() {
+                    out.extend(self.begun.then(Line::empty));
+                    out.extend(render(&self.text, columns));
+                }
+                out
+            }
+        }
+    }
+
+    fn put(&mut self, lines: Vec<Line>, out: &mut Vec<Line>) {
+        if lines.is_empty() {
+            return;
+        }
+        if self.begun {
+            out.push(Line::empty());
+        }
+        out.extend(lines);
+        self.begun = true;
+    }
+
+    /// Lines of code that have come whole; the end of the block ends it.
+    fn fenced(&mut self, mut fence: Fence, columns: usize, out: &mut Vec<Line>) {
+        while let Some(at) = self.text.find('\n') {
+            let line: String = self.text.drain(..=at).collect();
+            let line = line.trim_end_matches(['\n', '\r']);
+            let bare = line.trim();
+            if bare.starts_with(&fence.mark) && bare.trim_start_matches(['`', '~']).is_empty() {
+                return;
+            }
+            out.extend(code_rows(fence.painter.line(line), "", columns));
+        }
+        self.fence = Some(fence);
+    }
+
+    /// All whole blocks but the last, which may go on.
+    fn blocks(&mut self, columns: usize, out: &mut Vec<Line>) {
+        // A line that has not come whole may turn out to be anything.
+        let whole = self.text.rfind('\n').map_or(0, |at| at + 1);
+        let mut depth = 0usize;
+        let mut tops: Vec<(usize, Option<String>)> = Vec::new();
+        for (event, range) in Parser::new_ext(&self.text[..whole], options()).into_offset_iter() {
+            match event {
+                Event::Start(tag) => {
+                    if depth == 0 {
+                        let fence = match &tag {
+                            Tag::CodeBlock(CodeBlockKind::Fenced(name)) => Some(name.to_string()),
+                            _ => None,
+                        };
+                        tops.push((range.start, fence));
+                    }
+                    depth += 1;
+                }
+                Event::End(_) => depth = depth.saturating_sub(1),
+                Event::Rule | Event::Html(_) if depth == 0 => tops.push((range.start, None)),
+                _ => {}
+            }
+        }
+        let Some((last, fence)) = tops.pop() else { return };
+        if last > 0 {
+            let done: String = self.text.drain(..last).collect();
+            self.put(render(&done, columns), out);
+        }
+        // A block of code can be long: its lines are done as they come, once its first line is whole.
+        if let Some(name) = fence
+            && let Some(at) = self.text.find('\n')
+        {
+            let first: String = self.text.drain(..=at).collect();
+            let mark: String = first.trim_start().chars().take_while(|c| *c == '`' || *c == '~').collect();
+            if self.begun {
+                out.push(Line::empty());
+            }
+            self.begun = true;
+            self.fence = Some(Fence { painter: code::Painter::new(&name), mark });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# Title\n\nSome *words* that\ngo on.\n\n```rust\nfn main() {\n    let x = 1;\n}\n```\n\n- one\n- two\n\n\
+                        | a | b |\n|---|---|\n| 1 | 2 |\n\nThe end, `x`.\n";
+
+    fn plain(lines: &[Line]) -> Vec<String> {
+        lines.iter().map(|line| line.plain().trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn text_that_came_in_any_pieces_is_the_same_in_the_end() {
+        let whole = plain(&render(TEXT, 60));
+        for size in [1, 2, 3, 7, 50, 1000] {
+            let mut stream = Stream::default();
+            let mut out = Vec::new();
+            let letters: Vec<char> = TEXT.chars().collect();
+            for piece in letters.chunks(size) {
+                stream.push(&piece.iter().collect::<String>());
+                out.extend(stream.done(60));
+                let _ = stream.live(60);
+            }
+            out.extend(stream.finish(60));
+            assert_eq!(plain(&out), whole, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn lines_of_code_are_done_before_their_block_is() {
+        let mut stream = Stream::default();
+        stream.push("```py\nx = 1\ny = ");
+        assert_eq!(plain(&stream.done(40)), ["  x = 1"]);
+        assert_eq!(plain(&stream.live(40)), ["  y ="]);
+    }
+}

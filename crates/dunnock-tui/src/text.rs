@@ -1,0 +1,461 @@
+//! Lines of styled text, and how wide they are.
+//!
+//! Invariant: no control character gets into a [`Span`], so none gets to the terminal but our own. What would move the
+//! cursor, colour the screen, write the clipboard or turn the reading direction is shown as what it is.
+
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
+
+/// What a piece of text is; a theme says how it looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Plain words.
+    #[default]
+    Text,
+    /// Stands back.
+    Quiet,
+    /// The person's words.
+    User,
+    /// The bird's brown.
+    Accent,
+    /// It went well.
+    Good,
+    /// It did not.
+    Bad,
+    /// Needs the person.
+    Warn,
+    /// Code in a sentence.
+    Code,
+    /// Where a link leads.
+    Link,
+    /// A line that came.
+    Added,
+    /// A line that went.
+    Removed,
+    /// Of a language.
+    Keyword,
+    /// Between quotes.
+    Quoted,
+    /// For readers only.
+    Comment,
+    /// A number.
+    Number,
+}
+
+/// How a piece of text looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Style {
+    /// What it is.
+    pub tone: Tone,
+    /// Strong.
+    pub bold: bool,
+    /// Slanted.
+    pub italic: bool,
+    /// With a line below.
+    pub underline: bool,
+    /// With a line through.
+    pub strike: bool,
+    /// Colours exchanged: chosen.
+    pub reverse: bool,
+}
+
+impl Style {
+    /// Of this tone and nothing more.
+    #[must_use]
+    pub const fn of(tone: Tone) -> Self {
+        Self { tone, bold: false, italic: false, underline: false, strike: false, reverse: false }
+    }
+    /// The same, strong.
+    #[must_use]
+    pub const fn bold(self) -> Self {
+        Self { bold: true, ..self }
+    }
+}
+
+impl From<Tone> for Style {
+    fn from(tone: Tone) -> Self {
+        Self::of(tone)
+    }
+}
+
+/// A piece of text in one style.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    text: String,
+    style: Style,
+    /// Where it leads; only to places that a click may go to.
+    link: Option<String>,
+}
+
+impl Span {
+    /// Text of any origin.
+    #[must_use]
+    pub fn new(text: &str, style: impl Into<Style>) -> Self {
+        Self { text: one_line(text), style: style.into(), link: None }
+    }
+    /// The same, leading somewhere; only the web and mail, and nothing hidden in it.
+    #[must_use]
+    pub fn to(mut self, place: &str) -> Self {
+        let plain = place.chars().all(|c| c.is_ascii_graphic());
+        let known = ["https://", "http://", "mailto:"].iter().any(|scheme| place.starts_with(scheme));
+        self.link = (plain && known).then(|| place.to_owned());
+        self
+    }
+    /// Its words.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+    /// How it looks.
+    #[must_use]
+    pub fn style(&self) -> Style {
+        self.style
+    }
+    /// Where it leads.
+    #[must_use]
+    pub fn link(&self) -> Option<&str> {
+        self.link.as_deref()
+    }
+}
+
+/// One line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Line(pub Vec<Span>);
+
+impl Line {
+    /// One piece.
+    #[must_use]
+    pub fn of(text: &str, style: impl Into<Style>) -> Self {
+        Self(vec![Span::new(text, style)])
+    }
+    /// Nothing.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+    /// And more.
+    #[must_use]
+    pub fn and(mut self, text: &str, style: impl Into<Style>) -> Self {
+        self.0.push(Span::new(text, style));
+        self
+    }
+    /// Columns.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.0.iter().map(|span| width(&span.text)).sum()
+    }
+    /// The words without style.
+    #[must_use]
+    pub fn plain(&self) -> String {
+        self.0.iter().map(|span| span.text.as_str()).collect()
+    }
+    /// At most so wide; an ellipsis stands for the rest.
+    #[must_use]
+    pub fn cut(mut self, most: usize) -> Self {
+        if self.width() <= most {
+            return self;
+        }
+        let mut left = most.saturating_sub(1);
+        for span in &mut self.0 {
+            let fits = fitting(&span.text, left);
+            span.text.truncate(fits);
+            left -= width(&span.text);
+        }
+        self.0.retain(|span| !span.text.is_empty());
+        if most > 0 {
+            self.0.push(Span::new("…", Tone::Quiet));
+        }
+        self
+    }
+    /// With `right` at the right edge, if both fit; the left part gives way.
+    #[must_use]
+    pub fn beside(self, right: Self, columns: usize) -> Self {
+        let room = columns.saturating_sub(right.width() + 1);
+        let mut line = self.cut(room);
+        let gap = columns.saturating_sub(line.width() + right.width());
+        line.0.push(Span::new(&" ".repeat(gap), Tone::Text));
+        line.0.extend(right.0);
+        line
+    }
+    /// With the cell at a column marked, as a cursor marks it.
+    #[must_use]
+    pub fn with_cursor(self, column: usize) -> Self {
+        let mut out = Vec::new();
+        let (mut used, mut marked) = (0, false);
+        for span in self.0 {
+            for grapheme in span.text.graphemes(true) {
+                let here = !marked && used + width(grapheme) > column;
+                marked |= here;
+                used += width(grapheme);
+                let style = Style { reverse: span.style.reverse ^ here, ..span.style };
+                match out.last_mut() {
+                    Some(Span { text, style: last, link }) if *last == style && *link == span.link => {
+                        text.push_str(grapheme)
+                    }
+                    _ => out.push(Span { text: grapheme.to_owned(), style, link: span.link.clone() }),
+                }
+            }
+        }
+        if !marked {
+            out.push(Span::new(&" ".repeat(column.saturating_sub(used)), Tone::Text));
+            out.push(Span::new(" ", Style { reverse: true, ..Style::default() }));
+        }
+        Self(out)
+    }
+    /// With this before it.
+    #[must_use]
+    pub fn after(self, first: &Span) -> Self {
+        let mut spans = vec![first.clone()];
+        spans.extend(self.0);
+        Self(spans)
+    }
+    /// Broken between words, where they do not fit; the first line begins with `first`, the others with `next`.
+    #[must_use]
+    pub fn wrap(&self, columns: usize, first: &str, next: &str) -> Vec<Self> {
+        Wrapping::new(columns, first, next, true).all(self)
+    }
+    /// Broken wherever the edge is: nothing is left out or moved.
+    #[must_use]
+    pub fn fold(&self, columns: usize, first: &str, next: &str) -> Vec<Self> {
+        Wrapping::new(columns, first, next, false).all(self)
+    }
+}
+
+struct Wrapping<'a> {
+    columns: usize,
+    next: &'a str,
+    words: bool,
+    lines: Vec<Line>,
+    line: Line,
+    used: usize,
+    /// Something stands on this line beside its beginning.
+    begun: bool,
+}
+
+impl<'a> Wrapping<'a> {
+    fn new(columns: usize, first: &str, next: &'a str, words: bool) -> Self {
+        let line = if first.is_empty() { Line::empty() } else { Line::of(first, Tone::Text) };
+        let used = line.width();
+        Self { columns: columns.max(used + 2), next, words, lines: Vec::new(), line, used, begun: false }
+    }
+
+    fn all(mut self, line: &Line) -> Vec<Line> {
+        for span in &line.0 {
+            if self.words {
+                words(&span.text).for_each(|word| self.word(word, span));
+            } else {
+                self.break_up(&span.text, span);
+            }
+        }
+        self.lines.push(self.line);
+        self.lines
+    }
+
+    fn new_line(&mut self) {
+        let next = if self.next.is_empty() { Line::empty() } else { Line::of(self.next, Tone::Text) };
+        self.used = next.width();
+        self.lines.push(std::mem::replace(&mut self.line, next));
+        self.begun = false;
+    }
+
+    fn word(&mut self, word: &str, span: &Span) {
+        let wide = width(word);
+        if self.used + wide <= self.columns {
+            let blank_at_start = word.trim().is_empty() && !self.begun && !self.lines.is_empty();
+            if !blank_at_start {
+                self.put(word, span);
+            }
+        } else if word.trim().is_empty() {
+            self.new_line(); // the blank that the break stands for
+        } else {
+            if self.begun {
+                self.new_line();
+            }
+            if self.used + wide <= self.columns { self.put(word, span) } else { self.break_up(word, span) }
+        }
+    }
+
+    fn break_up(&mut self, text: &str, span: &Span) {
+        for grapheme in text.graphemes(true) {
+            if self.used + width(grapheme) > self.columns && self.begun {
+                self.new_line();
+            }
+            self.put(grapheme, span);
+        }
+    }
+
+    fn put(&mut self, text: &str, span: &Span) {
+        self.used += width(text);
+        self.begun = true;
+        match self.line.0.last_mut() {
+            Some(last) if last.style == span.style && last.link == span.link => last.text.push_str(text),
+            _ => self.line.0.push(Span { text: text.to_owned(), style: span.style, link: span.link.clone() }),
+        }
+    }
+}
+
+/// Pieces between which a line may be broken: blanks, words, and each character of a script that has no blanks.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.graphemes(true).next()?;
+        let kind = |g: &str| (g.trim().is_empty(), width(g) > 1);
+        let (blank, wide) = kind(first);
+        let end = match wide {
+            true => first.len(),
+            false => {
+                rest.grapheme_indices(true).find(|(_, g)| kind(g) != (blank, wide)).map_or(rest.len(), |(at, _)| at)
+            }
+        };
+        let (word, after) = rest.split_at(end);
+        rest = after;
+        Some(word)
+    })
+}
+
+/// Columns that a text takes.
+#[must_use]
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Bytes of the beginning that fits so many columns.
+#[must_use]
+pub fn fitting(text: &str, columns: usize) -> usize {
+    let mut used = 0;
+    for (at, grapheme) in text.grapheme_indices(true) {
+        used += width(grapheme);
+        if used > columns {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// Text from a model or a file, safe to print: control characters are made visible, line breaks and tabs stay.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || is_invisible(c) => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The same on one line: a title cannot pretend to be another row.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    if text.bytes().all(|b| (b' '..0x7f).contains(&b)) {
+        return text.to_owned();
+    }
+    visible(text).replace('\n', " ").replace('\t', "    ")
+}
+
+/// Characters that show nothing and change how others are shown: the format characters of Unicode.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{180e}' | '\u{200b}' | '\u{200c}' | '\u{200e}' | '\u{200f}'
+        | '\u{200d}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A program's output without what it says to terminals: colours, titles, links, clipboard. What is left is text.
+#[must_use]
+pub fn without_sequences(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{1b}') {
+        out.push_str(&rest[..at]);
+        rest = after_sequence(&rest[at + 1..]);
+    }
+    out.push_str(rest);
+    // A line that was drawn over shows what was drawn last.
+    let drawn = |line: &str| line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default().to_owned();
+    if out.contains('\r') { out.split('\n').map(drawn).collect::<Vec<_>>().join("\n") } else { out }
+}
+
+/// What follows a sequence, which begins after its escape.
+fn after_sequence(text: &str) -> &str {
+    let Some(kind) = text.chars().next() else { return "" };
+    let body = &text[kind.len_utf8()..];
+    match kind {
+        '[' => {
+            let end = body.find(|c: char| ('@'..='~').contains(&c) || c.is_control());
+            match end {
+                Some(at) if body[at..].starts_with(char::is_control) => &body[at..],
+                Some(at) => &body[at + 1..],
+                None => "",
+            }
+        }
+        // Strings end with BEL or ESC \; one that never ends takes its line only.
+        ']' | 'P' | 'X' | '^' | '_' => match body.find(['\u{7}', '\u{1b}', '\n', '\u{9c}']) {
+            Some(at) if body[at..].starts_with("\u{1b}\\") => &body[at + 2..],
+            Some(at) if body[at..].starts_with('\n') || body[at..].starts_with('\u{1b}') => &body[at..],
+            Some(at) => &body[at + body[at..].chars().next().map_or(1, char::len_utf8)..],
+            None => "",
+        },
+        '(' | ')' | '*' | '+' | '#' | '%' | ' ' => &body[body.chars().next().map_or(0, char::len_utf8)..],
+        _ => body,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stay_whole_where_they_fit() {
+        let line = Line::of("the quick brown fox", Tone::Text);
+        let rows: Vec<String> = line.wrap(10, "", "  ").iter().map(Line::plain).collect();
+        assert_eq!(rows, ["the quick ", "  brown ", "  fox"]);
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let line = Line::of("漢字漢字", Tone::Text);
+        let rows: Vec<String> = line.fold(5, "", "").iter().map(Line::plain).collect();
+        assert_eq!(rows, ["漢字", "漢字"]);
+        assert_eq!(line.cut(5).plain(), "漢字…");
+    }
+
+    #[test]
+    fn no_control_character_gets_into_a_span() {
+        for c in (0..0x20u32).chain(0x7f..0xa0).chain([0x202e, 0x200b, 0xfeff]) {
+            let c = char::from_u32(c).unwrap();
+            let text = Span::new(&format!("a{c}b"), Tone::Text).text;
+            assert!(text.chars().all(|c| !c.is_control() && !is_invisible(c)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn sequences_are_taken_out_of_output() {
+        let cases = [
+            ("\u{1b}[31mred\u{1b}[0m", "red"),
+            ("\u{1b}]52;c;aGk=\u{7}after", "after"),
+            ("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
+            ("\u{1b}]8;;http://x", ""),
+            ("open \u{1b}]8;;http://x\nnext line", "open \nnext line"),
+            ("\u{1b}P$q\"p\u{1b}\\x", "x"),
+            ("50%\r100%\r\ndone", "100%\ndone"),
+            ("\u{1b}", ""),
+            ("\u{1b}[", ""),
+            ("é\u{1b}]0;t\u{9c}ü", "éü"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(without_sequences(text), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_goes_only_where_a_click_may() {
+        let to = |place: &str| Span::new("x", Tone::Link).to(place).link().map(str::to_owned);
+        assert_eq!(to("https://example.org/a?b=c").as_deref(), Some("https://example.org/a?b=c"));
+        for bad in ["javascript:alert(1)", "file:///etc/passwd", "https://x\u{1b}\\", "https://\u{430}pple.com", ""] {
+            assert_eq!(to(bad), None, "{bad}");
+        }
+    }
+}

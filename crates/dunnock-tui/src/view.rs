@@ -1,0 +1,387 @@
+//! Draws the part of the screen that changes: everything below the scrollback.
+
+use crate::calls;
+use crate::panel::{self, Stage};
+use crate::session::{Question, mode};
+use crate::state::{Focus, State};
+use crate::text::{Line, Span, Style, Tone};
+use crate::words::{about, count, first_line, short, so_far};
+use dunnock_proto::Level;
+
+/// The live area: its lines, and where the cursor stands in them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct View {
+    /// Lines from top to bottom.
+    pub lines: Vec<Line>,
+    /// Row and column; none hides it.
+    pub cursor: Option<(usize, usize)>,
+}
+
+/// Rows of the menu below the field.
+const MENU: usize = 8;
+/// Signs of work, one after the other.
+const SPIN: [&str; 4] = ["◐", "◓", "◑", "◒"];
+/// Questions that are listed beside the one that is shown.
+const LISTED: usize = 5;
+
+fn rows(s: &State) -> usize {
+    usize::from(s.size.1.max(8)) - 1
+}
+
+/// Draws.
+#[must_use]
+pub fn view(s: &State, now: u64) -> View {
+    let columns = s.columns();
+    let mut below = View::default();
+    if let Some(pick) = &s.pick {
+        below.lines.push(rule(columns));
+        below.lines.extend(pick.lines(columns, rows(s).saturating_sub(2).min(16)));
+    } else {
+        if s.question().is_some() {
+            question(s, columns, &mut below);
+        }
+        if s.question().is_none() || s.focus == Focus::Field || !s.field.is_empty() {
+            field(s, columns, &mut below);
+        }
+        menu(s, columns, &mut below);
+    }
+    below.lines.push(status(s, columns, now));
+    let room = rows(s).saturating_sub(below.lines.len());
+    let mut above = above(s, columns, now, room);
+    let hidden = above.len().saturating_sub(room);
+    above.drain(..hidden);
+    let cursor = below.cursor.map(|(row, column)| (row + above.len(), column));
+    above.extend(below.lines);
+    above.truncate(rows(s));
+    View { lines: above, cursor }
+}
+
+/// What is under way: words, commands, plan, prompts that wait.
+fn above(s: &State, columns: usize, now: u64, room: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if !s.welcomed {
+        lines.extend(welcome(s));
+    }
+    lines.extend(s.session.under_way(columns));
+    let spot = match s.session.confined() {
+        Some(Level::D) | None => "no box",
+        Some(_) => "in the box",
+    };
+    let running: Vec<_> = s.session.running().collect();
+    let tail = if running.len() > 3 { 0 } else { 3.min(room / 3) };
+    for call in running {
+        let ms = now.saturating_sub(call.began.unwrap_or(now));
+        lines.extend(calls::running(&call.part, call.harness, &call.tail, ms, spot, columns, tail));
+    }
+    if let Some(shell) = &s.shell {
+        let time = so_far(if shell.began == 0 { 0 } else { now.saturating_sub(shell.began) });
+        let left = Line::of(" ! ", Style::of(Tone::User).bold()).and(&first_line(&shell.command), Tone::User);
+        lines.push(left.beside(Line::of(&time, Tone::Quiet), columns));
+        lines.extend(calls::output(&shell.text, 6, columns));
+    }
+    if !s.session.plan.is_empty() {
+        lines.push(Line::empty());
+    }
+    for step in &s.session.plan {
+        let (mark, tone) = match step.state.as_str() {
+            "done" => ("☑", Tone::Quiet),
+            "active" => ("▸", Tone::Accent),
+            _ => ("☐", Tone::Text),
+        };
+        lines.push(Line::of(&format!(" {mark} "), tone).and(&first_line(&step.text), tone).cut(columns));
+    }
+    for (_, text) in &s.session.waiting {
+        lines.push(
+            Line::of(" > ", Tone::User)
+                .and(&first_line(text), Tone::User)
+                .beside(Line::of("(queued: sent at its next step)", Tone::Quiet), columns),
+        );
+    }
+    for text in &s.unsent {
+        lines.push(Line::of(&format!(" > {}", first_line(text)), Tone::User).cut(columns));
+    }
+    lines
+}
+
+fn rule(columns: usize) -> Line {
+    Line::of(&"─".repeat(columns), Tone::Quiet)
+}
+
+fn field(s: &State, columns: usize, below: &mut View) {
+    below.lines.push(rule(columns));
+    let focused = s.focus == Focus::Field;
+    let shown = s.field.rows(columns.saturating_sub(4));
+    let most = (rows(s) / 3).max(3);
+    let from = (shown.cursor.0 + 1).saturating_sub(most);
+    let mark = if s.field.text().starts_with('!') { " ! " } else { " > " };
+    let first = below.lines.len();
+    for (n, row) in shown.rows.iter().enumerate().skip(from).take(most) {
+        let mark = if n == 0 { mark } else { "   " };
+        let mut line =
+            Line::of(mark, Style::of(if focused { Tone::Accent } else { Tone::Quiet }).bold()).and(row, Tone::Text);
+        if s.field.is_empty() {
+            line = line.and(placeholder(s), Tone::Quiet).cut(columns);
+        }
+        below.lines.push(line);
+    }
+    if focused {
+        below.cursor = Some((first + shown.cursor.0 - from, 3 + shown.cursor.1));
+    }
+}
+
+fn placeholder(s: &State) -> &'static str {
+    match s.session.working {
+        true if s.session.questions.is_empty() => "type to steer it; esc stops it",
+        true => "type here, or tab to the question",
+        false if s.session.id.is_some() => "what next?",
+        false => "what is to be done?",
+    }
+}
+
+fn menu(s: &State, columns: usize, below: &mut View) {
+    let Some(menu) = &s.menu else { return };
+    let from = (menu.chosen + 1).saturating_sub(MENU);
+    let wide = menu.rows.iter().map(|(name, _)| crate::text::width(name)).max().unwrap_or(0).min(columns / 2);
+    for (n, (name, what)) in menu.rows.iter().enumerate().skip(from).take(MENU) {
+        let chosen = n == menu.chosen;
+        let mark = if chosen { " › " } else { "   " };
+        let style = if chosen { Style::of(Tone::Accent).bold() } else { Style::default() };
+        let gap = " ".repeat(wide.saturating_sub(crate::text::width(name)) + 2);
+        let line = Line::of(mark, Tone::Accent).and(name, style).and(&gap, Tone::Text).and(what, Tone::Quiet);
+        below.lines.push(line.cut(columns));
+    }
+    let more = menu.rows.len().saturating_sub(from + MENU);
+    if more > 0 {
+        below.lines.push(Line::of(&format!("   … {more} more"), Tone::Quiet));
+    }
+}
+
+/// The parts of a question: what is read first, what stands below, the keys.
+fn parts(s: &State, q: &Question, columns: usize) -> (Vec<Line>, Vec<Line>, Vec<Line>) {
+    let Some(panel) = &s.panel else { return Default::default() };
+    let inner = columns.saturating_sub(4);
+    let body = match panel.stage {
+        Stage::Explain => panel::explain(&s.session, q, inner),
+        _ => panel::body(&s.session, q, inner),
+    };
+    let mut facts = match (&panel.stage, &q.rule) {
+        (Stage::Explain, _) => Vec::new(),
+        (Stage::Always, Some((_, words))) => {
+            let mut lines = vec![Line::of("Always allow, without asking:", Tone::Quiet)];
+            lines.extend(Line::of(words, Style::of(Tone::Warn).bold()).wrap(inner, "  ", "  "));
+            let small = "matches parsed arguments only; not with ; && | $( )";
+            lines.extend(Line::of(small, Tone::Quiet).wrap(inner, "", ""));
+            lines
+        }
+        _ => panel::facts(&s.session, q, inner),
+    };
+    if let Stage::Note(typed) | Stage::Words(typed) = &panel.stage {
+        let name = if matches!(panel.stage, Stage::Note(_)) { "note" } else { "answer" };
+        if !facts.is_empty() {
+            facts.push(Line::empty());
+        }
+        for (n, row) in typed.rows(inner.saturating_sub(10)).rows.iter().enumerate() {
+            let name = if n == 0 { format!("{name:<8} ") } else { " ".repeat(9) };
+            facts.push(Line::of(&name, Tone::Warn).and(row, Tone::User).and("▏", Tone::Quiet));
+        }
+    }
+    (body, facts, panel::keys(panel, q, inner))
+}
+
+/// Rows of the question's text, and how many of them fit.
+pub(crate) fn question_size(s: &State) -> (usize, usize) {
+    let Some(q) = s.question() else { return (0, 0) };
+    let (body, facts, keys) = parts(s, q, s.columns());
+    (body.len(), body_room(s, facts.len(), keys.len()))
+}
+
+/// Rows for what is asked, where all else has its place.
+fn body_room(s: &State, facts: usize, keys: usize) -> usize {
+    let others = s.session.questions.len().saturating_sub(1).min(LISTED);
+    let typed = if s.focus == Focus::Field || !s.field.is_empty() { 2 } else { 0 };
+    rows(s).saturating_sub(facts.min(rows(s) / 2) + keys + others + typed + 6).max(3)
+}
+
+fn question(s: &State, columns: usize, below: &mut View) {
+    let (Some(q), Some(panel)) = (s.question(), &s.panel) else { return };
+    let (body, mut facts, keys) = parts(s, q, columns);
+    facts.truncate(rows(s) / 2);
+    let room = body_room(s, facts.len(), keys.len());
+    let tone = if s.focus == Focus::Question { Tone::Warn } else { Tone::Quiet };
+    let inner = columns.saturating_sub(4);
+    let edge = |line: Line| {
+        let gap = inner.saturating_sub(line.width());
+        let mut out = Line::of("│ ", tone);
+        out.0.extend(line.0);
+        out.and(&" ".repeat(gap), Tone::Text).and(" │", tone)
+    };
+    list_of_many(s, q, columns, below);
+    let title = short(&panel::title(&s.session, q), inner.saturating_sub(2));
+    let dash = "─".repeat(columns.saturating_sub(crate::text::width(&title) + 5));
+    below.lines.push(Line::of("╭ ", tone).and(&title, Style::of(tone).bold()).and(&format!(" {dash}─╮"), tone));
+    let shown = body.len().saturating_sub(panel.offset).min(room);
+    below.lines.extend(body.iter().skip(panel.offset).take(room).cloned().map(edge));
+    let rest = body.len().saturating_sub(panel.offset + shown);
+    if panel.offset > 0 || rest > 0 {
+        let text = format!("… {} above, {} below: pgup, pgdn", count(panel.offset, "row"), rest);
+        below.lines.push(edge(Line::of(&text, Style::of(Tone::Warn).bold()).cut(inner)));
+    }
+    if !facts.is_empty() {
+        below.lines.push(edge(Line::empty()));
+        below.lines.extend(facts.into_iter().map(edge));
+    }
+    below.lines.push(edge(Line::empty()));
+    below.lines.extend(keys.into_iter().map(edge));
+    below.lines.push(Line::of(&format!("╰{}╯", "─".repeat(columns.saturating_sub(2))), tone));
+}
+
+fn list_of_many(s: &State, q: &Question, columns: usize, below: &mut View) {
+    let all = &s.session.questions;
+    if all.len() < 2 {
+        return;
+    }
+    let at = all.iter().position(|other| other.id == q.id).unwrap_or(0);
+    let from = at.saturating_sub(LISTED / 2).min(all.len().saturating_sub(LISTED));
+    for (n, other) in all.iter().enumerate().skip(from).take(LISTED) {
+        let what = match &other.about {
+            dunnock_proto::About::Approval { call } => {
+                s.session.call(*call).map(|c| calls::title(&c.part, c.harness)).unwrap_or_default()
+            }
+            _ => other.text.to_string(),
+        };
+        let (mark, tone) = if n == at { (" ▸ ", Tone::Warn) } else { ("   ", Tone::Quiet) };
+        let line = Line::of(mark, tone).and(&format!("{}  {}", other.id, first_line(&what)), tone);
+        below.lines.push(line.cut(columns));
+    }
+}
+
+/// The last line: what happens, and the numbers that people care about.
+fn status(s: &State, columns: usize, now: u64) -> Line {
+    let session = &s.session;
+    if !s.hint.is_empty() {
+        return Line::of(&format!(" {}", s.hint), Tone::Warn).cut(columns);
+    }
+    let level = match session.confined() {
+        Some(Level::D) => "no box".to_owned(),
+        Some(level) => format!("box {level:?}"),
+        None => match s.welcome.as_ref().and_then(|w| w.level) {
+            Some('D') => "no box".into(),
+            Some(level) => format!("box {level}"),
+            None => "box …".into(),
+        },
+    };
+    // Where nobody says how much fits, it is said how much there is.
+    let full = match session.full() {
+        Some(percent) => Some(format!("context {percent} %")),
+        None if session.context > 0 => Some(format!("context {}", about(session.context))),
+        None => None,
+    };
+    let cost = session.cost();
+    let wide = columns >= 60;
+    let model = match session.config.model.as_str() {
+        "" => s.welcome.as_ref().and_then(|w| w.model.clone()).unwrap_or_else(|| "no model".into()),
+        name => name.to_owned(),
+    };
+    let model = short(&crate::text::one_line(&model), columns / 3);
+    if !wide {
+        let mut parts = vec![mode(s.approvals()).to_owned(), level.trim_start_matches("box ").to_owned()];
+        parts.extend(full.map(|f| f.trim_start_matches("context ").to_owned()));
+        parts.extend(cost);
+        let sign =
+            if s.moves() { format!("{} ", SPIN[usize::try_from(s.tick % 4).unwrap_or(0)]) } else { String::new() };
+        return Line::of(&format!(" {sign}{}", parts.join(" · ")), Tone::Quiet).cut(columns);
+    }
+    let mut right: Vec<String> = Vec::new();
+    if session.working && session.steps() > 0 {
+        right.push(format!("step {}/{}", session.steps(), session.config.max_steps));
+    }
+    right.push(full.unwrap_or_else(|| "context 0 %".into()));
+    if session.tokens() > 0 {
+        right.push(about(session.tokens()));
+    }
+    right.push(cost.unwrap_or_else(|| "price unknown".into()));
+    let right = Line::of(&format!("{} ", right.join(" · ")), Tone::Quiet);
+    let doing = doing(s, now);
+    let left = match doing {
+        Some((sign, text, tone)) => Line::of(&format!(" {sign} "), tone).and(&text, tone),
+        None => {
+            let mut parts = vec![model, mode(s.approvals()).to_owned(), level];
+            if let Some(w) = &s.welcome {
+                let branch = w.branch.as_ref().map_or_else(String::new, |b| format!(" ({b})"));
+                parts.push(format!("{}{branch}", w.folder));
+            }
+            Line::of(&format!(" {}", parts.join(" · ")), Tone::Quiet)
+        }
+    };
+    left.beside(right, columns)
+}
+
+/// What happens now: a sign that moves, and words.
+fn doing(s: &State, now: u64) -> Option<(&'static str, String, Tone)> {
+    let session = &s.session;
+    let spin = SPIN[usize::try_from(s.tick % 4).unwrap_or(0)];
+    if !session.questions.is_empty() {
+        let waits = session.questions.len();
+        let at = s.panel.as_ref().and_then(|p| session.questions.iter().position(|q| q.id == p.id)).unwrap_or(0);
+        return Some(("?", format!("{} of {waits} waits for you · {}", at + 1, mode(s.approvals())), Tone::Warn));
+    }
+    let since = s.shell.as_ref().map(|shell| shell.began).filter(|at| *at > 0).or(s.busy_since);
+    let time = since.map(|since| so_far(now.saturating_sub(since))).unwrap_or_default();
+    let what = if s.shell.is_some() {
+        "your command runs"
+    } else if s.beginning {
+        "starting"
+    } else if !session.working && !session.compacting {
+        return None;
+    } else if session.stopping {
+        "stopping"
+    } else if session.compacting {
+        "making the talk shorter"
+    } else if session.running().any(|c| c.harness) {
+        "checking the work"
+    } else if session.running().next().is_some() {
+        "running a command"
+    } else if !session.said.is_empty() {
+        return Some((spin, first_line(&session.said), Tone::Accent));
+    } else {
+        "thinking"
+    };
+    let time = if time.is_empty() { time } else { format!(" · {time}") };
+    Some((spin, format!("{what}{time} · esc to stop"), Tone::Accent))
+}
+
+/// The first screen.
+#[must_use]
+pub fn welcome(s: &State) -> Vec<Line> {
+    let columns = s.columns();
+    let Some(w) = &s.welcome else {
+        return vec![Line::of(" dunnock", Style::of(Tone::Accent).bold()), Line::empty()];
+    };
+    let branch = w.branch.as_ref().map_or_else(String::new, |b| format!(" ({b})"));
+    let level = match w.level {
+        Some('D') => "no box".to_owned(),
+        Some(level) => format!("box {level}"),
+        None => String::new(),
+    };
+    let head = Line::of(&format!(" dunnock {}", w.version), Style::of(Tone::Accent).bold())
+        .and(&format!("   {}{branch}   {level}", w.folder), Tone::Quiet);
+    let mut lines = vec![head.cut(columns), Line::empty()];
+    let mut row = |name: &str, texts: &[String], tone: Tone| {
+        for (n, text) in texts.iter().enumerate() {
+            let name = if n == 0 { name } else { "" };
+            let mut line = Line::of(&format!(" {name:<6} "), Tone::Quiet);
+            line.0.push(Span::new(text, tone));
+            lines.extend(line.wrap(columns, "", "        "));
+        }
+    };
+    row("Found", &w.found, Tone::Text);
+    row("Note", &w.notes, Tone::Quiet);
+    row("To do", &w.missing, Tone::Warn);
+    let tries = match w.missing.is_empty() {
+        true => "“why does the build fail?”    /help    /model    @ names a file",
+        false => "/demo    /help    /model",
+    };
+    row("Try", &[tries.to_owned()], Tone::Text);
+    lines.push(Line::empty());
+    lines
+}

@@ -1,0 +1,135 @@
+//! Numbers, times and calls in words: the same in every door.
+
+use crate::text::one_line;
+use dunnock_proto::CallPart;
+use serde_json::{Map, Value};
+
+/// How long something took.
+#[must_use]
+pub fn took(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
+    }
+}
+
+/// The same, while it goes on: whole seconds.
+#[must_use]
+pub fn so_far(ms: u64) -> String {
+    match ms / 1000 {
+        s @ 0..60 => format!("{s} s"),
+        s @ 60..3600 => format!("{} m {:02} s", s / 60, s % 60),
+        s => format!("{} h {:02} m", s / 3600, s / 60 % 60),
+    }
+}
+
+/// US dollars, from millionths.
+#[must_use]
+pub fn usd(micros: u64) -> String {
+    let usd = micros as f64 / 1e6;
+    if usd >= 1.0 || micros == 0 { format!("${usd:.2}") } else { format!("${usd:.4}") }
+}
+
+/// The same in cents, for a line that is always there.
+#[must_use]
+pub fn cents(micros: u64) -> String {
+    format!("${:.2}", micros as f64 / 1e6)
+}
+
+/// A number with its thousands set apart.
+#[must_use]
+pub fn number(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (at, c) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A number in as few letters as say it.
+#[must_use]
+pub fn about(n: u64) -> String {
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..1_000_000 => format!("{}k", n / 1_000),
+        _ => format!("{}.{}M", n / 1_000_000, n / 100_000 % 10),
+    }
+}
+
+/// "1 file", "2 files".
+#[must_use]
+pub fn count(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// At most so many characters.
+#[must_use]
+pub fn short(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(most.saturating_sub(3)).collect::<String>() + "...",
+    }
+}
+
+/// The first line that says something.
+#[must_use]
+pub fn first_line(text: &str) -> String {
+    one_line(text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default())
+}
+
+/// The arguments of a call, if they are an object.
+#[must_use]
+pub fn arguments(call: &CallPart) -> Option<Map<String, Value>> {
+    serde_json::from_str(&call.args).ok()
+}
+
+fn words_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(words) => {
+            let word = |w: &Value| w.as_str().map_or_else(|| w.to_string(), str::to_owned);
+            Some(words.iter().map(word).collect::<Vec<_>>().join(" "))
+        }
+        _ => None,
+    }
+}
+
+/// Paths that a patch names in its headers.
+fn patched(patch: &str) -> String {
+    let heads = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
+    let path = |line: &str| heads.iter().find_map(|head| line.strip_prefix(head)).map(|path| path.trim().to_owned());
+    patch.lines().filter_map(path).collect::<Vec<_>>().join(", ")
+}
+
+/// The one argument of a call that says most: the command, the path, the pattern; all of them where none does.
+#[must_use]
+pub fn gist(call: &CallPart) -> String {
+    let Some(args) = arguments(call) else { return call.args.to_string() };
+    let text = |key: &str| args.get(key).and_then(words_of);
+    match call.tool.as_str() {
+        "shell" | "process_start" => text("command"),
+        "process_read" | "process_stop" => args.get("process").map(ToString::to_string),
+        "process_write" => text("text").map(|said| format!("{} {said:?}", args.get("process").unwrap_or(&Value::Null))),
+        "search_text" => {
+            text("pattern").map(|p| format!("{p:?}{}", text("path").map_or(String::new(), |p| format!(" in {p}"))))
+        }
+        "list_files" => Some(text("glob").or_else(|| text("path")).unwrap_or_else(|| ".".into())),
+        "move_file" => text("path").zip(text("to")).map(|(from, to)| format!("{from} to {to}")),
+        "apply_patch" => text("patch").map(|patch| patched(&patch)).filter(|paths| !paths.is_empty()),
+        "git_status" => Some(String::new()),
+        "git_diff" => Some([text("commit"), text("path")].into_iter().flatten().collect::<Vec<_>>().join(" ")),
+        "ask_person" => text("question"),
+        "final_output" => text("answer"),
+        "update_plan" => {
+            let steps = args.get("steps").and_then(|s| s.as_array()).map_or(0, Vec::len);
+            Some(format!("{steps} steps"))
+        }
+        _ => text("path"),
+    }
+    .unwrap_or_else(|| call.args.to_string())
+}

@@ -1,0 +1,288 @@
+//! What keys do.
+
+use crate::tape::{Tape, call, config, id};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use dunnock_proto::*;
+use dunnock_tui::{Ask, COMMANDS, Effect, Input, KEYS, Told};
+use serde_json::json;
+
+fn asked(t: &Tape, want: &Ask) -> bool {
+    t.effects.iter().any(|e| matches!(e, Effect::Ask(ask) if ask == want))
+}
+
+fn asking() -> Tape {
+    let mut t = Tape::new(80, 30);
+    t.working().asks("shell", json!({"command": "make"}), "the mode is ask\nbox: level A");
+    let rule = Rule { tool: "shell".into(), words: vec!["make".into()], open: Open::NOTHING };
+    t.told(Told::About { question: QuestionId(1), preview: None, rule: Some((rule, "shell make".into())) });
+    t.wait(400);
+    t
+}
+
+fn answers(t: &Tape) -> Vec<(Answer, Option<String>)> {
+    let reply = |c: &Command| match c {
+        Command::Reply { answer, note, .. } => Some((answer.clone(), note.clone())),
+        _ => None,
+    };
+    t.commands().iter().filter_map(reply).collect()
+}
+
+#[test]
+fn each_key_of_an_approval_does_what_it_says() {
+    let mut t = asking();
+    t.key(KeyCode::Char('y'));
+    assert_eq!(answers(&t), [(Answer::Yes, None)]);
+    let mut t = asking();
+    t.key(KeyCode::Char('n'));
+    assert_eq!(answers(&t), [(Answer::No, None)]);
+    let mut t = asking();
+    t.key(KeyCode::Char('t')).type_in("rather ninja").key(KeyCode::Enter);
+    assert_eq!(answers(&t), [(Answer::No, Some("rather ninja".into()))]);
+    let mut t = asking();
+    t.key(KeyCode::Char('a'));
+    assert!(answers(&t).is_empty(), "the rule is shown before anything is granted");
+    t.key(KeyCode::Enter);
+    let rule = Rule { tool: "shell".into(), words: vec!["make".into()], open: Open::NOTHING };
+    assert!(asked(&t, &Ask::Grant(rule.clone())));
+    assert_eq!(answers(&t), [(Answer::Always { rule: rule.clone() }, None)]);
+    let mut t = asking();
+    t.key(KeyCode::Char('a')).key(KeyCode::Char('s'));
+    assert!(!asked(&t, &Ask::Grant(rule.clone())), "only this session");
+    assert_eq!(answers(&t), [(Answer::Always { rule }, None)]);
+    let mut t = asking();
+    t.key(KeyCode::Char('a')).key(KeyCode::Esc).key(KeyCode::Char('e'));
+    assert!(answers(&t).is_empty() && t.commands().is_empty(), "esc goes back, it does not stop the work");
+    t.key(KeyCode::Char('y'));
+    assert_eq!(answers(&t), [(Answer::Yes, None)], "explained, it can be answered");
+}
+
+#[test]
+fn an_answer_names_the_question_that_was_shown() {
+    let mut t = asking();
+    t.key(KeyCode::Char('y'));
+    let hash = t.state.session.questions[0].hash;
+    assert!(matches!(t.commands()[0], Command::Reply { question: QuestionId(1), hash: h, .. } if h == hash));
+}
+
+#[test]
+fn what_is_typed_before_the_question_is_no_answer() {
+    let mut t = Tape::new(80, 30);
+    t.working().asks("shell", json!({"command": "make"}), "the mode is ask");
+    t.wait(100).type_in("y").wait(250).type_in("e").wait(250).type_in("s");
+    assert!(t.commands().is_empty(), "each of them came too early");
+    assert_eq!(t.state.field.text(), "yes", "and none of it is lost");
+    t.wait(2_000).type_in("y");
+    assert!(t.commands().is_empty(), "who types goes on typing");
+    t.key(KeyCode::Tab).key(KeyCode::Char('y'));
+    assert_eq!(answers(&t), [(Answer::Yes, None)]);
+}
+
+#[test]
+fn the_next_question_is_guarded_too() {
+    let mut t = Tape::new(80, 30);
+    let parts = (0..2).map(|n| call("shell", json!({"command": format!("make {n}")}))).collect();
+    t.working().answered(1, parts);
+    t.question(About::Approval { call: id(1, 0) }, "a\nwhy: x", &[]);
+    t.question(About::Approval { call: id(1, 1) }, "b\nwhy: x", &[]);
+    t.wait(400).key(KeyCode::Char('y'));
+    t.fact(Replied { question: QuestionId(1), answer: Answer::Yes, note: None });
+    t.wait(50).key(KeyCode::Char('y'));
+    assert_eq!(answers(&t).len(), 1, "a second y in the same breath answers nothing");
+}
+
+#[test]
+fn a_paste_is_never_an_answer() {
+    let mut t = asking();
+    t.input(Input::Paste("y".into()));
+    assert!(t.commands().is_empty());
+    assert_eq!(t.state.field.text(), "y");
+}
+
+#[test]
+fn what_does_not_fit_is_read_to_its_end_before_it_is_approved() {
+    let mut t = Tape::new(60, 20);
+    let command: String = (1..=300).map(|n| format!("echo {n}\n")).collect();
+    t.working().asks("shell", json!({ "command": command }), "the mode is ask\nbox: level A").wait(400);
+    t.key(KeyCode::Char('y'));
+    assert!(t.commands().is_empty() && t.state.hint.contains("to its end"), "{}", t.state.hint);
+    for _ in 0..40 {
+        t.key(KeyCode::PageDown);
+    }
+    assert!(t.screen().contains("echo 300"));
+    t.key(KeyCode::Char('y'));
+    assert_eq!(answers(&t), [(Answer::Yes, None)]);
+    // To decline, nothing has to be read.
+    let mut t = Tape::new(60, 20);
+    t.working().asks("shell", json!({ "command": command }), "the mode is ask").wait(400).key(KeyCode::Char('n'));
+    assert_eq!(answers(&t), [(Answer::No, None)]);
+}
+
+#[test]
+fn esc_stops_and_esc_esc_only_shows_where_one_can_go_back() {
+    let mut t = Tape::new(80, 24);
+    t.working().key(KeyCode::Esc);
+    assert_eq!(t.commands(), [Command::Interrupt]);
+    t.wait(200).key(KeyCode::Esc);
+    assert!(asked(&t, &Ask::Points));
+    assert_eq!(t.commands().len(), 1, "it never goes back by itself");
+    let mut t = Tape::new(80, 24);
+    t.begun(config()).key(KeyCode::Esc).wait(5_000).key(KeyCode::Esc);
+    assert!(!asked(&t, &Ask::Points), "two that are far apart are not twice");
+}
+
+#[test]
+fn ctrl_c_once_stops_or_empties_and_twice_quits() {
+    let mut t = Tape::new(80, 24);
+    t.working().type_in("half").control('c');
+    assert!(t.state.field.is_empty() && t.commands().is_empty());
+    t.wait(5_000).control('c');
+    assert_eq!(t.commands(), [Command::Interrupt]);
+    assert!(!t.effects.contains(&Effect::Quit));
+    t.wait(300).control('c');
+    assert!(t.effects.contains(&Effect::Quit));
+}
+
+#[test]
+fn history_is_walked_searched_and_kept() {
+    let mut t = Tape::new(80, 24);
+    t.begun(config());
+    for text in ["first", "second"] {
+        t.type_in(text).key(KeyCode::Enter);
+    }
+    assert!(t.effects.contains(&Effect::Remember("first".into())));
+    t.type_in("half").key(KeyCode::Up).key(KeyCode::Up);
+    assert_eq!(t.state.field.text(), "first");
+    t.key(KeyCode::Down).key(KeyCode::Down);
+    assert_eq!(t.state.field.text(), "half");
+    t.control('u').control('r').type_in("fir").key(KeyCode::Enter);
+    assert_eq!(t.state.field.text(), "first");
+}
+
+#[test]
+fn a_prompt_that_is_refused_comes_back() {
+    let mut t = Tape::new(80, 24);
+    t.begun(config()).type_in("do it").key(KeyCode::Enter);
+    let Some(Effect::Ask(Ask::Order(order))) =
+        t.effects.iter().find(|e| matches!(e, Effect::Ask(Ask::Order(_)))).cloned()
+    else {
+        unreachable!("nothing was sent")
+    };
+    t.told(Told::Frame(Frame::Refused { id: order.id, why: Refused::ReadOnly, version: 1, questions: Vec::new() }));
+    assert_eq!(t.state.field.text(), "do it");
+    let mut t = Tape::new(80, 24);
+    t.welcome().type_in("do it").key(KeyCode::Enter).told(Told::NotSent("do it".into()));
+    assert_eq!(t.state.field.text(), "do it");
+}
+
+#[test]
+fn shift_tab_cycles_the_mode_and_never_reaches_all() {
+    let mut t = Tape::new(80, 24);
+    t.welcome();
+    let mut seen = Vec::new();
+    for _ in 0..8 {
+        t.key(KeyCode::BackTab);
+        seen.push(t.state.approvals());
+    }
+    assert!(!seen.contains(&Mode::All));
+    assert_eq!(seen[..4], [Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto]);
+    let mut t = Tape::new(80, 24);
+    t.begun(config()).key(KeyCode::BackTab);
+    assert!(matches!(&t.commands()[0], Command::Configure { set } if set.mode == Some(Mode::Read)));
+}
+
+#[test]
+fn every_slash_command_of_the_table_does_something() {
+    for command in COMMANDS {
+        let mut t = Tape::new(80, 24);
+        t.begun(config());
+        t.state.session.answer = "the answer".into();
+        let before = t.screen();
+        t.type_in(&format!("/{}", command.name)).key(KeyCode::Enter);
+        let others = t.effects.iter().any(|e| !matches!(e, Effect::Remember(_)));
+        let differs = t.screen() != before;
+        assert!(others || differs, "/{} does nothing", command.name);
+        assert!(!t.screen().contains("no command"), "/{}", command.name);
+    }
+    println!("{} slash commands", COMMANDS.len());
+}
+
+/// Every key of the table, pressed where it means something: something must happen.
+#[test]
+fn every_key_of_the_table_does_something() {
+    for help in KEYS {
+        for key in help.key.split(", ") {
+            let mut t = match help.place {
+                dunnock_tui::Place::Question => asking(),
+                dunnock_tui::Place::List => {
+                    let mut t = Tape::new(80, 24);
+                    t.begun(config())
+                        .told(Told::Models(vec!["a/b".into(), "c/d".into(), "e/f".into()]))
+                        .key(KeyCode::Down);
+                    t
+                }
+                dunnock_tui::Place::Typing | dunnock_tui::Place::Anywhere => {
+                    let mut t = Tape::new(80, 24);
+                    t.working();
+                    t.state.history.add("before");
+                    if key == "tab" {
+                        t.asks("shell", json!({"command": "make"}), "x").wait(400);
+                    }
+                    // Words on both sides of the cursor, except where the field must be empty.
+                    if !matches!(key, "ctrl-d" | "/" | "@" | "!" | "up" | "down" | "esc esc" | "ctrl-c" | "tab") {
+                        t.type_in("one two").control('w').type_in("two").key(KeyCode::Left);
+                    }
+                    t
+                }
+            };
+            if help.place == dunnock_tui::Place::Question
+                && matches!(key, "left" | "right" | "up" | "down" | "pgup" | "pgdn")
+            {
+                t = Tape::new(60, 16);
+                let command: String = (1..=300).map(|n| format!("echo {n}\n")).collect();
+                t.working().answered(
+                    1,
+                    vec![call("shell", json!({ "command": command })), call("shell", json!({ "command": command }))],
+                );
+                t.question(About::Approval { call: id(1, 0) }, "a\nwhy: x", &[]);
+                t.question(About::Approval { call: id(1, 1) }, "b\nwhy: x", &[]);
+                t.wait(400).key(KeyCode::Right).wait(400).key(KeyCode::Left).wait(400);
+                if key == "left" {
+                    t.key(KeyCode::Right).wait(400);
+                }
+                t.key(KeyCode::PageDown);
+            }
+            if key == "down" && help.place == dunnock_tui::Place::Typing {
+                t.key(KeyCode::Up);
+            }
+            let (before, effects) = (t.screen(), t.effects.len());
+            press(&mut t, key);
+            assert!(t.screen() != before || t.effects.len() > effects, "{key} ({}) does nothing", help.place.name());
+        }
+    }
+    println!("{} rows of keys", KEYS.len());
+}
+
+fn press(t: &mut Tape, key: &str) {
+    for part in key.split(' ') {
+        let (held, name) = match part.split_once('-') {
+            Some(("ctrl", name)) => (KeyModifiers::CONTROL, name),
+            Some(("alt", name)) => (KeyModifiers::ALT, name),
+            Some(("shift", "tab")) => (KeyModifiers::SHIFT, "backtab"),
+            _ => (KeyModifiers::NONE, part),
+        };
+        let code = match name {
+            "esc" => KeyCode::Esc,
+            "tab" => KeyCode::Tab,
+            "backtab" => KeyCode::BackTab,
+            "enter" => KeyCode::Enter,
+            "up" => KeyCode::Up,
+            "down" => KeyCode::Down,
+            "left" => KeyCode::Left,
+            "right" => KeyCode::Right,
+            "pgup" => KeyCode::PageUp,
+            "pgdn" => KeyCode::PageDown,
+            name => KeyCode::Char(name.chars().next().unwrap()),
+        };
+        t.input(Input::Key(KeyEvent::new(code, held)));
+    }
+}

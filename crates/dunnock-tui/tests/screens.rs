@@ -1,0 +1,492 @@
+//! Screens as people see them, held word for word. `DUNNOCK_BLESS=1` writes them anew; then look at each that changed.
+
+use crate::tape::{Tape, call, config, id, say};
+use crossterm::event::KeyCode;
+use dunnock_proto::*;
+use dunnock_tui::{Point, SessionRow, Theme, Told, Welcome};
+use serde_json::json;
+use std::path::Path;
+
+type Scene = (&'static str, fn() -> String);
+
+const MARKDOWN: &str = "# The cause\n\nThe clamp is *missing* in `add_months`:\n\n1. the **day** is kept\n2. the month is shorter\n   - February\n   - April\n\n\
+> quoted from the docs\n\n```rust\n// stay on the last day\nlet day = self.day.min(days_in(year, month));\n```\n\n| case | before | now |\n|---|:---:|---:|\n| 31 Jan + 1 month | panic | 28 Feb |\n| 31 Mar + 1 month | panic | 30 Apr |\n\n\
+See [the book](https://example.org/dates) and ~~the old way~~.\n";
+
+fn edit() -> serde_json::Value {
+    json!({"path": "src/dates.rs", "old": "    Date::new(year, month, self.day)", "new": "    let day = self.day.min(days_in(year, month));\n    Date::new(year, month, day)"})
+}
+
+fn shell(command: &str) -> serde_json::Value {
+    json!({ "command": command })
+}
+
+fn waiting(columns: u16, rows: u16) -> Tape {
+    let mut t = Tape::new(columns, rows);
+    t.working().asks(
+        "shell",
+        shell("cargo add time@0.3 --features macros"),
+        "it needs the network, which is off in the box\nbox: level A\nwith a yes it reaches the network, this machine's own services among it\nalways: shell cargo add",
+    );
+    let rule = Rule {
+        tool: "shell".into(),
+        words: vec!["cargo".into(), "add".into()],
+        open: Open { network: true, ..Open::NOTHING },
+    };
+    t.told(Told::About { question: QuestionId(1), preview: None, rule: Some((rule, "shell cargo add …".into())) });
+    t.wait(400);
+    t
+}
+
+fn markdown(columns: u16, theme: Theme) -> Tape {
+    let mut t = Tape::new(columns, 24);
+    t.state.theme = theme;
+    t.working().answered(1, vec![say(MARKDOWN)]);
+    t
+}
+
+fn done(proof: Proof, why: Why) -> Tape {
+    let mut t = Tape::new(80, 24);
+    t.working().answered(1, vec![call("replace_text", edit())]).started(id(1, 0));
+    t.fact(Finished { diff: Some(Hash::ZERO), ms: 4, ..Finished::plain(id(1, 0), Outcome::Done, "replaced 1 place") });
+    t.turn(2).answered(2, vec![say("The month arithmetic now stays on the last day.")]);
+    if proof != Proof::None {
+        let args = VerifyArgs { command: "cargo test --all".into() }.text().into();
+        t.fact(Called {
+            call: id(2, 0),
+            tool: "verify".into(),
+            args,
+            tried: 1,
+            class: Class::Command,
+            recovery: Recovery::Repeat,
+        });
+        t.started(id(2, 0));
+        let outcome = if proof == Proof::Proven { Outcome::Done } else { Outcome::Failed };
+        let exit = if proof == Proof::Proven { 0 } else { 101 };
+        t.fact(Finished {
+            exit: Some(exit),
+            ms: 4_200,
+            ..Finished::plain(id(2, 0), outcome, "test result: 214 tests\n")
+        });
+    }
+    t.fact(Ended { why, proof, hold: false });
+    t
+}
+
+fn running(columns: u16) -> Tape {
+    let mut t = Tape::new(columns, 24);
+    t.working().answered(1, vec![call("shell", shell("cargo test dates"))]).started(id(1, 0));
+    t.delta(Delta::Output {
+        call: id(1, 0),
+        offset: 0,
+        stream: "out".into(),
+        text: "   Compiling webshop v0.4.0\n\u{1b}[32m    Finished\u{1b}[0m test\n     Running tests/dates.rs\n".into(),
+    });
+    t.wait(3_200);
+    t
+}
+
+fn sessions() -> Vec<SessionRow> {
+    let row = |n: u8, title: &str, workspace: &str, status: &str, age: &str, excerpt: &str| SessionRow {
+        id: SessionId::from_random([n; 16]),
+        title: title.into(),
+        workspace: workspace.into(),
+        status: status.into(),
+        age: age.into(),
+        excerpt: excerpt.into(),
+    };
+    vec![
+        row(1, "Make the failing date test pass", "~/webshop", "waiting", "9 h ago", ""),
+        row(2, "Why is the build slow?", "~/compiler", "done", "2 d ago", "… the linker takes …"),
+        row(3, "", "~/notes", "stopped", "30 d ago", ""),
+    ]
+}
+
+fn points() -> Vec<Point> {
+    let point = |step: u32, title: &str, files: Option<usize>, kept: &[&str]| Point {
+        step,
+        seq: u64::from(step) * 10,
+        title: title.into(),
+        files,
+        kept: kept.iter().map(|k| (*k).to_owned()).collect(),
+    };
+    vec![
+        point(0, "before the first step", Some(3), &[]),
+        point(2, "after edit src/dates.rs", Some(2), &[]),
+        point(4, "after cargo test dates", Some(1), &["src/cart.rs"]),
+    ]
+}
+
+const SCENES: &[Scene] = &[
+    ("welcome", || Tape::new(80, 24).welcome().screen()),
+    ("welcome_before_anything_is_known", || Tape::new(80, 24).screen()),
+    ("welcome_narrow", || Tape::new(40, 20).welcome().screen()),
+    ("first_run_without_a_model", || {
+        let missing = vec![
+            "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or".into(),
+            "start a local server (Ollama, llama.cpp): it is found by itself".into(),
+        ];
+        let w = Welcome { model: None, found: Vec::new(), notes: Vec::new(), missing, ..crate::tape::welcome() };
+        Tape::new(80, 24).told(Told::Welcome(w)).screen()
+    }),
+    ("typing_several_lines", || {
+        let mut t = Tape::new(60, 20);
+        t.welcome()
+            .type_in("first line")
+            .control('j')
+            .type_in("second 漢字 line that is rather long and goes on over the edge")
+            .screen()
+    }),
+    ("a_paste_is_folded", || {
+        let mut t = Tape::new(60, 20);
+        t.welcome()
+            .type_in("look: ")
+            .input(dunnock_tui::Input::Paste("line\n".repeat(400)))
+            .type_in(" what is it?")
+            .screen()
+    }),
+    ("a_picture_is_named", || {
+        Tape::new(60, 20).welcome().input(dunnock_tui::Input::Paste("/home/ada/shot one.png".into())).screen()
+    }),
+    ("streaming", || {
+        let mut t = Tape::new(80, 24);
+        let first = "The clamp is missing in `add_months`.\n\nI'll look at the callers first, and then ";
+        t.working().text(1, 0, first).wait(1_500).screen()
+    }),
+    ("streaming_code", || {
+        let mut t = Tape::new(80, 24);
+        t.working().text(1, 0, "Like this:\n\n```rust\nfn clamp(day: u8) -> u8 {\n    day.min(").screen()
+    }),
+    ("streaming_is_cut_to_the_screen", || {
+        let mut t = Tape::new(60, 12);
+        t.working().text(1, 0, &"word ".repeat(400)).screen()
+    }),
+    ("reasoning", || {
+        let mut t = Tape::new(80, 24);
+        t.working().thought(1, "the failing case adds one month to 31 January, so the day has to be clamped").screen()
+    }),
+    ("reasoning_then_words", || {
+        let mut t = Tape::new(80, 24);
+        t.working()
+            .thought(1, "the day has to be clamped\nto the last of the month")
+            .text(1, 0, "The clamp is missing.")
+            .screen()
+    }),
+    ("running", || running(80).screen()),
+    ("running_narrow", || running(40).screen()),
+    ("running_several_and_a_plan", || {
+        let mut t = Tape::new(80, 24);
+        let parts = (0..3).map(|n| call("shell", shell(&format!("make part{n}")))).collect();
+        t.working().answered(1, parts);
+        for n in 0..3 {
+            t.started(id(1, n));
+        }
+        let step = |text: &str, state: &str| PlanStep { text: text.into(), state: state.into() };
+        t.fact(Planned {
+            steps: vec![step("find the cause", "done"), step("fix it", "active"), step("run the tests", "pending")],
+        });
+        t.wait(65_000).screen()
+    }),
+    ("queued_while_it_works", || {
+        let mut t = running(80);
+        t.type_in("also check leap years").key(KeyCode::Enter);
+        t.fact(Prompted { text: "also check leap years".into(), images: Vec::new() });
+        t.screen()
+    }),
+    ("queued_and_then_told", || {
+        let mut t = running(80);
+        t.fact(Prompted { text: "also check leap years".into(), images: Vec::new() });
+        t.fact(Finished { ms: 3_000, exit: Some(0), ..Finished::plain(id(1, 0), Outcome::Done, "ok\n") });
+        t.turn(2).screen()
+    }),
+    ("calls_that_ended", || {
+        let mut t = Tape::new(80, 24);
+        let parts = vec![
+            call("search_text", json!({"pattern": "add_months", "path": "src"})),
+            call("view_file", json!({"path": "src/dates.rs"})),
+            call("replace_text", edit()),
+            call("shell", shell("cargo test dates")),
+            call("shell", shell("exit 3")),
+            call("shell", shell("sleep 100")),
+            call("move_file", json!({"path": "a", "to": "b"})),
+        ];
+        t.working().answered(1, parts);
+        let mut end = |n: u16, outcome: Outcome, shown: &str, ms: u64, exit: Option<i32>| {
+            let diff = (n == 2).then_some(Hash::ZERO);
+            t.fact(Finished { ms, exit, diff, ..Finished::plain(id(1, n), outcome, shown) });
+        };
+        end(0, Outcome::Done, "src/dates.rs:1\nsrc/cart.rs:2\n", 3, None);
+        end(1, Outcome::Done, "1 fn a\n2 fn b\n", 1, None);
+        end(2, Outcome::Done, "replaced 1 place\n", 2, None);
+        end(3, Outcome::Done, &(1..20).map(|n| format!("line {n}\n")).collect::<String>(), 3_100, Some(0));
+        end(4, Outcome::Failed, "boom\n", 20, Some(3));
+        end(5, Outcome::Cut, "", 60_000, None);
+        end(6, Outcome::Unknown, "", 0, None);
+        t.screen()
+    }),
+    ("asks_to_leave_the_box", || waiting(80, 30).screen()),
+    ("asks_narrow", || waiting(40, 30).screen()),
+    ("asks_wide", || waiting(140, 30).screen()),
+    ("asks_explained", || {
+        let mut t = waiting(80, 30);
+        t.key(KeyCode::Char('e')).screen()
+    }),
+    ("asks_always_shows_its_rule", || {
+        let mut t = waiting(80, 30);
+        t.key(KeyCode::Char('a')).screen()
+    }),
+    ("asks_declined_with_a_note", || {
+        let mut t = waiting(80, 30);
+        t.key(KeyCode::Char('t')).type_in("use the crate that is there").screen()
+    }),
+    ("asks_and_was_answered", || {
+        let mut t = waiting(80, 30);
+        t.fact(Replied { question: QuestionId(1), answer: Answer::No, note: Some("use what is there".into()) });
+        let outcome = Outcome::Declined { note: Some("use what is there".into()) };
+        t.fact(Finished::plain(id(1, 0), outcome, "declined")).screen()
+    }),
+    ("asks_about_an_edit", || {
+        let mut t = Tape::new(80, 30);
+        t.working().asks("replace_text", edit(), "the mode is ask: whatever changes something asks").wait(400).screen()
+    }),
+    ("asks_about_a_new_file", || {
+        let mut t = Tape::new(80, 30);
+        let args = json!({"path": "src/new.rs", "content": "fn main() {\n    println!(\"hello\");\n}\n"});
+        t.working().asks("write_file", args, "the mode is ask: whatever changes something asks").wait(400).screen()
+    }),
+    ("asks_about_a_patch", || {
+        let mut t = Tape::new(80, 30);
+        let patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n*** Delete File: b.py\n*** End Patch";
+        t.working().asks("apply_patch", json!({ "patch": patch }), "the mode is ask").wait(400).screen()
+    }),
+    ("asks_about_deleting", || {
+        let mut t = Tape::new(80, 30);
+        t.working().asks("shell", shell("rm -rf build old"), "it deletes files\nbox: level A");
+        t.told(Told::About {
+            question: QuestionId(1),
+            preview: Some("deletes 14 files, 3 untracked".into()),
+            rule: None,
+        });
+        t.wait(400).screen()
+    }),
+    ("asks_about_a_process", || {
+        let mut t = Tape::new(80, 30);
+        t.working()
+            .asks(
+                "process_write",
+                json!({"process": 2, "text": "drop table users;\n"}),
+                "a process runs that was let have more",
+            )
+            .wait(400)
+            .screen()
+    }),
+    ("asks_in_words", || {
+        let mut t = Tape::new(80, 24);
+        t.working().answered(1, vec![call("ask_person", json!({"question": "What shall it be called?"}))]);
+        t.question(About::Person { call: id(1, 0) }, "What shall it be called?", &[])
+            .wait(400)
+            .type_in("month_end")
+            .screen()
+    }),
+    ("asks_with_choices", || {
+        let mut t = Tape::new(80, 24);
+        t.working().answered(1, vec![call("ask_person", json!({"question": "Which?", "choices": ["red", "blue"]}))]);
+        t.question(About::Person { call: id(1, 0) }, "Which colour?", &["red", "blue"]).wait(400).screen()
+    }),
+    ("asks_whether_to_go_on", || {
+        let mut t = Tape::new(80, 24);
+        t.working()
+            .question(About::Limit, "the limit of 20 steps is reached. Go on for 20 more?", &[])
+            .wait(400)
+            .screen()
+    }),
+    ("asks_about_an_unknown_end", || {
+        let mut t = Tape::new(80, 24);
+        let text = "1.0 shell: nobody knows whether it happened. Go on?";
+        t.working().question(About::Unknown { calls: vec![id(1, 0)] }, text, &[]).wait(400).screen()
+    }),
+    ("asks_about_the_budget", || {
+        let mut t = Tape::new(80, 24);
+        t.working()
+            .question(About::Budget, "the budget does not cover the next request. Go on for as much again?", &[])
+            .wait(400)
+            .screen()
+    }),
+    ("asks_many_at_once", || {
+        let mut t = Tape::new(80, 30);
+        let parts = (0..7).map(|n| call("shell", shell(&format!("make part{n}")))).collect();
+        t.working().answered(1, parts);
+        for n in 0..7u16 {
+            let text = "shell {}\nwhy: the mode is ask\nbox: level A";
+            t.question(About::Approval { call: id(1, n) }, text, &[]);
+        }
+        t.wait(400).key(KeyCode::Right).screen()
+    }),
+    ("asks_about_what_does_not_fit", || {
+        let mut t = Tape::new(60, 20);
+        let command: String = (1..=300).map(|n| format!("echo {n}\n")).collect();
+        t.working()
+            .asks("shell", shell(&command), "the mode is ask\nbox: level A")
+            .wait(400)
+            .key(KeyCode::Char('y'))
+            .screen()
+    }),
+    ("asks_while_somebody_types", || {
+        let mut t = Tape::new(80, 24);
+        t.working()
+            .type_in("and anoth")
+            .asks("shell", shell("make"), "the mode is ask\nbox: level A")
+            .wait(400)
+            .screen()
+    }),
+    ("menu_of_commands", || Tape::new(80, 24).welcome().type_in("/").screen()),
+    ("menu_by_a_few_letters", || Tape::new(80, 24).welcome().type_in("/apr").screen()),
+    ("menu_of_files", || {
+        let mut t = Tape::new(80, 24);
+        t.welcome()
+            .told(Told::Files(vec!["src/dates.rs".into(), "src/cart.rs".into(), "tests/dates.rs".into()]))
+            .type_in("why does @dat")
+            .screen()
+    }),
+    ("help", || Tape::new(80, 24).welcome().type_in("/help").key(KeyCode::Enter).screen()),
+    ("keys", || Tape::new(80, 24).welcome().type_in("/keys").key(KeyCode::Enter).screen()),
+    ("earlier_prompts", || {
+        let mut t = Tape::new(80, 24);
+        t.welcome();
+        ["fix the tests", "why is it slow?", "write the docs"].iter().for_each(|p| t.state.history.add(p));
+        t.control('r').type_in("wh").screen()
+    }),
+    ("picker_of_sessions", || Tape::new(80, 24).welcome().told(Told::Sessions(String::new(), sessions())).screen()),
+    ("picker_of_sessions_narrow", || {
+        Tape::new(40, 24).welcome().told(Told::Sessions(String::new(), sessions())).type_in("bui").screen()
+    }),
+    ("picker_of_models", || {
+        Tape::new(80, 24)
+            .begun(config())
+            .told(Told::Models(vec!["openai/gpt-5.1".into(), "ollama/qwen3:8b".into()]))
+            .screen()
+    }),
+    ("picker_of_modes", || Tape::new(80, 24).welcome().type_in("/approvals").key(KeyCode::Enter).screen()),
+    ("picker_of_themes", || Tape::new(80, 24).welcome().type_in("/theme").key(KeyCode::Enter).screen()),
+    ("rewind", || Tape::new(80, 24).begun(config()).told(Told::Points(points())).screen()),
+    ("rewind_talk_only", || {
+        Tape::new(80, 24).begun(config()).told(Told::Points(points())).key(KeyCode::Up).key(KeyCode::Left).screen()
+    }),
+    ("diff", || {
+        let diff =
+            "--- a/src/dates.rs\n+++ b/src/dates.rs\n@@ -40,3 +40,3 @@\n fn add() {\n-    old()\n+    new()\n }\n";
+        Tape::new(80, 24).begun(config()).told(Told::Diff(diff.into())).screen()
+    }),
+    ("proven", || done(Proof::Proven, Why::Done).screen()),
+    ("not_proven", || done(Proof::Failed, Why::Unproven).screen()),
+    ("stopped", || done(Proof::None, Why::Stopped).screen()),
+    ("failed", || {
+        done(Proof::None, Why::Failed { error: "the key was refused (401). Set OPENAI_API_KEY".into() }).screen()
+    }),
+    ("an_error_of_the_model", || {
+        let mut t = Tape::new(60, 24);
+        let error = "mock: the server is busy (503). It is tried again in 2.0 s".into();
+        t.working()
+            .fact(TurnFailed { retry_at: Some(At(9_000)), ..TurnFailed::unsent(Turn(1), Failure::Transport, error) })
+            .screen()
+    }),
+    ("an_answer_that_broke_off", || {
+        let mut t = Tape::new(60, 24);
+        t.working().text(1, 0, "The first words\n\n");
+        t.delta(Delta::Text { turn: Turn(1), attempt: 1, offset: 0, text: "All of it.".into() }).screen()
+    }),
+    ("a_command_that_is_none", || {
+        Tape::new(60, 24).welcome().type_in("/modle").key(KeyCode::Esc).key(KeyCode::Enter).screen()
+    }),
+    ("your_own_command", || {
+        let mut t = Tape::new(60, 24);
+        t.welcome()
+            .type_in("!git status")
+            .key(KeyCode::Enter)
+            .told(Told::Shell("On branch main\nnothing to commit\n".into()));
+        let live = t.screen();
+        live + &t.told(Told::ShellEnded("done".into())).screen()
+    }),
+    ("resumed", || {
+        let mut t = Tape::new(80, 24);
+        let resumed = [
+            ("asked", "fix the date test (9 h ago)"),
+            ("done", "clamp in src/dates.rs"),
+            ("waits", "1 question, below; since then src/cart.rs was changed"),
+        ];
+        let resumed = resumed.map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec();
+        let id = SessionId::from_random([3; 16]);
+        t.welcome().told(Told::Opened {
+            id,
+            upto: 4,
+            resumed,
+            draft: Some(r#"{"text":"half a th","at":9,"chips":[]}"#.into()),
+        });
+        t.fact(Created { workspace: "/w".into(), app: "0".into(), config: config(), base: None });
+        t.fact(Prompted { text: "fix the date test".into(), images: Vec::new() });
+        t.turn(1);
+        t.question(About::Limit, "the limit of 20 steps is reached. Go on for 20 more?", &[]).wait(400).screen()
+    }),
+    ("a_fresh_session_keeps_the_old_one", || {
+        let mut t = done(Proof::None, Why::Done);
+        t.type_in("/clear").key(KeyCode::Enter).told(Told::Closed).screen()
+    }),
+    ("ctrl_c_once", || running(80).control('c').screen()),
+    ("mode_by_a_key", || Tape::new(80, 24).welcome().key(KeyCode::BackTab).screen()),
+    ("markdown", || markdown(80, Theme::Dark).screen()),
+    ("markdown_narrow", || markdown(40, Theme::Dark).screen()),
+    ("markdown_dark", || markdown(60, Theme::Dark).painted()),
+    ("markdown_light", || markdown(60, Theme::Light).painted()),
+    ("markdown_sixteen_colours", || markdown(60, Theme::Sixteen).painted()),
+    ("markdown_without_colour", || markdown(60, Theme::Mono).painted()),
+    ("asks_in_light_colours", || {
+        let mut t = waiting(60, 30);
+        t.state.theme = Theme::Light;
+        t.painted()
+    }),
+    ("wide_and_right_to_left", || {
+        let mut t = Tape::new(40, 24);
+        t.working().answered(1, vec![say("日本語の文章はとても長いので折り返されます。\n\n| 名前 | 数 |\n|---|---|\n| 林檎 | 12 |\n\nשלום עולם and back\n")]).screen()
+    }),
+];
+
+#[test]
+fn every_screen_is_as_it_was_approved() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens");
+    let bless = std::env::var_os("DUNNOCK_BLESS").is_some();
+    let mut wrong = Vec::new();
+    for (name, scene) in SCENES {
+        let seen = scene();
+        assert!(seen.chars().all(|c| c == '\n' || !c.is_control()), "{name} holds a control character");
+        let path = folder.join(format!("{name}.txt"));
+        if bless {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(&path, &seen).unwrap();
+        }
+        let held = std::fs::read_to_string(&path).unwrap_or_default();
+        if held != seen {
+            wrong.push(format!("== {name}: as approved\n{held}\n== as seen now\n{seen}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let mut names: Vec<&str> = SCENES.iter().map(|(name, _)| *name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), SCENES.len(), "a screen is named twice");
+    let kept = std::fs::read_dir(&folder).unwrap().count();
+    assert_eq!(kept, SCENES.len(), "a screen is kept that nobody draws");
+    println!("{} screens: {}", names.len(), names.join(", "));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for columns in [40u16, 41, 57, 80, 137] {
+        for t in [&mut waiting(columns, 24), &mut running(columns), &mut markdown(columns, Theme::Dark)] {
+            let screen = t.screen();
+            for line in screen.lines().filter(|l| !l.contains("live")) {
+                let wide = unicode_width::UnicodeWidthStr::width(line);
+                assert!(wide <= usize::from(columns), "{columns}: {wide} {line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! A session made by hand, and an app that watches it.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use dunnock_proto::*;
+use dunnock_tui::{Effect, Input, State, Theme, Told, Welcome, update, view};
+use std::sync::Arc;
+
+pub struct Tape {
+    pub state: State,
+    pub effects: Vec<Effect>,
+    pub now: u64,
+    seq: u64,
+    prev: Hash,
+    shown: Vec<dunnock_tui::Line>,
+}
+
+pub fn welcome() -> Welcome {
+    Welcome {
+        version: "0.1.0".into(),
+        folder: "~/webshop".into(),
+        branch: Some("main".into()),
+        level: Some('A'),
+        model: Some("openai/gpt-5.1".into()),
+        found: vec!["openai/gpt-5.1 (because OPENAI_API_KEY is set)".into()],
+        notes: vec!["this folder brings AGENTS.md (read as advice). Nothing in it runs by itself.".into()],
+        missing: Vec::new(),
+        mode: Some(Mode::Auto),
+    }
+}
+
+impl Tape {
+    pub fn new(columns: u16, rows: u16) -> Self {
+        let state = State::new((columns, rows), Theme::Dark, [7; 16]);
+        Self { state, effects: Vec::new(), now: 1_000, seq: 0, prev: Hash::ZERO, shown: Vec::new() }
+    }
+
+    pub fn input(&mut self, input: Input) -> &mut Self {
+        self.effects.extend(update(&mut self.state, input, self.now));
+        self
+    }
+
+    pub fn told(&mut self, told: Told) -> &mut Self {
+        self.input(Input::Told(told))
+    }
+
+    pub fn wait(&mut self, ms: u64) -> &mut Self {
+        self.now += ms;
+        self
+    }
+
+    pub fn key(&mut self, code: KeyCode) -> &mut Self {
+        self.input(Input::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+    }
+
+    pub fn control(&mut self, c: char) -> &mut Self {
+        self.input(Input::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL)))
+    }
+
+    pub fn type_in(&mut self, text: &str) -> &mut Self {
+        for c in text.chars() {
+            self.key(KeyCode::Char(c));
+        }
+        self
+    }
+
+    pub fn welcome(&mut self) -> &mut Self {
+        self.told(Told::Welcome(welcome()))
+    }
+
+    pub fn fact(&mut self, event: impl Into<Event>) -> &mut Self {
+        let at = At(i64::try_from(self.seq).unwrap() * 700);
+        let record = seal(self.seq, self.prev, at, Cause::Driver, &event.into());
+        self.seq += 1;
+        self.prev = record.chain();
+        self.told(Told::Frame(Frame::Fact(Arc::new(record))))
+    }
+
+    pub fn delta(&mut self, delta: Delta) -> &mut Self {
+        self.told(Told::Frame(Frame::Delta(delta)))
+    }
+
+    /// A session that was just made.
+    pub fn begun(&mut self, config: Config) -> &mut Self {
+        self.welcome();
+        let id = SessionId::from_random([3; 16]);
+        self.told(Told::Opened { id, upto: 0, resumed: Vec::new(), draft: None });
+        self.fact(Created { workspace: "/home/ada/webshop".into(), app: "0.1.0".into(), config, base: None });
+        let taken = Taken {
+            owner: Owner(1),
+            level: Level::A,
+            platform: "linux".into(),
+            app: "0.1.0".into(),
+            lost: Reserved::default(),
+        };
+        self.fact(taken)
+    }
+
+    /// The same, with a task given.
+    pub fn working(&mut self) -> &mut Self {
+        self.begun(config());
+        self.fact(Prompted {
+            text: "The test in tests/dates.rs fails on the last day of a month. Fix the cause.".into(),
+            images: Vec::new(),
+        });
+        self.turn(1)
+    }
+
+    pub fn turn(&mut self, n: u32) -> &mut Self {
+        self.fact(TurnStarted { turn: Turn(n), upto: self.seq, head: Hash::ZERO, reserved: Reserved::default() })
+    }
+
+    pub fn text(&mut self, n: u32, offset: usize, text: &str) -> &mut Self {
+        self.delta(Delta::Text { turn: Turn(n), attempt: 0, offset: offset as u64, text: text.into() })
+    }
+
+    pub fn thought(&mut self, n: u32, text: &str) -> &mut Self {
+        self.delta(Delta::Reasoning { turn: Turn(n), attempt: 0, offset: 0, text: text.into() })
+    }
+
+    pub fn answered(&mut self, n: u32, parts: Vec<Part>) -> &mut Self {
+        self.fact(Answered {
+            turn: Turn(n),
+            attempts: Vec::new(),
+            model: "openai/gpt-5.1".into(),
+            wire: "chat".into(),
+            parts,
+            stop: Stop::End,
+            usage: Usage { input: 3_900 * u64::from(n), cached: 2_000, output: 120, ..Usage::default() },
+            request: Hash::ZERO,
+            raw: None,
+        })
+    }
+
+    pub fn started(&mut self, call: CallId) -> &mut Self {
+        self.fact(Started { call, owner: Owner(1), recovery: Recovery::Unknown })
+    }
+
+    /// The model wants a call, and it asks.
+    pub fn asks(&mut self, tool: &str, args: serde_json::Value, ours: &str) -> &mut Self {
+        let text = format!("{tool} {args}\nwhy: {ours}");
+        self.answered(1, vec![call(tool, args)]);
+        self.question(About::Approval { call: id(1, 0) }, &text, &[])
+    }
+
+    pub fn question(&mut self, about: About, text: &str, choices: &[&str]) -> &mut Self {
+        let number = u32::try_from(self.state.session.questions.len()).unwrap() + 1;
+        let choices = choices.iter().map(|c| (*c).to_owned()).collect();
+        self.fact(Asked {
+            question: QuestionId(number),
+            about,
+            text: text.into(),
+            choices,
+            hash: Hash::of(text.as_bytes()),
+        })
+    }
+
+    /// Everything that is seen: what went up, and what stands below.
+    pub fn screen(&mut self) -> String {
+        let done = std::mem::take(&mut self.state.out);
+        self.shown.extend(done);
+        let view = view(&self.state, self.now);
+        let mut lines: Vec<String> = self.shown.iter().map(|l| l.plain().trim_end().to_owned()).collect();
+        lines.push(format!("{:·^width$}", " live ", width = usize::from(self.state.size.0)));
+        lines.extend(view.lines.iter().map(|l| l.plain().trim_end().to_owned()));
+        match view.cursor {
+            Some((row, column)) => lines.push(format!("(cursor {row}:{column})")),
+            None => lines.push("(no cursor)".into()),
+        }
+        lines.join("\n") + "\n"
+    }
+
+    /// The same with colours, as the terminal is told.
+    pub fn painted(&mut self) -> String {
+        let done = std::mem::take(&mut self.state.out);
+        self.shown.extend(done);
+        let view = view(&self.state, self.now);
+        let theme = self.state.theme;
+        let lines: Vec<String> =
+            self.shown.iter().chain(&view.lines).map(|l| theme.paint(l).replace('\x1b', "␛")).collect();
+        lines.join("\n") + "\n"
+    }
+
+    /// The orders that went out.
+    pub fn commands(&self) -> Vec<Command> {
+        let order = |effect: &Effect| match effect {
+            Effect::Ask(dunnock_tui::Ask::Order(order)) => Some(order.command.clone()),
+            _ => None,
+        };
+        self.effects.iter().filter_map(order).collect()
+    }
+}
+
+pub fn config() -> Config {
+    Config {
+        model: "openai/gpt-5.1".into(),
+        max_steps: 20,
+        window: Some(32_000),
+        checkpoints: true,
+        price: Some(Price { input: 1_250_000, cached: 125_000, output: 10_000_000, written: 0 }),
+        ..Config::default()
+    }
+}
+
+pub fn id(turn: u32, index: u16) -> CallId {
+    CallId { turn: Turn(turn), index }
+}
+
+pub fn call(tool: &str, args: serde_json::Value) -> Part {
+    let args = args.to_string().into();
+    Part::Call(Arc::new(CallPart { id: "x".into(), tool: tool.into(), args, recovered: false, fault: None }))
+}
+
+pub fn say(text: &str) -> Part {
+    Part::Text { text: text.into() }
+}

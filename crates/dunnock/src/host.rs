@@ -1,0 +1,446 @@
+//! What the terminal app asks of the program around it, and who answers: sessions, files, models, rules.
+//!
+//! One task holds the door and folds the same facts as everybody. What takes long is done beside it.
+
+use crate::back::{self, At};
+use crate::drive::Seen;
+use crate::settings::Settings;
+use crate::work::Work;
+use crate::{carry, cost, found, pictures, place, preview, rules, run, say, sessions, work};
+use dunnock_core::{State, apply, policy};
+use dunnock_engine::{Door, Ownership, create, fork};
+use dunnock_proto::{
+    About, Command, ConfigPatch, Decoded, Event, Frame, Level, Mode, Need, Order, Record, RewindTo, Seq, SessionId,
+};
+use dunnock_tui::{Ask, Told, Welcome};
+use std::path::{Path, PathBuf};
+use tokio::sync::mpsc;
+
+/// What the app begins with.
+pub(crate) enum First {
+    /// What this folder has open, or nothing.
+    Folder,
+    /// A new session with this task.
+    Task(String),
+    /// This session, or the newest of the folder.
+    Resume(Option<String>),
+    /// The same, only if somebody else drives it.
+    Attach(Option<String>),
+}
+
+/// Steps for one prompt where somebody sits who can say "go on".
+const STEPS: u32 = 20;
+/// Sessions in a list.
+const ROWS: u32 = 200;
+
+/// A session that is open.
+struct Current {
+    session: SessionId,
+    door: Door,
+    state: State,
+}
+
+/// The program around an app.
+pub(crate) struct Host {
+    settings: Settings,
+    workspace: PathBuf,
+    trusted: bool,
+    tell: mpsc::Sender<Told>,
+    welcome: Welcome,
+    model: Option<String>,
+    current: Option<Current>,
+    shell: Option<tokio::task::AbortHandle>,
+}
+
+impl Host {
+    pub(crate) fn new(settings: Settings, workspace: PathBuf, trusted: bool, tell: mpsc::Sender<Told>) -> Self {
+        let welcome = Welcome {
+            version: work::APP.into(),
+            folder: found::folder(&workspace),
+            branch: found::branch(&workspace),
+            mode: Some(settings.mode()),
+            ..Welcome::default()
+        };
+        Self { settings, workspace, trusted, tell, welcome, model: None, current: None, shell: None }
+    }
+
+    async fn tell(&self, told: Told) {
+        let _ = self.tell.send(told).await; // an app that is gone needs nothing
+    }
+
+    /// Until the app is gone.
+    pub(crate) async fn run(
+        mut self,
+        first: First,
+        mut asked: mpsc::Receiver<Ask>,
+        mut notes: mpsc::UnboundedReceiver<String>,
+    ) -> anyhow::Result<()> {
+        self.tell(Told::Welcome(self.welcome.clone())).await;
+        let mut open = work::open(&self.settings, None).await?;
+        self.tell(Told::Own(found::own_commands(&self.workspace, self.trusted))).await;
+        self.find_model(&open).await?;
+        let sandbox = self.settings.sandbox();
+        let settings = self.settings.clone();
+        let (confined, level) = tokio::task::spawn_blocking(move || {
+            open.confine(&settings, sandbox);
+            let level = if sandbox == dunnock_proto::Sandbox::Off { Level::D } else { open.world.level };
+            (open, level)
+        })
+        .await?;
+        let open = confined;
+        self.welcome.level = format!("{level:?}").chars().next();
+        self.tell(Told::Welcome(self.welcome.clone())).await;
+        self.begin(&open, first).await?;
+        loop {
+            let frame = async {
+                match &mut self.current {
+                    Some(current) => current.door.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                ask = asked.recv() => match ask {
+                    Some(ask) => if let Err(error) = self.answer(&open, ask).await {
+                        self.tell(Told::Wrong(format!("{error:#}"))).await;
+                    },
+                    None => break,
+                },
+                frame = frame => match frame {
+                    Ok(frame) => self.frame(frame).await,
+                    Err(error) => {
+                        self.current = None;
+                        self.tell(Told::Lost(error.to_string())).await;
+                    }
+                },
+                note = notes.recv() => if let Some(note) = note {
+                    let note = note.strip_prefix("dunnock: ").unwrap_or(&note);
+                    self.tell(Told::Text(note.lines().map(str::to_owned).collect())).await;
+                },
+            }
+        }
+        self.stop_shell();
+        if let Some(current) = self.current.take() {
+            current.door.close().await;
+        }
+        Ok(())
+    }
+
+    /// The model: as configured, by its key, or the one that runs on this machine. None is no error here: the first screen
+    /// says what to do.
+    async fn find_model(&mut self, open: &Work) -> anyhow::Result<()> {
+        self.welcome.notes.extend(found::brought(&self.workspace, self.trusted));
+        if let Some(model) = self.settings.text("model").map(str::to_owned) {
+            match open.speaker.knows(&model) {
+                Ok(()) => self.model = Some(model),
+                Err(why) => self.welcome.missing.push(why),
+            }
+        } else {
+            self.model = work::model_by_key(&mut self.settings);
+        }
+        if let Some(model) = &self.model {
+            let origin = self.settings.origin("model").unwrap_or_default();
+            self.welcome.found.push(format!("{model} ({origin})"));
+            self.welcome.model = Some(model.clone());
+            return Ok(());
+        }
+        self.tell(Told::Welcome(self.welcome.clone())).await;
+        let local = work::local_models(&open.speaker).await;
+        match local.as_slice() {
+            [one] => {
+                self.settings.found("model", one, "found on this machine");
+                self.welcome.found.push(format!("{one}, the only model on this machine"));
+                self.welcome.model = Some(one.clone());
+                self.model = Some(one.clone());
+            }
+            [] if self.welcome.missing.is_empty() => self.welcome.missing.extend(found::without_model()),
+            [] => {}
+            several => {
+                let names = several.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+                self.welcome.found.push(format!("{} models on this machine: {names} …", several.len()));
+                self.welcome.missing.push("choose one: /model".into());
+            }
+        }
+        Ok(())
+    }
+
+    async fn begin(&mut self, open: &Work, first: First) -> anyhow::Result<()> {
+        match first {
+            First::Task(text) => {
+                let begun = self.start(open, &text, &[], None).await;
+                self.not_sent(begun, text).await;
+            }
+            First::Resume(id) => {
+                let session = run::meant(open, id.as_deref(), Some(&self.workspace)).await?;
+                self.open(open, session).await?;
+            }
+            First::Attach(id) => {
+                let session = run::meant(open, id.as_deref(), Some(&self.workspace)).await?;
+                if !Ownership::is_driven(&open.world.locks, &session)? {
+                    let id = say::id(&session);
+                    anyhow::bail!("nobody is working on session {id}. Go on with it: dunnock open --resume {id}");
+                }
+                self.open(open, session).await?;
+            }
+            // What was left open comes first: a question that waits, work that was cut off.
+            First::Folder => {
+                let here = open.world.log.list(Some(&self.workspace.to_string_lossy()), 1).await?;
+                if let Some(row) = here.into_iter().find(|row| matches!(row.status.as_str(), "waiting" | "working")) {
+                    if Ownership::is_driven(&open.world.locks, &row.id)? {
+                        let id = say::id(&row.id);
+                        let note = format!("session {id} is open elsewhere; to join it: dunnock attach {id}");
+                        self.welcome.notes.push(note);
+                        self.tell(Told::Welcome(self.welcome.clone())).await;
+                    } else {
+                        self.open(open, row.id).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What could not be sent goes back to who typed it.
+    async fn not_sent(&mut self, sent: anyhow::Result<()>, text: String) {
+        if let Err(error) = sent {
+            self.tell(Told::Wrong(format!("{error:#}"))).await;
+            self.tell(Told::NotSent(text)).await;
+        }
+    }
+
+    /// Makes a session for a first prompt.
+    async fn start(&mut self, open: &Work, text: &str, paths: &[String], mode: Option<Mode>) -> anyhow::Result<()> {
+        let Some(model) = self.model.clone() else {
+            anyhow::bail!(
+                "there is no model yet. /model shows those that can be used; {}",
+                found::without_model().join("; ")
+            );
+        };
+        if dunnock_tools::holds_a_key(text) {
+            say::note("your task holds what looks like a key; it is sent to the model and kept with the session");
+        }
+        let pictures = pictures::read(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())?;
+        let mut config = work::config(&self.settings, &open.speaker, model, true)?;
+        if self.settings.origin("max_steps").as_deref() == Some("default") {
+            config.max_steps = STEPS;
+        }
+        config.mode = mode.unwrap_or(config.mode);
+        work::keepable(&config, open.world.level, open.world.day_budget)?;
+        let session = create(&open.world, &self.workspace.to_string_lossy(), config).await?;
+        let images = pictures::keep(&open.world, &session, &pictures).await?;
+        let mut door = Door::open(open.world.clone(), session.clone(), 0).await?;
+        self.tell(Told::Opened { id: session.clone(), upto: 0, resumed: Vec::new(), draft: None }).await;
+        let sent = door.send(Command::Prompt { text: text.into(), images }).await?;
+        self.current = Some(Current { session, door, state: State::default() });
+        sent.map(drop).map_err(|refusal| anyhow::anyhow!("{refusal}"))
+    }
+
+    /// Leaves the session that is open, if one is.
+    async fn leave(&mut self) {
+        if let Some(current) = self.current.take() {
+            current.door.close().await;
+        }
+    }
+
+    async fn open(&mut self, open: &Work, session: SessionId) -> anyhow::Result<()> {
+        let seen = Seen::read(&open.world, &session).await?;
+        let folder = seen.state.workspace.clone().unwrap_or_default();
+        if !Path::new(folder.as_ref()).is_dir() {
+            anyhow::bail!("the folder of this session, {folder}, is not there any more. Put it back to go on");
+        }
+        self.leave().await;
+        let upto = seen.state.seq;
+        let resumed = found::where_it_stood(open, &session, &seen).await;
+        let draft = place::state_dir().ok().and_then(|dir| dunnock_tui::Keep::new(dir).draft(session.as_str()));
+        let mut door = Door::open(open.world.clone(), session.clone(), 0).await?;
+        self.tell(Told::Opened { id: session.clone(), upto, resumed, draft }).await;
+        // Whoever drives is asked; who looks in changes nothing.
+        let here = door.handle().is_some().then_some(true);
+        if here.is_some()
+            && let Some(set) = work::patch(&self.settings, &open.speaker, &seen.state.config, here)?
+        {
+            let _ = door.send(Command::Configure { set }).await?;
+        }
+        self.current = Some(Current { session, door, state: State::default() });
+        Ok(())
+    }
+
+    async fn frame(&mut self, frame: Frame) {
+        if let (Frame::Fact(record), Some(current)) = (&frame, &mut self.current) {
+            let about = fold(&mut current.state, record);
+            let state = about.is_some().then(|| current.state.clone());
+            self.tell(Told::Frame(frame)).await;
+            if let (Some(Event::Asked(asked)), Some(state)) = (about, state) {
+                self.tell_about(state, asked.question);
+            }
+            return;
+        }
+        self.tell(Told::Frame(frame)).await;
+    }
+
+    /// What is known of a call that waits, beyond its arguments: what it would delete, which rule would let it run.
+    fn tell_about(&self, state: State, question: dunnock_proto::QuestionId) {
+        let tell = self.tell.clone();
+        tokio::task::spawn_blocking(move || {
+            let Some(asked) = state.question(question) else { return };
+            let About::Approval { call } = asked.about else { return };
+            let Some(call) = state.call(call) else { return };
+            let rule = policy::offer(&state, call).map(|rule| (rule.clone(), policy::show(&rule)));
+            let preview = preview::of(&state, call);
+            let _ = tell.blocking_send(Told::About { question, preview, rule });
+        });
+    }
+
+    fn session(&mut self) -> anyhow::Result<&mut Current> {
+        self.current.as_mut().ok_or_else(|| anyhow::anyhow!("there is no session yet"))
+    }
+
+    async fn order(&mut self, order: Order) -> anyhow::Result<()> {
+        let current = self.session()?;
+        let id = order.id.clone();
+        let frame = match current.door.order(order).await? {
+            Ok(seq) => Frame::Accepted { id, seq },
+            Err(no) => Frame::Refused { id, why: no.why, version: no.version, questions: no.questions },
+        };
+        self.tell(Told::Frame(frame)).await;
+        Ok(())
+    }
+
+    /// A command of ours for the session.
+    async fn command(&mut self, command: Command) -> anyhow::Result<Seq> {
+        let sent = self.session()?.door.send(command).await?;
+        sent.map_err(|refusal| anyhow::anyhow!("{refusal}"))
+    }
+
+    async fn answer(&mut self, open: &Work, ask: Ask) -> anyhow::Result<()> {
+        match ask {
+            Ask::Order(order) => self.order(order).await?,
+            Ask::Begin { text, pictures, mode } => {
+                let begun = self.start(open, &text, &pictures, mode).await;
+                self.not_sent(begun, text).await;
+            }
+            Ask::Pictures { text, pictures: paths } => {
+                let pictures = pictures::read(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())?;
+                let session = self.session()?.session.clone();
+                let images = pictures::keep(&open.world, &session, &pictures).await?;
+                self.command(Command::Prompt { text: text.into(), images }).await?;
+            }
+            Ask::New => {
+                self.leave().await;
+                self.tell(Told::Closed).await;
+            }
+            Ask::Open(session) => self.open(open, session).await?,
+            Ask::Find(prefix) => {
+                let session = sessions::find(open.world.log.as_ref(), &prefix).await?;
+                self.open(open, session).await?;
+            }
+            Ask::Fork(step) => {
+                let at = self.at(open).await?;
+                let fact = match step {
+                    Some(step) => at.step(step)?.max(1),
+                    None => at.seen.state.seq,
+                };
+                let new = fork(&open.world, &at.session, fact).await?;
+                self.open(open, new).await?;
+            }
+            Ask::Sessions(words) => {
+                let rows = found::sessions(open, &words, ROWS).await?;
+                self.tell(Told::Sessions(words, rows)).await;
+            }
+            Ask::Files => {
+                let (tell, folder) = (self.tell.clone(), self.workspace.clone());
+                tokio::task::spawn_blocking(move || tell.blocking_send(Told::Files(found::files(&folder))));
+            }
+            Ask::Models => {
+                let (tell, speaker) = (self.tell.clone(), open.speaker.clone());
+                tokio::spawn(async move { tell.send(Told::Models(found::models(&speaker).await)).await });
+            }
+            Ask::Model(name) => self.switch(open, name).await?,
+            Ask::Points => {
+                let at = self.at(open).await?;
+                let points = back::points(&at).await;
+                self.tell(Told::Points(points)).await;
+            }
+            Ask::DiffFrom(step) => {
+                let diff = back::diff_text(&self.at(open).await?, Some(&format!("{step}.."))).await?;
+                self.tell(Told::Diff(diff)).await;
+            }
+            Ask::Rewind { to, scope } => {
+                self.command(Command::Rewind { to: RewindTo::Fact(to.max(1)), scope, force: false }).await?;
+            }
+            Ask::Undo => {
+                let at = self.at(open).await?;
+                let (to, scope, told) = back::undo_way(&at).await?;
+                self.tell(Told::Text(told)).await;
+                self.command(Command::Rewind { to, scope, force: false }).await?;
+            }
+            Ask::Diff => {
+                let diff = back::diff_text(&self.at(open).await?, None).await?;
+                self.tell(Told::Diff(diff)).await;
+            }
+            Ask::Cost => cost::show(open, &self.session()?.session.clone(), false).await?,
+            Ask::Rules => drop(rules::run(None, false)?),
+            Ask::Grant(rule) => rules::always(&rule)?,
+            Ask::Export => {
+                let session = self.session()?.session.clone();
+                let path = found::export_file(&session)?;
+                carry::export(open, &session, Some(path), carry::What { files: true, secrets: false }).await?;
+            }
+            Ask::Clipboard => match found::clipboard_picture().await {
+                Ok(path) => self.tell(Told::Picture(path)).await,
+                Err(why) => self.tell(Told::Wrong(why)).await,
+            },
+            Ask::Shell(command) => {
+                let (tell, folder) = (self.tell.clone(), self.workspace.clone());
+                let task = tokio::spawn(found::shell(command, folder, tell));
+                self.shell = Some(task.abort_handle());
+            }
+            Ask::StopShell => {
+                self.stop_shell();
+                self.tell(Told::ShellEnded("stopped".into())).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn stop_shell(&mut self) {
+        if let Some(shell) = self.shell.take() {
+            shell.abort();
+        }
+    }
+
+    /// The session and its past.
+    async fn at(&mut self, open: &Work) -> anyhow::Result<At> {
+        let session = self.session()?.session.clone();
+        At::of(open.clone(), session).await
+    }
+
+    async fn switch(&mut self, open: &Work, name: String) -> anyhow::Result<()> {
+        open.speaker.knows(&name).map_err(|why| anyhow::anyhow!(why))?;
+        let price = self.settings.price(&name).or_else(|| open.speaker.price(&name));
+        self.model = Some(name.clone());
+        self.welcome.model = Some(name.clone());
+        self.tell(Told::Welcome(self.welcome.clone())).await;
+        if self.current.is_some() {
+            let set =
+                ConfigPatch { model: Some(name), price: Some(price), window: Some(None), ..ConfigPatch::default() };
+            self.command(Command::Configure { set }).await?;
+        } else {
+            self.tell(Told::Text(vec![format!("Set model to {name}")])).await;
+        }
+        Ok(())
+    }
+}
+
+/// Folds a fact; a question comes back.
+fn fold(state: &mut State, record: &Record) -> Option<Event> {
+    match record.decode() {
+        Decoded::Known(event) => {
+            apply(state, &event);
+            matches!(event, Event::Asked(_)).then_some(event)
+        }
+        Decoded::Unknown(why) => {
+            state.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must);
+            None
+        }
+    }
+}
