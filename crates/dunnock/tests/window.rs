@@ -98,6 +98,11 @@ impl Window {
         self.tmux(&["resize-window", "-t", "s", "-x", &columns, "-y", &rows]);
     }
 
+    /// From now on every byte that the terminal is sent goes to a file, too.
+    pub fn record(&self, file: &Path) {
+        self.tmux(&["pipe-pane", "-t", "s", &format!("cat >> {}", file.display())]);
+    }
+
     /// The terminal is gone, as when its window is closed.
     pub fn close(&self) {
         self.tmux(&["kill-server"]);
