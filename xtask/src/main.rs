@@ -6,6 +6,7 @@ mod dist;
 mod fuzz;
 mod generate;
 mod long;
+mod pictures;
 mod real;
 mod tidy;
 
@@ -24,12 +25,15 @@ fn main() -> ExitCode {
         ["fuzz", seconds] => {
             seconds.parse().map_err(|_| "fuzz SECONDS".to_owned()).and_then(|s| fuzz::run(&fuzz::ALL, s).map(drop))
         }
+        // Of the terminal app, from the binary that `dist` made.
+        ["pictures"] => pictures::make().map_err(|error| error.to_string()),
         ["real"] => real::run(8),
         ["long"] => long::all(),
         ["long", name] => long::one(name),
-        _ => {
-            Err("usage: cargo xtask generate | dist [--quick] | packages | fuzz [SECONDS] | real | long [NAME]".into())
-        }
+        _ => Err(
+            "usage: cargo xtask generate | dist [--quick] | packages | fuzz [SECONDS] | pictures | real | long [NAME]"
+                .into(),
+        ),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

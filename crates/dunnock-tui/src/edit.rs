@@ -8,6 +8,8 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 /// The first of the characters that stand for chips.
 const CHIP: u32 = 0xF_0000;
+/// Bytes that a person may have typed.
+const LONG: usize = 8 << 10;
 /// Chips in one field.
 const MOST_CHIPS: usize = 1000;
 
@@ -60,7 +62,11 @@ impl Field {
     #[must_use]
     pub fn holding(text: &str) -> Self {
         let mut field = Self::default();
-        field.insert(text);
+        // What is too long to be typed was pasted, and is folded again.
+        match text.len() > LONG {
+            true => field.insert_chip(Chip::Text(text.to_owned())),
+            false => field.insert(text),
+        }
         field
     }
     /// Nothing in it.
@@ -80,8 +86,14 @@ impl Field {
     }
     /// Empties it.
     pub fn clear(&mut self) {
-        let cut = std::mem::take(&mut self.cut);
-        *self = Self { cut, ..Self::default() };
+        *self = Self { cut: std::mem::take(&mut self.cut), ..Self::default() };
+    }
+    /// Empties it; what was in it can be put back.
+    pub fn cut_all(&mut self) {
+        self.at = self.text.len();
+        self.cut.clone_from(&self.text);
+        self.text.clear();
+        self.at = 0;
     }
 
     fn chip(&self, c: char) -> Option<(usize, &Chip)> {

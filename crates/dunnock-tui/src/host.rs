@@ -173,6 +173,8 @@ pub enum Told {
     About {
         /// Which.
         question: QuestionId,
+        /// Of what is asked: ids begin anew in each session.
+        hash: dunnock_proto::Hash,
         /// What the call would do to the folder.
         preview: Option<String>,
         /// The rule that "always" makes, and its words.

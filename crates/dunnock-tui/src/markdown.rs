@@ -207,7 +207,7 @@ impl Renderer {
             Tag::Strong => self.with(Style::bold),
             Tag::Strikethrough => self.with(|s| Style { strike: true, ..s }),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                let from = self.open.0.len();
+                let from = self.table.as_ref().map_or(self.open.0.len(), |table| table.cell.0.len());
                 self.link.push((dest_url.to_string(), from));
                 self.with(|s| Style { tone: Tone::Link, underline: true, ..s });
             }
@@ -259,9 +259,10 @@ impl Renderer {
             TagEnd::Link | TagEnd::Image => {
                 self.style.pop();
                 if let Some((place, from)) = self.link.pop() {
-                    let shown: String = self.open.0.iter().skip(from).map(Span::text).collect();
+                    let spans = self.table.as_ref().map_or(&self.open.0, |table| &table.cell.0);
+                    let shown: String = spans.iter().skip(from).map(Span::text).collect();
                     // Where it leads is always said.
-                    if shown != place && self.table.is_none() {
+                    if shown != place {
                         self.push(&format!(" ({place})"), Style::of(Tone::Quiet));
                     }
                 }
@@ -400,6 +401,7 @@ mod tests {
         assert_eq!(shown("[docs](https://example.org/x)", 60), "docs (https://example.org/x)");
         assert_eq!(shown("[https://good.org](https://evil.org)", 60), "https://good.org (https://evil.org)");
         assert_eq!(shown("<https://example.org>", 60), "https://example.org");
+        assert!(shown("| a |\n|---|\n| [https://good.org](https://evil.org) |", 60).contains("(https://evil.org)"));
         let lines = render("[docs](https://example.org/x)", 60);
         assert_eq!(lines[0].0[0].link(), Some("https://example.org/x"));
     }

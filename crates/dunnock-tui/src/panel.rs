@@ -10,6 +10,9 @@ use crate::text::{Line, Span, Style, Tone};
 use crossterm::event::KeyCode;
 use dunnock_proto::{About, Answer, Rule};
 
+/// Warnings about odd characters that are shown one by one.
+const CAREFUL: usize = 2;
+
 /// Milliseconds before a key counts.
 pub const GUARD: u64 = 300;
 
@@ -71,10 +74,16 @@ impl Panel {
         Self { id: question.id, stage, guard: now + GUARD, offset: 0, read: false, choice: 0 }
     }
 
-    /// How far it was read, once it is known how much fits.
+    /// How far it was read, once it is known how much fits. An explanation is another text.
     pub fn measure(&mut self, rows: usize, room: usize) {
         self.offset = self.offset.min(rows.saturating_sub(room));
-        self.read |= self.offset + room >= rows;
+        self.read |= self.offset + room >= rows && self.stage != Stage::Explain;
+    }
+
+    /// It was out of sight: it is to be read, and keys count only after a while.
+    pub fn show_again(&mut self, now: u64) {
+        self.guard = now + GUARD;
+        self.read = false;
     }
 
     /// A key.
@@ -208,7 +217,7 @@ pub fn title(session: &Session, question: &Question) -> String {
         About::Approval { call } => {
             let tool = session.call(*call).map_or("call", |c| c.part.tool.as_str());
             match tool {
-                "shell" | "process_start" if ours(question).iter().any(|(name, _)| name == "gets") => {
+                "shell" | "process_start" if ours(session, question).iter().any(|(name, _)| name == "gets") => {
                     "Leave the box for one command?".into()
                 }
                 "shell" | "process_start" => "Run this command?".into(),
@@ -227,16 +236,20 @@ pub fn title(session: &Session, question: &Question) -> String {
     }
 }
 
-/// What is ours in the text of an approval: everything from its last "why" on. A model can write that word, but nothing after
-/// ours.
-fn ours(question: &Question) -> Vec<(String, String)> {
-    let Some((_, ours)) = question.text.rsplit_once("\nwhy: ") else { return Vec::new() };
+/// What is ours in the text of an approval: what follows the tool and its arguments, which are known. Nothing is searched for, since a
+/// model can write any word.
+fn ours(session: &Session, question: &Question) -> Vec<(String, String)> {
+    let About::Approval { call } = &question.about else { return Vec::new() };
+    let Some(call) = session.call(*call) else { return Vec::new() };
+    let head = format!("{} {}\nwhy: ", call.part.tool, call.part.args);
+    let Some(ours) = question.text.strip_prefix(&head) else { return Vec::new() };
     let mut lines = ours.lines();
     let mut out = vec![("why".to_owned(), lines.next().unwrap_or_default().to_owned())];
     for line in lines {
         match line.split_once(": ") {
             Some(("box", rest)) => out.push(("box".into(), rest.into())),
-            Some(("always", _)) => {}
+            // The rule is shown before it is granted; its words are the model's, and what follows them too.
+            Some(("always", _)) => break,
             _ => out.push(("gets".into(), line.trim_start_matches("with a yes it ").into())),
         }
     }
@@ -247,7 +260,7 @@ fn ours(question: &Question) -> Vec<(String, String)> {
 #[must_use]
 pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line> {
     let About::Approval { call } = &question.about else { return Vec::new() };
-    let mut rows = ours(question);
+    let mut rows = ours(session, question);
     if let Some(preview) = &question.preview {
         rows.push(("does".into(), preview.clone()));
     }
@@ -262,6 +275,12 @@ pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line
     };
     rows.push(("folder".into(), session.workspace.clone()));
     rows.push(("undo".into(), undo.into()));
+    // However many there are, they push nothing else away.
+    let more = odd.len().saturating_sub(CAREFUL);
+    odd.truncate(CAREFUL);
+    if more > 0 {
+        odd.push(format!("and {more} more of this kind"));
+    }
     let mut lines: Vec<Line> = odd
         .iter()
         .flat_map(|text| {
@@ -318,7 +337,7 @@ pub fn explain(session: &Session, question: &Question, columns: usize) -> Vec<Li
             call.part.tool
         ));
         put(&format!("  {}", call.part.args));
-        for (name, value) in ours(question) {
+        for (name, value) in ours(session, question) {
             match name.as_str() {
                 "why" => put(&format!("It asks because {value}.")),
                 "box" => put(&format!("The box: {value}.")),

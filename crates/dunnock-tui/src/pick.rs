@@ -165,6 +165,18 @@ impl Pick {
         Picked::Stays
     }
 
+    /// The rows by their numbers, for doors that do not draw.
+    #[must_use]
+    pub fn numbered(&self) -> Vec<String> {
+        let rows = self.fit.iter().filter_map(|at| self.rows.get(*at)).take(30);
+        rows.enumerate().map(|(n, row)| format!("{}: {}  {}", n + 1, row.label, row.detail)).collect()
+    }
+
+    /// Chooses by its number, from 1.
+    pub fn choose(&mut self, number: usize) {
+        self.chosen = number.saturating_sub(1).min(self.fit.len().saturating_sub(1));
+    }
+
     /// As lines, at most so many.
     #[must_use]
     pub fn lines(&self, columns: usize, most: usize) -> Vec<Line> {

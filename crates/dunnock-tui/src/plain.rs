@@ -6,7 +6,7 @@ use crate::host::Told;
 use crate::panel::{self, Stage};
 use crate::run::{App, Left};
 use crate::state::{Effect, Focus, Input, State};
-use crate::text::Line;
+use crate::text::{Line, Tone};
 use crate::theme::Theme;
 use crate::update::update;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -14,11 +14,16 @@ use std::io::{BufRead as _, Write as _};
 use std::time::Instant;
 use tokio::sync::mpsc;
 
+/// Columns of a line.
+const WIDE: usize = 78;
+
 struct Plain {
     app: App,
     state: State,
     began: Instant,
-    asked: Option<(dunnock_proto::QuestionId, bool)>,
+    /// The question as it was last said, word for word.
+    asked: String,
+    listed: bool,
     working: bool,
     hint: String,
     quit: bool,
@@ -39,14 +44,27 @@ pub async fn run(app: App) -> std::io::Result<Left> {
             }
         }
     });
-    let mut plain =
-        Plain { app, state, began: Instant::now(), asked: None, working: false, hint: String::new(), quit: false };
+    let mut plain = Plain {
+        app,
+        state,
+        began: Instant::now(),
+        asked: String::new(),
+        listed: false,
+        working: false,
+        hint: String::new(),
+        quit: false,
+    };
     while !plain.quit {
         tokio::select! {
             told = plain.app.told.recv() => match told {
                 Some(told) => plain.told(told).await?,
                 None => break,
             },
+            // What a key does elsewhere.
+            _ = tokio::signal::ctrl_c() => {
+                plain.input(Input::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL))).await;
+                plain.show()?;
+            }
             line = lines.recv() => match line {
                 Some(line) => plain.line(&line).await?,
                 None => break,
@@ -63,7 +81,7 @@ impl Plain {
         self.input(Input::Told(told)).await;
         if welcome {
             crate::update::end_welcome(&mut self.state);
-            self.state.out.push(Line::of(" Type what is to be done, or /help.", crate::text::Tone::Text));
+            self.state.out.push(Line::of(" Type what is to be done, or /help.", Tone::Text));
         }
         self.show()
     }
@@ -75,24 +93,26 @@ impl Plain {
     /// A line of the person's: an answer, a choice, or something to do.
     async fn line(&mut self, line: &str) -> std::io::Result<()> {
         let word = line.trim();
+        let typing = self.state.panel.as_ref().is_some_and(|p| matches!(p.stage, Stage::Note(_) | Stage::Words(_)));
+        let granting = self.state.panel.as_ref().is_some_and(|p| p.stage == Stage::Always);
+        // One letter answers a question; whole words never do, whatever they begin with.
+        let answers = typing || word.chars().count() == 1 || (granting && word.is_empty());
         if self.state.pick.is_some() {
             match word.parse::<usize>() {
                 Ok(n) if n > 0 => {
-                    for _ in 1..n {
-                        self.key(KeyCode::Down).await;
+                    if let Some(pick) = &mut self.state.pick {
+                        pick.choose(n);
                     }
                     self.key(KeyCode::Enter).await;
                 }
                 _ => self.key(KeyCode::Esc).await,
             }
-        } else if self.state.question().is_some() && !word.starts_with('/') {
+        } else if self.state.question().is_some() && answers && !word.starts_with('/') {
             self.state.focus = Focus::Question;
-            let typing = self.state.panel.as_ref().is_some_and(|p| matches!(p.stage, Stage::Note(_) | Stage::Words(_)));
-            for c in word.chars().take(if typing { usize::MAX } else { 1 }) {
+            for c in word.chars() {
                 self.key(KeyCode::Char(c)).await;
             }
-            let asks_more = self.state.panel.as_ref().is_some_and(|p| p.stage == Stage::Always);
-            if typing || (asks_more && word.is_empty()) {
+            if typing || (granting && word.is_empty()) {
                 self.key(KeyCode::Enter).await;
             }
         } else {
@@ -111,11 +131,28 @@ impl Plain {
             match effect {
                 Effect::Ask(ask) => drop(self.app.asks.send(ask).await),
                 Effect::Remember(text) => drop(self.app.keep.remember(&text)),
-                Effect::Copy(text) => self.state.out.push(Line::of(&text, crate::text::Tone::Text)),
+                Effect::Copy(text) => self.state.out.push(Line::of(&text, Tone::Text)),
                 Effect::Quit => self.quit = true,
                 Effect::Call(_) | Effect::Editor(_) | Effect::Demo | Effect::Suspend | Effect::Redraw => {}
             }
         }
+    }
+
+    /// The question that stands, with all that is known of it; nothing if none does.
+    fn question(&self) -> String {
+        let (Some(q), Some(p)) = (self.state.question(), &self.state.panel) else { return String::new() };
+        let session = &self.state.session;
+        let mut lines = vec![Line::of(&format!("Question: {}", panel::title(session, q)), Tone::Text)];
+        match (&p.stage, &q.rule) {
+            (Stage::Explain, _) => lines.extend(panel::explain(session, q, WIDE)),
+            (Stage::Always, Some((_, words))) => lines.push(Line::of(&format!("Always allow: {words}"), Tone::Text)),
+            _ => {
+                lines.extend(panel::body(session, q, WIDE));
+                lines.extend(panel::facts(session, q, WIDE));
+            }
+        }
+        lines.extend(panel::keys(p, q, WIDE));
+        lines.iter().map(|line| format!("{}\n", line.plain().trim_end())).collect()
     }
 
     /// What is new: finished lines, then a question, a list, a word.
@@ -124,40 +161,19 @@ impl Plain {
         for line in std::mem::take(&mut self.state.out) {
             writeln!(out, "{}", line.plain().trim_end())?;
         }
-        if let (Some(q), Some(p)) = (self.state.question(), &self.state.panel) {
-            let now = (q.id, p.stage == Stage::Choose);
-            if self.asked != Some(now) {
-                self.asked = Some(now);
-                let mut lines = vec![Line::of(
-                    &format!("Question: {}", panel::title(&self.state.session, q)),
-                    crate::text::Tone::Text,
-                )];
-                match &p.stage {
-                    Stage::Explain => lines.extend(panel::explain(&self.state.session, q, 78)),
-                    Stage::Always => lines.extend(
-                        q.rule
-                            .iter()
-                            .map(|(_, words)| Line::of(&format!("Always allow: {words}"), crate::text::Tone::Text)),
-                    ),
-                    _ => {
-                        lines.extend(panel::body(&self.state.session, q, 78));
-                        lines.extend(panel::facts(&self.state.session, q, 78));
-                    }
-                }
-                lines.extend(panel::keys(p, q, 78));
-                for line in lines {
-                    writeln!(out, "{}", line.plain().trim_end())?;
-                }
-            }
-        } else {
-            self.asked = None;
+        let asked = self.question();
+        if asked != self.asked {
+            out.write_all(asked.as_bytes())?;
+            self.asked = asked;
         }
-        if let Some(pick) = &self.state.pick {
-            for (n, line) in pick.lines(78, 30).iter().enumerate() {
-                writeln!(out, "{}{}", if n > 0 { format!("{n}: ") } else { String::new() }, line.plain().trim_end())?;
+        if let Some(pick) = self.state.pick.as_ref().filter(|_| !self.listed) {
+            writeln!(out, "{}", pick.title)?;
+            for row in pick.numbered() {
+                writeln!(out, "{row}")?;
             }
             writeln!(out, "Type a number, or enter to leave.")?;
         }
+        self.listed = self.state.pick.is_some();
         if self.working != self.state.session.working {
             self.working = self.state.session.working;
             writeln!(out, "{}", if self.working { "Working." } else { "Ready." })?;

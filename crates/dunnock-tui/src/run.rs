@@ -407,7 +407,10 @@ impl Signals {
             use tokio::signal::unix::{SignalKind, signal};
             let ends = [SignalKind::hangup(), SignalKind::terminate(), SignalKind::interrupt()];
             let [a, b, c] = ends.map(signal);
-            Ok(Self { ends: [a?, b?, c?], continued: signal(SignalKind::from_raw(18))? })
+            Ok(Self {
+                ends: [a?, b?, c?],
+                continued: signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?,
+            })
         }
         #[cfg(not(unix))]
         Ok(Self {})

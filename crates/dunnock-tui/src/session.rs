@@ -182,7 +182,8 @@ impl Session {
         let Some(live) = &self.live else { return Vec::new() };
         let mut lines = Vec::new();
         if !live.reasoning.trim().is_empty() {
-            lines.extend(thoughts(&live.reasoning, columns));
+            let from = live.reasoning.ceil_char_boundary(live.reasoning.len().saturating_sub(4_000));
+            lines.extend(thoughts(&live.reasoning[from..], columns));
         }
         let text = live.text.live(columns.saturating_sub(1));
         lines.extend(text.into_iter().map(indented));
@@ -215,7 +216,11 @@ impl Session {
             }
             Event::Moved(e) => self.workspace = e.workspace,
             Event::Configured(e) => {
-                let next = self.config.with(&e.set);
+                let mut next = self.config.with(&e.set);
+                // What a model costs is known of that model only.
+                if next.model != self.config.model && e.set.price.is_none() {
+                    next.price = None;
+                }
                 if next.model != self.config.model {
                     out.push(note(&format!("Set model to {}", next.model)));
                     self.window = None;

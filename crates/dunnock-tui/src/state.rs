@@ -146,7 +146,7 @@ pub struct State {
     /// Prompts that were sent and not yet taken, to be given back if they are refused.
     pub sent: BTreeMap<InputId, String>,
     /// What was typed while a session was being made.
-    pub unsent: Vec<String>,
+    pub unsent: Vec<(String, Vec<String>)>,
     /// The terminal has the focus, as far as it says.
     pub focused: bool,
     /// Turns as time passes.
@@ -206,6 +206,12 @@ impl State {
     #[must_use]
     pub fn columns(&self) -> usize {
         usize::from(self.size.0.max(20))
+    }
+
+    /// Too small to show what is decided on.
+    #[must_use]
+    pub fn cramped(&self) -> bool {
+        self.size.0 < 20 || self.size.1 < 10
     }
 
     /// Something moves: time matters.

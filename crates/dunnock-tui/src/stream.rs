@@ -21,11 +21,14 @@ pub struct Stream {
     fence: Option<Fence>,
     /// Something was done before: a blank line stands between blocks.
     begun: bool,
+    /// A line came to its end since the last look: nothing else can end a block.
+    lines: bool,
 }
 
 impl Stream {
     /// More came.
     pub fn push(&mut self, text: &str) {
+        self.lines |= text.contains('\n');
         self.text.push_str(text);
     }
 
@@ -38,6 +41,9 @@ impl Stream {
     /// What is done since the last time.
     pub fn done(&mut self, columns: usize) -> Vec<Line> {
         let mut out = Vec::new();
+        if !std::mem::take(&mut self.lines) {
+            return out;
+        }
         loop {
             let before = (self.text.len(), self.fence.is_some());
             match self.fence.take() {
@@ -55,6 +61,9 @@ impl Stream {
         let mut out = self.done(columns);
         let rest = std::mem::take(&mut self.text);
         match self.fence.take() {
+            // The end of a block at the end of the text, without a line break.
+            Some(fence)
+                if rest.trim().starts_with(&fence.mark) && rest.trim().trim_start_matches(['`', '~']).is_empty() => {}
             Some(mut fence) if !rest.is_empty() => out.extend(code_rows(fence.painter.line(&rest), "", columns)),
             Some(_) => {}
             None => self.put(render(&rest, columns), &mut out),
@@ -173,6 +182,15 @@ mod tests {
             out.extend(stream.finish(60));
             assert_eq!(plain(&out), whole, "in pieces of {size}");
         }
+    }
+
+    #[test]
+    fn a_fence_at_the_very_end_is_no_code() {
+        let mut stream = Stream::default();
+        stream.push("```py\nx = 1\n```");
+        let mut all = stream.done(40);
+        all.extend(stream.finish(40));
+        assert_eq!(plain(&all), ["  x = 1"]);
     }
 
     #[test]

@@ -31,20 +31,30 @@ const ROWS: usize = 8;
 /// Takes an input in. `now` is this process's own clock, in milliseconds.
 pub fn update(s: &mut State, input: Input, now: u64) -> Vec<Effect> {
     let mut effects = Vec::new();
+    let listed = s.pick.is_some();
     match input {
         Input::Key(key) if key.kind == KeyEventKind::Release => {}
         Input::Key(key) => on_key(s, key, now, &mut effects),
-        Input::Paste(text) => paste(s, &text),
+        Input::Paste(text) => paste(s, &text, now),
         Input::Resize(columns, rows) => s.size = (columns, rows),
         Input::Focus(focused) => s.focused = focused,
         Input::Tick => s.tick += 1,
         Input::Told(told) => on_told(s, told, now, &mut effects),
-        Input::Edited(Ok(text)) => s.field = Field::holding(text.trim_end_matches('\n')),
+        Input::Edited(Ok(text)) => {
+            let pictures = s.field.pictures();
+            s.field = Field::holding(text.trim_end_matches('\n'));
+            pictures.into_iter().for_each(|path| s.field.insert_chip(Chip::Picture(path)));
+        }
         Input::Edited(Err(why)) => wrong(s, &why),
         Input::Hangup => effects.push(Effect::Quit),
     }
     refresh_menu(s, &mut effects);
     refresh_panel(s, now);
+    // A question that a list had covered was not seen.
+    if let (true, None, Some(panel)) = (listed, &s.pick, &mut s.panel) {
+        panel.show_again(now);
+        refresh_panel(s, now);
+    }
     effects
 }
 
@@ -97,19 +107,23 @@ fn ctrl_c(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
     }
     s.last_ctrl_c = Some(now);
     if s.pick.take().is_some() {
-    } else if !s.field.is_empty() && s.focus == Focus::Field {
-        s.field.clear();
-        s.history.leave();
-    } else {
+    } else if s.session.working || s.session.compacting || s.shell.is_some() || s.demo {
         interrupt(s, effects);
+    } else if !s.field.is_empty() {
+        s.field.cut_all();
+        s.history.leave();
     }
     s.hint = "ctrl-c again: quit (nothing is lost)".into();
 }
 
 fn interrupt(s: &mut State, effects: &mut Vec<Effect>) {
-    if s.shell.is_some() {
+    if s.demo {
+        s.demo = false;
+        s.session = Session::default();
+        s.panel = None;
+    } else if s.shell.is_some() {
         effects.push(Effect::Ask(Ask::StopShell));
-    } else if s.session.working && s.session.id.is_some() {
+    } else if s.session.id.is_some() && (s.session.working || s.session.compacting) {
         send(s, Command::Interrupt, effects);
     }
 }
@@ -126,7 +140,7 @@ fn escape(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
         return;
     }
     s.last_esc = Some(now);
-    if s.session.working || s.shell.is_some() {
+    if s.session.working || s.session.compacting || s.shell.is_some() || s.demo {
         interrupt(s, effects);
     } else {
         s.hint = "esc again: go back to an earlier step".into();
@@ -169,19 +183,21 @@ fn question_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect
         }
         return;
     }
-    let typing = matches!(panel.stage, panel::Stage::Note(_) | panel::Stage::Words(_));
     match key.code {
         KeyCode::Tab => return s.focus = Focus::Field,
         KeyCode::Esc if matches!(panel.stage, panel::Stage::Choose | panel::Stage::Words(_)) => {
             return escape(s, now, effects);
         }
-        KeyCode::Char(_) if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) && !typing => return,
+        KeyCode::Char(_) if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => return,
         _ => {}
     }
     match panel.key(&question, key.code) {
         Outcome::Stays => {}
         Outcome::Hint(text) => s.hint = text.into(),
-        Outcome::Answer(answer, note) => reply(s, &question, answer, note, effects),
+        Outcome::Answer(answer, note) => {
+            panel.stage = panel::Stage::Choose; // what was typed is sent
+            reply(s, &question, answer, note, effects);
+        }
         Outcome::Everywhere(rule) => {
             effects.push(Effect::Ask(Ask::Grant(rule.clone())));
             reply(s, &question, Answer::Always { rule }, None, effects);
@@ -233,7 +249,10 @@ fn pick_key(s: &mut State, code: KeyCode, effects: &mut Vec<Effect>) {
                 }
                 Value::Mode(mode) => set_mode(s, mode, effects),
                 Value::Theme(name) => s.theme = Theme::named(name).unwrap_or(s.theme),
-                Value::Prompt(text) => s.field = Field::holding(&text),
+                Value::Prompt(text) => {
+                    s.field = Field::holding(&text);
+                    s.focus = Focus::Field;
+                }
             }
         }
     }
@@ -339,7 +358,7 @@ fn search_history(s: &mut State) {
     s.pick = Some(Pick::new("Earlier prompts", rows));
 }
 
-fn paste(s: &mut State, text: &str) {
+fn paste(s: &mut State, text: &str, now: u64) {
     if let Some(pick) = &mut s.pick {
         text.chars().filter(|c| !c.is_control()).for_each(|c| drop(pick.key(KeyCode::Char(c))));
         return;
@@ -349,7 +368,10 @@ fn paste(s: &mut State, text: &str) {
     {
         return field.insert(text);
     }
-    s.focus = Focus::Field; // a paste is never an answer
+    s.focus = Focus::Field; // a paste is never an answer, nor what follows it
+    if let Some(panel) = &mut s.panel {
+        panel.guard = panel.guard.max(now + panel::GUARD);
+    }
     s.history.leave();
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     if let Some(path) = picture(&text) {
@@ -402,7 +424,7 @@ pub(crate) fn prompt(s: &mut State, text: String, pictures: Vec<String>, effects
             false => effects.push(Effect::Ask(Ask::Pictures { text, pictures })),
         }
     } else if s.beginning {
-        s.unsent.push(text);
+        s.unsent.push((text, pictures));
     } else {
         s.beginning = true;
         effects.push(Effect::Ask(Ask::Begin { text, pictures, mode: s.mode }));
@@ -460,7 +482,14 @@ fn refresh_menu(s: &mut State, effects: &mut Vec<Effect>) {
 /// The question that is on the screen is one that stands; how far it was read is known.
 fn refresh_panel(s: &mut State, now: u64) {
     if s.question().is_none() {
-        let had = s.panel.take().is_some();
+        let before = s.panel.take();
+        let had = before.is_some();
+        // Answered elsewhere: what was typed for it is not lost.
+        if let Some(Panel { stage: panel::Stage::Note(typed) | panel::Stage::Words(typed), .. }) = before
+            && !typed.is_empty()
+        {
+            give_back(s, &typed.whole());
+        }
         match s.session.questions.first() {
             Some(first) => {
                 s.panel = Some(Panel::new(first, now));
@@ -473,8 +502,12 @@ fn refresh_panel(s: &mut State, now: u64) {
         }
     }
     let (rows, room) = view::question_size(s);
-    if let Some(panel) = &mut s.panel {
+    let (cramped, covered) = (s.cramped(), s.pick.is_some());
+    if let Some(panel) = &mut s.panel
+        && !covered
+    {
         panel.measure(rows, room);
+        panel.read &= !cramped;
     }
 }
 
@@ -492,13 +525,19 @@ fn on_told(s: &mut State, told: Told, now: u64, effects: &mut Vec<Effect>) {
             s.panel = None;
             s.demo = false;
             s.beginning = false;
-            s.catch_up = (upto > 1).then(|| CatchUp { upto, resumed, ..CatchUp::default() });
-            if let (Some(draft), true) = (draft, s.field.is_empty()) {
-                s.field = serde_json::from_str(&draft)
+            let old = upto > 1 || !resumed.is_empty();
+            s.catch_up = old.then(|| CatchUp { upto, resumed, ..CatchUp::default() });
+            if let Some(draft) = draft {
+                let kept: Field = serde_json::from_str(&draft)
                     .map_or_else(|_| Field::holding(&draft), |kept| Field::from_kept(&kept));
+                if s.field.is_empty() {
+                    s.field = kept;
+                } else if kept.whole() != s.field.whole() {
+                    give_back(s, &kept.whole());
+                }
             }
-            for text in std::mem::take(&mut s.unsent) {
-                send(s, Command::Prompt { text: text.into(), images: Vec::new() }, effects);
+            for (text, pictures) in std::mem::take(&mut s.unsent) {
+                prompt(s, text, pictures, effects);
             }
         }
         Told::Closed => {
@@ -506,6 +545,7 @@ fn on_told(s: &mut State, told: Told, now: u64, effects: &mut Vec<Effect>) {
             s.catch_up = None;
             s.panel = None;
             s.beginning = false;
+            s.demo = false;
         }
         Told::Sessions(words, rows) => match &mut s.pick {
             Some(pick) if pick.title.starts_with("Go on with") => {
@@ -532,8 +572,8 @@ fn on_told(s: &mut State, told: Told, now: u64, effects: &mut Vec<Effect>) {
         }
         Told::Points(points) if points.is_empty() => s.hint = "nothing was done yet that could be gone back to".into(),
         Told::Points(points) => s.pick = Some(Pick::points(&points)),
-        Told::About { question, preview, rule } => {
-            if let Some(known) = s.session.questions.iter_mut().find(|q| q.id == question) {
+        Told::About { question, hash, preview, rule } => {
+            if let Some(known) = s.session.questions.iter_mut().find(|q| q.id == question && q.hash == hash) {
                 known.preview = preview;
                 known.rule = rule;
             }
@@ -550,13 +590,14 @@ fn on_told(s: &mut State, told: Told, now: u64, effects: &mut Vec<Effect>) {
             let mut painter = crate::code::Painter::new("diff");
             s.out.extend(diff.lines().map(|line| painter.line(line).after(&Span::new(" ", Tone::Text)).cut(columns)));
         }
-        Told::Wrong(why) => {
-            s.beginning = false;
-            wrong(s, &why);
-        }
+        Told::Wrong(why) => wrong(s, &why),
         Told::NotSent(text) => {
             s.beginning = false;
             give_back(s, &text);
+            for (text, pictures) in std::mem::take(&mut s.unsent) {
+                give_back(s, &text);
+                pictures.into_iter().for_each(|path| s.field.insert_chip(Chip::Picture(path)));
+            }
         }
         Told::Picture(path) => s.field.insert_chip(Chip::Picture(path)),
         Told::Shell(text) => {
@@ -580,7 +621,12 @@ fn on_told(s: &mut State, told: Told, now: u64, effects: &mut Vec<Effect>) {
         }
         Told::Lost(why) => {
             wrong(s, &why);
-            s.session.working = false;
+            let id = s.session.id.take().map(|id| id.to_string()).unwrap_or_default();
+            s.out.push(note(&format!("to open it again: /resume {}", id.get(..8).unwrap_or_default())));
+            s.session = Session::default();
+            for text in std::mem::take(&mut s.sent).into_values() {
+                give_back(s, &text);
+            }
         }
     }
 }
@@ -591,7 +637,8 @@ fn give_back(s: &mut State, text: &str) {
         s.field = Field::holding(text);
     } else {
         s.field.act(Act::End);
-        s.field.insert(&format!("\n{text}"));
+        s.field.insert("\n");
+        if text.len() > FOLD.1 { s.field.insert_chip(Chip::Text(text.to_owned())) } else { s.field.insert(text) }
     }
 }
 
@@ -632,7 +679,7 @@ fn on_fact(s: &mut State, record: &Record, now: u64, effects: &mut Vec<Effect>) 
     // Of a long past only the end is shown; the meaning of the rest counts.
     let near = record.envelope.seq + UNSEEN > past.upto;
     let mut lines = Vec::new();
-    let width = if near { columns } else { usize::MAX >> 8 };
+    let width = if near { columns } else { 2_000 };
     s.session.fact(record, width, now, &mut lines);
     past.dropped += if near { 0 } else { lines.len() };
     if near {
@@ -657,6 +704,9 @@ fn caught_up(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
     }
     s.out.extend(past.lines);
     if !past.resumed.is_empty() {
+        if s.session.title.is_empty() {
+            s.session.title = past.resumed.first().map(|(_, asked)| asked.clone()).unwrap_or_default();
+        }
         s.out.push(Line::empty());
         let title = Line::of(" Resumed ", Style::of(Tone::Accent).bold())
             .and(&format!("“{}”", s.session.title), Style::default().bold());
@@ -684,7 +734,6 @@ fn on_news(s: &mut State, news: Option<News>, now: u64, effects: &mut Vec<Effect
             effects.push(Effect::Call(format!("dunnock: {}", asked.unwrap_or_default())));
         }
         Some(News::Ended) => {
-            s.demo = false;
             let long = s.busy_since.take().is_some_and(|since| now.saturating_sub(since) > LONG);
             if long || !s.focused {
                 effects.push(Effect::Call(format!("dunnock: finished “{}”", s.session.title)));

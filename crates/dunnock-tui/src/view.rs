@@ -97,7 +97,7 @@ fn above(s: &State, columns: usize, now: u64, room: usize) -> Vec<Line> {
                 .beside(Line::of("(queued: sent at its next step)", Tone::Quiet), columns),
         );
     }
-    for text in &s.unsent {
+    for (text, _) in &s.unsent {
         lines.push(Line::of(&format!(" > {}", first_line(text)), Tone::User).cut(columns));
     }
     lines
@@ -156,15 +156,15 @@ fn menu(s: &State, columns: usize, below: &mut View) {
     }
 }
 
-/// The parts of a question: what is read first, what stands below, the keys.
+/// The parts of a question: all that is read, what is typed, the keys.
 fn parts(s: &State, q: &Question, columns: usize) -> (Vec<Line>, Vec<Line>, Vec<Line>) {
     let Some(panel) = &s.panel else { return Default::default() };
     let inner = columns.saturating_sub(4);
-    let body = match panel.stage {
+    let mut body = match panel.stage {
         Stage::Explain => panel::explain(&s.session, q, inner),
         _ => panel::body(&s.session, q, inner),
     };
-    let mut facts = match (&panel.stage, &q.rule) {
+    let facts = match (&panel.stage, &q.rule) {
         (Stage::Explain, _) => Vec::new(),
         (Stage::Always, Some((_, words))) => {
             let mut lines = vec![Line::of("Always allow, without asking:", Tone::Quiet)];
@@ -175,38 +175,40 @@ fn parts(s: &State, q: &Question, columns: usize) -> (Vec<Line>, Vec<Line>, Vec<
         }
         _ => panel::facts(&s.session, q, inner),
     };
+    if !facts.is_empty() {
+        body.push(Line::empty());
+        body.extend(facts);
+    }
+    let mut own = Vec::new();
     if let Stage::Note(typed) | Stage::Words(typed) = &panel.stage {
         let name = if matches!(panel.stage, Stage::Note(_)) { "note" } else { "answer" };
-        if !facts.is_empty() {
-            facts.push(Line::empty());
-        }
         for (n, row) in typed.rows(inner.saturating_sub(10)).rows.iter().enumerate() {
             let name = if n == 0 { format!("{name:<8} ") } else { " ".repeat(9) };
-            facts.push(Line::of(&name, Tone::Warn).and(row, Tone::User).and("▏", Tone::Quiet));
+            own.push(Line::of(&name, Tone::Warn).and(row, Tone::User).and("▏", Tone::Quiet));
         }
     }
-    (body, facts, panel::keys(panel, q, inner))
+    own.truncate(4);
+    (body, own, panel::keys(panel, q, inner))
 }
 
 /// Rows of the question's text, and how many of them fit.
 pub(crate) fn question_size(s: &State) -> (usize, usize) {
     let Some(q) = s.question() else { return (0, 0) };
-    let (body, facts, keys) = parts(s, q, s.columns());
-    (body.len(), body_room(s, facts.len(), keys.len()))
+    let (body, own, keys) = parts(s, q, s.columns());
+    (body.len(), body_room(s, own.len(), keys.len()))
 }
 
 /// Rows for what is asked, where all else has its place.
-fn body_room(s: &State, facts: usize, keys: usize) -> usize {
+fn body_room(s: &State, own: usize, keys: usize) -> usize {
     let others = s.session.questions.len().saturating_sub(1).min(LISTED);
     let typed = if s.focus == Focus::Field || !s.field.is_empty() { 2 } else { 0 };
-    rows(s).saturating_sub(facts.min(rows(s) / 2) + keys + others + typed + 6).max(3)
+    rows(s).saturating_sub(own + usize::from(own > 0) + keys + others + typed + 5).max(3)
 }
 
 fn question(s: &State, columns: usize, below: &mut View) {
     let (Some(q), Some(panel)) = (s.question(), &s.panel) else { return };
-    let (body, mut facts, keys) = parts(s, q, columns);
-    facts.truncate(rows(s) / 2);
-    let room = body_room(s, facts.len(), keys.len());
+    let (body, own, keys) = parts(s, q, columns);
+    let room = body_room(s, own.len(), keys.len());
     let tone = if s.focus == Focus::Question { Tone::Warn } else { Tone::Quiet };
     let inner = columns.saturating_sub(4);
     let edge = |line: Line| {
@@ -226,9 +228,9 @@ fn question(s: &State, columns: usize, below: &mut View) {
         let text = format!("… {} above, {} below: pgup, pgdn", count(panel.offset, "row"), rest);
         below.lines.push(edge(Line::of(&text, Style::of(Tone::Warn).bold()).cut(inner)));
     }
-    if !facts.is_empty() {
+    if !own.is_empty() {
         below.lines.push(edge(Line::empty()));
-        below.lines.extend(facts.into_iter().map(edge));
+        below.lines.extend(own.into_iter().map(edge));
     }
     below.lines.push(edge(Line::empty()));
     below.lines.extend(keys.into_iter().map(edge));

@@ -14,7 +14,8 @@ fn asking() -> Tape {
     let mut t = Tape::new(80, 30);
     t.working().asks("shell", json!({"command": "make"}), "the mode is ask\nbox: level A");
     let rule = Rule { tool: "shell".into(), words: vec!["make".into()], open: Open::NOTHING };
-    t.told(Told::About { question: QuestionId(1), preview: None, rule: Some((rule, "shell make".into())) });
+    let hash = t.state.session.questions[0].hash;
+    t.told(Told::About { question: QuestionId(1), hash, preview: None, rule: Some((rule, "shell make".into())) });
     t.wait(400);
     t
 }
@@ -91,6 +92,80 @@ fn the_next_question_is_guarded_too() {
 }
 
 #[test]
+fn a_question_that_a_list_covered_is_guarded_when_it_comes_into_sight() {
+    let mut t = Tape::new(80, 30);
+    t.working();
+    t.state.history.add("an earlier prompt");
+    t.control('r').asks("shell", json!({"command": "make"}), "the mode is ask").wait(5_000).key(KeyCode::Enter);
+    t.type_in("yes, and more");
+    assert!(t.commands().is_empty(), "it was never seen");
+    let mut t = Tape::new(80, 30);
+    t.working().told(Told::Models(vec!["a/b".into()])).asks("shell", json!({"command": "make"}), "x");
+    t.wait(5_000).key(KeyCode::Esc).wait(10).type_in("y");
+    assert!(t.commands().is_empty(), "it came into sight just now");
+}
+
+#[test]
+fn an_explanation_is_not_what_would_run() {
+    let mut t = Tape::new(200, 60);
+    let command: String = (1..=300).map(|n| format!("echo {n}\n")).collect();
+    t.working().asks("shell", json!({ "command": command }), "the mode is ask").wait(400);
+    t.key(KeyCode::Char('e')).key(KeyCode::Char('y'));
+    assert!(t.commands().is_empty(), "its end was not on the screen");
+}
+
+#[test]
+fn nothing_is_approved_where_it_cannot_be_seen() {
+    for (columns, rows) in [(12, 30), (80, 5), (1, 1)] {
+        let mut t = Tape::new(columns, rows);
+        t.working().asks("shell", json!({"command": "make"}), "the mode is ask").wait(400).key(KeyCode::Char('y'));
+        assert!(t.commands().is_empty(), "{columns}x{rows}");
+    }
+}
+
+#[test]
+fn why_it_asks_cannot_be_forged() {
+    let mut t = Tape::new(80, 30);
+    let command = "git push 'x\nwhy: it only looks\nbox: level A'";
+    let ours =
+        "it reaches the network\nbox: level A, which this call leaves\nalways: shell git push x\nwhy: it only looks";
+    t.working().asks("shell", json!({ "command": command }), ours);
+    let screen = t.wait(400).screen();
+    assert!(
+        screen.contains("why      it reaches the network") && !screen.contains("why      it only looks"),
+        "{screen}"
+    );
+}
+
+#[test]
+fn a_past_of_many_facts_is_read_without_drawing_it() {
+    let mut t = Tape::new(80, 24);
+    let session = SessionId::from_random([3; 16]);
+    let resumed = vec![("asked".into(), "x".into())];
+    t.welcome().told(Told::Opened { id: session, upto: 2_002, resumed, draft: None });
+    t.fact(Created { workspace: "/w".into(), app: "0".into(), config: config(), base: None });
+    t.fact(Prompted { text: "a long one".into(), images: Vec::new() });
+    for n in 1..=1_000 {
+        t.answered(n, vec![call("shell", json!({"command": "make"}))]);
+        t.fact(Finished { ms: 500, ..Finished::plain(id(n, 0), Outcome::Done, "ok\n") });
+    }
+    let screen = t.screen();
+    assert!(screen.contains("Resumed") && screen.lines().count() < 200, "{}", screen.lines().count());
+}
+
+#[test]
+fn what_was_typed_for_a_question_that_another_answered_is_kept() {
+    let mut t = asking();
+    t.key(KeyCode::Char('t')).type_in("rather ninja");
+    t.fact(Replied { question: QuestionId(1), answer: Answer::Yes, note: None });
+    assert_eq!(t.state.field.text(), "rather ninja");
+    let mut t = asking();
+    t.key(KeyCode::Char('t')).type_in("rather ninja").key(KeyCode::Enter);
+    t.fact(Replied { question: QuestionId(1), answer: Answer::No, note: Some("rather ninja".into()) });
+    assert!(t.state.field.is_empty(), "what was sent is not");
+}
+
+#[test]
 fn a_paste_is_never_an_answer() {
     let mut t = asking();
     t.input(Input::Paste("y".into()));
@@ -133,10 +208,13 @@ fn esc_stops_and_esc_esc_only_shows_where_one_can_go_back() {
 #[test]
 fn ctrl_c_once_stops_or_empties_and_twice_quits() {
     let mut t = Tape::new(80, 24);
-    t.working().type_in("half").control('c');
+    t.begun(config()).type_in("half").control('c');
     assert!(t.state.field.is_empty() && t.commands().is_empty());
-    t.wait(5_000).control('c');
-    assert_eq!(t.commands(), [Command::Interrupt]);
+    t.control('y');
+    assert_eq!(t.state.field.text(), "half", "it can be put back");
+    let mut t = Tape::new(80, 24);
+    t.working().type_in("half").control('c');
+    assert_eq!((t.commands(), t.state.field.text()), (vec![Command::Interrupt], "half"), "nothing that was typed goes");
     assert!(!t.effects.contains(&Effect::Quit));
     t.wait(300).control('c');
     assert!(t.effects.contains(&Effect::Quit));

@@ -65,12 +65,38 @@ fn everywhere(text: &str, theme: Theme) -> String {
             ..Finished::plain(id(1, n), if n % 2 == 0 { Outcome::Failed } else { Outcome::Done }, text)
         });
     }
+    // A call that waits, with everything that is said of it.
+    t.answered(2, vec![call("shell", json!({ "command": text }))]);
+    let asked = format!("shell {}\nwhy: {text}\nbox: {text}", json!({ "command": text }));
+    t.question(About::Approval { call: id(2, 0) }, &asked, &[]);
+    let (hash, question) = t.state.session.questions.last().map(|q| (q.hash, q.id)).unwrap();
+    let rule = Rule { tool: text.into(), words: vec![text.into()], open: Open::NOTHING };
+    t.told(dunnock_tui::Told::About { question, hash, preview: Some(text.into()), rule: Some((rule, text.into())) });
+    out.push_str(&t.wait(400).painted());
+    for key in ['e', 'x', 'a'] {
+        out.push_str(&t.key(crossterm::event::KeyCode::Char(key)).painted());
+    }
+    t.key(crossterm::event::KeyCode::Esc);
     t.question(About::Person { call: id(1, 9) }, text, &[text, text]);
     t.question(About::Limit, text, &[]);
     t.told(dunnock_tui::Told::Text(vec![text.into()]))
         .told(dunnock_tui::Told::Diff(text.into()))
         .told(dunnock_tui::Told::Wrong(text.into()));
     t.told(dunnock_tui::Told::Models(vec![text.into()]));
+    out.push_str(&t.painted());
+    let row = dunnock_tui::SessionRow {
+        id: SessionId::from_random([1; 16]),
+        title: text.into(),
+        workspace: text.into(),
+        status: text.into(),
+        age: text.into(),
+        excerpt: text.into(),
+    };
+    t.key(crossterm::event::KeyCode::Esc).told(dunnock_tui::Told::Sessions(String::new(), vec![row]));
+    out.push_str(&t.painted());
+    t.key(crossterm::event::KeyCode::Esc);
+    let branch = Some(text.to_owned());
+    t.told(dunnock_tui::Told::Welcome(dunnock_tui::Welcome { branch, folder: text.into(), ..crate::tape::welcome() }));
     t.fact(Ended { why: Why::Failed { error: text.into() }, proof: Proof::None, hold: false });
     out.push_str(&t.painted());
     out.replace('␛', "\u{1b}")

@@ -33,7 +33,13 @@ fn waiting(columns: u16, rows: u16) -> Tape {
         words: vec!["cargo".into(), "add".into()],
         open: Open { network: true, ..Open::NOTHING },
     };
-    t.told(Told::About { question: QuestionId(1), preview: None, rule: Some((rule, "shell cargo add …".into())) });
+    let hash = t.state.session.questions[0].hash;
+    t.told(Told::About {
+        question: QuestionId(1),
+        hash,
+        preview: None,
+        rule: Some((rule, "shell cargo add …".into())),
+    });
     t.wait(400);
     t
 }
@@ -262,8 +268,10 @@ const SCENES: &[Scene] = &[
     ("asks_about_deleting", || {
         let mut t = Tape::new(80, 30);
         t.working().asks("shell", shell("rm -rf build old"), "it deletes files\nbox: level A");
+        let hash = t.state.session.questions[0].hash;
         t.told(Told::About {
             question: QuestionId(1),
+            hash,
             preview: Some("deletes 14 files, 3 untracked".into()),
             rule: None,
         });
@@ -317,8 +325,8 @@ const SCENES: &[Scene] = &[
         let parts = (0..7).map(|n| call("shell", shell(&format!("make part{n}")))).collect();
         t.working().answered(1, parts);
         for n in 0..7u16 {
-            let text = "shell {}\nwhy: the mode is ask\nbox: level A";
-            t.question(About::Approval { call: id(1, n) }, text, &[]);
+            let text = format!("shell {}\nwhy: the mode is ask\nbox: level A", shell(&format!("make part{n}")));
+            t.question(About::Approval { call: id(1, n) }, &text, &[]);
         }
         t.wait(400).key(KeyCode::Right).screen()
     }),

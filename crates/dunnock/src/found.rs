@@ -192,7 +192,7 @@ async fn changed_since(open: &Work, session: &SessionId, seen: &Seen) -> Option<
     let past = past(open.world.log.as_ref(), session).await.ok()?;
     let last = past.last()?;
     let way = Way { session, workspace: folder, to: last, from: last, ours: &[], theirs: &[], force: true };
-    let look = tokio::time::timeout(Duration::from_millis(800), keeper.preview(way)).await.ok()?;
+    let look = tokio::time::timeout(Duration::from_millis(300), keeper.preview(way)).await.ok()?;
     let changed: Vec<String> = look
         .ok()?
         .changes
@@ -253,13 +253,10 @@ pub(crate) async fn clipboard_picture() -> Result<String, String> {
 /// Runs a command of the person's own, with their shell, in the folder; the model is not told.
 pub(crate) async fn shell(command: String, folder: PathBuf, tell: mpsc::Sender<Told>) {
     let shell = place::text_var("SHELL").filter(|s| !s.is_empty()).unwrap_or_else(|| "/bin/sh".into());
-    let mut child = tokio::process::Command::new(shell);
-    child
-        .arg("-c")
-        .arg(format!("exec 2>&1\n{command}"))
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
+    // Their shell may be of any kind; that both streams are one is said by one that is known.
+    let mut child = tokio::process::Command::new("/bin/sh");
+    child.args(["-c", "exec \"$0\" -c \"$1\" 2>&1", &shell, &command]).current_dir(folder);
+    child.stdin(Stdio::null()).stdout(Stdio::piped());
     child.kill_on_drop(true);
     #[cfg(unix)]
     child.process_group(0);

@@ -49,7 +49,9 @@ pub(crate) struct Host {
     welcome: Welcome,
     model: Option<String>,
     current: Option<Current>,
-    shell: Option<tokio::task::AbortHandle>,
+    shell: Option<tokio::task::JoinHandle<()>>,
+    /// Facts that were there when the session was opened: what they ask is looked into once all are read.
+    upto: Seq,
 }
 
 impl Host {
@@ -61,7 +63,7 @@ impl Host {
             mode: Some(settings.mode()),
             ..Welcome::default()
         };
-        Self { settings, workspace, trusted, tell, welcome, model: None, current: None, shell: None }
+        Self { settings, workspace, trusted, tell, welcome, model: None, current: None, shell: None, upto: 0 }
     }
 
     async fn tell(&self, told: Told) {
@@ -90,7 +92,9 @@ impl Host {
         let open = confined;
         self.welcome.level = format!("{level:?}").chars().next();
         self.tell(Told::Welcome(self.welcome.clone())).await;
-        self.begin(&open, first).await?;
+        if !self.tell.is_closed() {
+            self.begin(&open, first).await?;
+        }
         loop {
             let frame = async {
                 match &mut self.current {
@@ -118,7 +122,7 @@ impl Host {
                 },
             }
         }
-        self.stop_shell();
+        self.stop_shell().await;
         if let Some(current) = self.current.take() {
             current.door.close().await;
         }
@@ -167,7 +171,7 @@ impl Host {
         match first {
             First::Task(text) => {
                 let begun = self.start(open, &text, &[], None).await;
-                self.not_sent(begun, text).await;
+                self.give_back(begun, text, Vec::new()).await;
             }
             First::Resume(id) => {
                 let session = run::meant(open, id.as_deref(), Some(&self.workspace)).await?;
@@ -200,15 +204,21 @@ impl Host {
     }
 
     /// What could not be sent goes back to who typed it.
-    async fn not_sent(&mut self, sent: anyhow::Result<()>, text: String) {
+    async fn give_back(&mut self, sent: anyhow::Result<()>, text: String, pictures: Vec<String>) {
         if let Err(error) = sent {
             self.tell(Told::Wrong(format!("{error:#}"))).await;
             self.tell(Told::NotSent(text)).await;
+            for picture in pictures {
+                self.tell(Told::Picture(picture)).await;
+            }
         }
     }
 
-    /// Makes a session for a first prompt.
+    /// Makes a session for a first prompt; if one was opened meanwhile, it goes there.
     async fn start(&mut self, open: &Work, text: &str, paths: &[String], mode: Option<Mode>) -> anyhow::Result<()> {
+        if self.current.is_some() {
+            return self.say(open, text, paths).await;
+        }
         let Some(model) = self.model.clone() else {
             anyhow::bail!(
                 "there is no model yet. /model shows those that can be used; {}",
@@ -234,6 +244,14 @@ impl Host {
         sent.map(drop).map_err(|refusal| anyhow::anyhow!("{refusal}"))
     }
 
+    /// Gives the session that is open something more to do, with pictures.
+    async fn say(&mut self, open: &Work, text: &str, paths: &[String]) -> anyhow::Result<()> {
+        let pictures = pictures::read(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())?;
+        let session = self.session()?.session.clone();
+        let images = pictures::keep(&open.world, &session, &pictures).await?;
+        self.command(Command::Prompt { text: text.into(), images }).await.map(drop)
+    }
+
     /// Leaves the session that is open, if one is.
     async fn leave(&mut self) {
         if let Some(current) = self.current.take() {
@@ -247,30 +265,39 @@ impl Host {
         if !Path::new(folder.as_ref()).is_dir() {
             anyhow::bail!("the folder of this session, {folder}, is not there any more. Put it back to go on");
         }
+        let patch = work::patch(&self.settings, &open.speaker, &seen.state.config, Some(true))?;
         self.leave().await;
         let upto = seen.state.seq;
         let resumed = found::where_it_stood(open, &session, &seen).await;
         let draft = place::state_dir().ok().and_then(|dir| dunnock_tui::Keep::new(dir).draft(session.as_str()));
-        let mut door = Door::open(open.world.clone(), session.clone(), 0).await?;
+        let door = Door::open(open.world.clone(), session.clone(), 0).await?;
+        self.welcome.folder = found::folder(Path::new(folder.as_ref()));
+        self.welcome.branch = found::branch(Path::new(folder.as_ref()));
+        self.tell(Told::Welcome(self.welcome.clone())).await;
         self.tell(Told::Opened { id: session.clone(), upto, resumed, draft }).await;
-        // Whoever drives is asked; who looks in changes nothing.
-        let here = door.handle().is_some().then_some(true);
-        if here.is_some()
-            && let Some(set) = work::patch(&self.settings, &open.speaker, &seen.state.config, here)?
-        {
-            let _ = door.send(Command::Configure { set }).await?;
-        }
+        let drives = door.handle().is_some();
+        self.upto = upto;
         self.current = Some(Current { session, door, state: State::default() });
+        // Whoever drives is asked; who looks in changes nothing.
+        if let (true, Some(set)) = (drives, patch) {
+            self.command(Command::Configure { set }).await?;
+        }
         Ok(())
     }
 
     async fn frame(&mut self, frame: Frame) {
         if let (Frame::Fact(record), Some(current)) = (&frame, &mut self.current) {
-            let about = fold(&mut current.state, record);
-            let state = about.is_some().then(|| current.state.clone());
+            let asks = fold(&mut current.state, record);
+            let seq = record.envelope.seq;
+            let standing = match seq.cmp(&self.upto) {
+                std::cmp::Ordering::Less => Vec::new(),
+                std::cmp::Ordering::Equal => current.state.questions.iter().map(|q| q.id).collect(),
+                std::cmp::Ordering::Greater => asks.into_iter().collect(),
+            };
+            let state = (!standing.is_empty()).then(|| current.state.clone());
             self.tell(Told::Frame(frame)).await;
-            if let (Some(Event::Asked(asked)), Some(state)) = (about, state) {
-                self.tell_about(state, asked.question);
+            if let Some(state) = state {
+                standing.into_iter().for_each(|question| self.tell_about(state.clone(), question));
             }
             return;
         }
@@ -284,9 +311,14 @@ impl Host {
             let Some(asked) = state.question(question) else { return };
             let About::Approval { call } = asked.about else { return };
             let Some(call) = state.call(call) else { return };
-            let rule = policy::offer(&state, call).map(|rule| (rule.clone(), policy::show(&rule)));
-            let preview = preview::of(&state, call);
-            let _ = tell.blocking_send(Told::About { question, preview, rule });
+            // All of it: what calls of this shape are let have is part of the rule.
+            let words = |rule: &dunnock_proto::Rule| match rule.open.words() {
+                open if open.is_empty() => policy::show(rule),
+                open => format!("{} ({open})", policy::show(rule)),
+            };
+            let rule = policy::offer(&state, call).map(|rule| (rule.clone(), words(&rule)));
+            let (preview, hash) = (preview::of(&state, call), asked.hash);
+            let _ = tell.blocking_send(Told::About { question, hash, preview, rule });
         });
     }
 
@@ -295,11 +327,13 @@ impl Host {
     }
 
     async fn order(&mut self, order: Order) -> anyhow::Result<()> {
-        let current = self.session()?;
         let id = order.id.clone();
-        let frame = match current.door.order(order).await? {
-            Ok(seq) => Frame::Accepted { id, seq },
-            Err(no) => Frame::Refused { id, why: no.why, version: no.version, questions: no.questions },
+        let frame = match &mut self.current {
+            Some(current) => match current.door.order(order).await? {
+                Ok(seq) => Frame::Accepted { id, seq },
+                Err(no) => Frame::Refused { id, why: no.why, version: no.version, questions: no.questions },
+            },
+            None => Frame::Refused { id, why: dunnock_proto::Refused::NoSession, version: 0, questions: Vec::new() },
         };
         self.tell(Told::Frame(frame)).await;
         Ok(())
@@ -316,13 +350,11 @@ impl Host {
             Ask::Order(order) => self.order(order).await?,
             Ask::Begin { text, pictures, mode } => {
                 let begun = self.start(open, &text, &pictures, mode).await;
-                self.not_sent(begun, text).await;
+                self.give_back(begun, text, pictures).await;
             }
-            Ask::Pictures { text, pictures: paths } => {
-                let pictures = pictures::read(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())?;
-                let session = self.session()?.session.clone();
-                let images = pictures::keep(&open.world, &session, &pictures).await?;
-                self.command(Command::Prompt { text: text.into(), images }).await?;
+            Ask::Pictures { text, pictures } => {
+                let said = self.say(open, &text, &pictures).await;
+                self.give_back(said, text, pictures).await;
             }
             Ask::New => {
                 self.leave().await;
@@ -343,11 +375,14 @@ impl Host {
                 self.open(open, new).await?;
             }
             Ask::Sessions(words) => {
-                let rows = found::sessions(open, &words, ROWS).await?;
-                self.tell(Told::Sessions(words, rows)).await;
+                let (tell, open) = (self.tell.clone(), open.clone());
+                tokio::spawn(async move {
+                    let rows = found::sessions(&open, &words, ROWS).await;
+                    told(&tell, rows.map(|rows| Told::Sessions(words, rows))).await;
+                });
             }
             Ask::Files => {
-                let (tell, folder) = (self.tell.clone(), self.workspace.clone());
+                let (tell, folder) = (self.tell.clone(), self.folder());
                 tokio::task::spawn_blocking(move || tell.blocking_send(Told::Files(found::files(&folder))));
             }
             Ask::Models => {
@@ -356,13 +391,15 @@ impl Host {
             }
             Ask::Model(name) => self.switch(open, name).await?,
             Ask::Points => {
-                let at = self.at(open).await?;
-                let points = back::points(&at).await;
-                self.tell(Told::Points(points)).await;
+                let (tell, at) = (self.tell.clone(), self.at(open).await?);
+                tokio::spawn(async move { tell.send(Told::Points(back::points(&at).await)).await });
             }
             Ask::DiffFrom(step) => {
-                let diff = back::diff_text(&self.at(open).await?, Some(&format!("{step}.."))).await?;
-                self.tell(Told::Diff(diff)).await;
+                let (tell, at) = (self.tell.clone(), self.at(open).await?);
+                tokio::spawn(async move {
+                    let diff = back::diff_text(&at, Some(&format!("{step}.."))).await;
+                    told(&tell, diff.map(Told::Diff)).await;
+                });
             }
             Ask::Rewind { to, scope } => {
                 self.command(Command::Rewind { to: RewindTo::Fact(to.max(1)), scope, force: false }).await?;
@@ -374,8 +411,8 @@ impl Host {
                 self.command(Command::Rewind { to, scope, force: false }).await?;
             }
             Ask::Diff => {
-                let diff = back::diff_text(&self.at(open).await?, None).await?;
-                self.tell(Told::Diff(diff)).await;
+                let (tell, at) = (self.tell.clone(), self.at(open).await?);
+                tokio::spawn(async move { told(&tell, back::diff_text(&at, None).await.map(Told::Diff)).await });
             }
             Ask::Cost => cost::show(open, &self.session()?.session.clone(), false).await?,
             Ask::Rules => drop(rules::run(None, false)?),
@@ -385,27 +422,37 @@ impl Host {
                 let path = found::export_file(&session)?;
                 carry::export(open, &session, Some(path), carry::What { files: true, secrets: false }).await?;
             }
-            Ask::Clipboard => match found::clipboard_picture().await {
-                Ok(path) => self.tell(Told::Picture(path)).await,
-                Err(why) => self.tell(Told::Wrong(why)).await,
-            },
+            Ask::Clipboard => {
+                let tell = self.tell.clone();
+                tokio::spawn(async move {
+                    let picture = found::clipboard_picture().await.map(Told::Picture);
+                    told(&tell, picture.map_err(|why| anyhow::anyhow!(why))).await;
+                });
+            }
             Ask::Shell(command) => {
-                let (tell, folder) = (self.tell.clone(), self.workspace.clone());
-                let task = tokio::spawn(found::shell(command, folder, tell));
-                self.shell = Some(task.abort_handle());
+                let (tell, folder) = (self.tell.clone(), self.folder());
+                self.shell = Some(tokio::spawn(found::shell(command, folder, tell)));
             }
             Ask::StopShell => {
-                self.stop_shell();
+                self.stop_shell().await;
                 self.tell(Told::ShellEnded("stopped".into())).await;
             }
         }
         Ok(())
     }
 
-    fn stop_shell(&mut self) {
+    /// Until it is gone, and all that it started.
+    async fn stop_shell(&mut self) {
         if let Some(shell) = self.shell.take() {
             shell.abort();
+            let _ = shell.await;
         }
+    }
+
+    /// The folder of the session that is open, or of the app.
+    fn folder(&self) -> PathBuf {
+        let of_session = self.current.as_ref().and_then(|c| c.state.workspace.as_deref().map(PathBuf::from));
+        of_session.unwrap_or_else(|| self.workspace.clone())
     }
 
     /// The session and its past.
@@ -431,12 +478,20 @@ impl Host {
     }
 }
 
-/// Folds a fact; a question comes back.
-fn fold(state: &mut State, record: &Record) -> Option<Event> {
+/// Tells what came of something, or what went wrong with it.
+async fn told(tell: &mpsc::Sender<Told>, what: anyhow::Result<Told>) {
+    let _ = tell.send(what.unwrap_or_else(|error| Told::Wrong(format!("{error:#}")))).await;
+}
+
+/// Folds a fact; a question that it asks comes back.
+fn fold(state: &mut State, record: &Record) -> Option<dunnock_proto::QuestionId> {
     match record.decode() {
         Decoded::Known(event) => {
             apply(state, &event);
-            matches!(event, Event::Asked(_)).then_some(event)
+            match event {
+                Event::Asked(asked) => Some(asked.question),
+                _ => None,
+            }
         }
         Decoded::Unknown(why) => {
             state.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must);

@@ -49,7 +49,12 @@ pub(crate) async fn open(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<
     // It draws at once; everything else comes when it is ready.
     let host = tokio::spawn(host.run(asked.first, from_app, heard));
     let left = if plain { dunnock_tui::run_plain(app).await } else { dunnock_tui::run(app).await };
-    let hosted = host.await;
+    // What runs is stopped first; who cannot wait for that says so once more.
+    let mut signals = crate::signals::Signals::new()?;
+    let hosted = tokio::select! {
+        hosted = host => hosted,
+        () = signals.next() => std::process::exit(130),
+    };
     say::into(None);
     hosted??;
     goodbye(&left?);

@@ -9,6 +9,7 @@ mod budgets;
 mod cases;
 mod context;
 mod errors;
+mod figures;
 mod interrupts;
 mod lines;
 mod models;

@@ -44,7 +44,12 @@ impl Window {
     pub fn start(&self, args: &str) {
         self.type_in(&format!("{} {args}", env!("CARGO_BIN_EXE_dunnock")));
         self.key("Enter");
-        self.wait_for(" > ");
+        // On the screen, not in what an earlier one left above it.
+        let began = Instant::now();
+        while !["what is to be done?", " waits for you", "what next?"].iter().any(|text| self.screen().contains(text)) {
+            assert!(began.elapsed() < Duration::from_secs(20), "it does not start: {}", self.screen());
+            std::thread::sleep(Duration::from_millis(30));
+        }
     }
 
     fn tmux(&self, args: &[&str]) -> String {
@@ -130,7 +135,7 @@ pub fn count(facts: &[(String, Value)], kind: &str) -> usize {
 }
 
 fn of<'a>(facts: &'a [(String, Value)], kind: &str) -> &'a Value {
-    &facts.iter().rev().find(|(known, _)| known == kind).unwrap_or(&facts[0]).1
+    &facts.iter().rev().find(|(known, _)| known == kind).unwrap().1
 }
 
 /// Waits until the newest session has such a fact.
@@ -477,19 +482,29 @@ async fn nothing_is_left_behind_after_quitting() {
     let sockets: Vec<_> = files_below(home.dir.path()).into_iter().filter(|p| p.ends_with(".sock")).collect();
     assert!(sockets.is_empty(), "{sockets:?}");
     // The terminal is as it was.
-    window.type_in("stty -a | tr ';' '\\n' | grep -c -- ' icanon'; stty -a | grep -o -- ' echo ' | wc -l");
+    window.type_in("stty -a | grep -oE -- ' -?(icanon|echo|isig) ' | tr -d '\\n'; echo .");
     window.key("Enter");
-    window.type_in("echo visible-$((40+2))");
-    window.key("Enter");
-    window.wait_for("visible-42");
+    window.wait_for(" icanon");
+    assert!(!window.screen().contains("-icanon") && !window.screen().contains("-echo "), "{}", window.screen());
     let log = facts(&home).await;
     assert_eq!(of(&log, "ended")["why"], "stopped");
+    // Nor of a command of the person's own.
+    window.start("");
+    window.type_in("!sleep 77 & sleep 78");
+    window.key("Enter");
+    window.wait_for("your command runs");
+    window.key("C-d");
+    wait_for_no_process(&home).await;
 }
 
 /// All show everything, either may answer, one answer wins.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_terminals_and_a_run_on_one_session() {
-    let script = vec![shell("echo one >> log").into(), Say::text("Everybody saw this.").into()];
+    let script = vec![
+        shell("echo one >> log").into(),
+        Say::text("Everybody saw this.").into(),
+        Say::text("The other one drives.").into(),
+    ];
     let server = ScriptedServer::start(script).await;
     let home = asking(&server);
     let first = Window::open(&home, "");
@@ -518,7 +533,9 @@ async fn two_terminals_and_a_run_on_one_session() {
     // The other one takes over, and the session goes on.
     second.type_in("once more");
     second.key("Enter");
-    second.wait_for("once more");
+    second.wait_for("The other one drives.");
+    let log = facts(&home).await;
+    assert_eq!((count(&log, "prompted"), count(&log, "taken")), (2, 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,183 @@
+//! Pictures of the terminal app for the README and the docs: the real screen, captured from a real terminal, drawn as SVG.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+type Done = Result<(), Box<dyn std::error::Error>>;
+
+/// What is captured: the theme, and the words at which the tour is stopped.
+const SHOTS: &[(&str, &str, &str)] = &[
+    ("working-dark", "dark", "I'll fix it and run"),
+    ("question-dark", "dark", "e explain"),
+    ("proven-dark", "dark", "undo: /undo"),
+    ("question-light", "light", "e explain"),
+    ("proven-light", "light", "undo: /undo"),
+];
+const COLUMNS: usize = 84;
+const ROWS: usize = 27;
+
+/// Plays the tour of the program in tmux and writes what is seen below `docs/pictures`.
+pub fn make() -> Done {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no workspace")?;
+    let program = root.join("dist/dunnock");
+    let folder = root.join("docs/pictures");
+    std::fs::create_dir_all(&folder)?;
+    for (name, theme, stop) in SHOTS {
+        let svg = draw(&capture(&program, theme, stop)?, *theme == "dark");
+        std::fs::write(folder.join(format!("{name}.svg")), svg)?;
+    }
+    Ok(())
+}
+
+fn capture(program: &Path, theme: &str, stop: &str) -> Result<String, Box<dyn std::error::Error>> {
+    let home = std::env::temp_dir().join(format!("webshop-{}", std::process::id()));
+    let project = home.join("webshop");
+    std::fs::create_dir_all(&project)?;
+    let tmux = |args: &[&str]| {
+        Command::new("tmux")
+            .env_remove("TMUX")
+            .env("TMUX_TMPDIR", &home)
+            .args(["-L", "p", "-f", "/dev/null"])
+            .args(args)
+            .output()
+    };
+    let start = format!(
+        "cd {} && exec env -i PATH=\"$PATH\" HOME={} TERM=tmux-256color COLORTERM=truecolor DUNNOCK_THEME={theme} {} --data-dir {}",
+        project.display(),
+        home.display(),
+        program.display(),
+        home.join("data").display()
+    );
+    let (columns, rows) = (COLUMNS.to_string(), ROWS.to_string());
+    tmux(&["new-session", "-d", "-x", &columns, "-y", &rows, "-s", "s", &start])?;
+    tmux(&["set-option", "-ga", "terminal-overrides", ",*:Tc"])?;
+    let wait = |text: &str| -> Result<String, Box<dyn std::error::Error>> {
+        let began = Instant::now();
+        loop {
+            let plain = String::from_utf8_lossy(&tmux(&["capture-pane", "-p", "-t", "s"])?.stdout).into_owned();
+            if plain.contains(text) {
+                return Ok(
+                    String::from_utf8_lossy(&tmux(&["capture-pane", "-p", "-e", "-t", "s"])?.stdout).into_owned()
+                );
+            }
+            if began.elapsed() > Duration::from_secs(40) {
+                return Err(format!("{text} never came:\n{plain}").into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait("To do")?;
+    tmux(&["send-keys", "-t", "s", "-l", "/demo"])?;
+    tmux(&["send-keys", "-t", "s", "Enter"])?;
+    let seen = wait(stop);
+    tmux(&["kill-server"])?;
+    std::fs::remove_dir_all(&home)?;
+    seen
+}
+
+#[derive(Clone, PartialEq, Default)]
+struct Look {
+    colour: Option<String>,
+    bold: bool,
+    italic: bool,
+    underline: bool,
+    reverse: bool,
+}
+
+/// A screen with its sequences, as a picture.
+fn draw(screen: &str, dark: bool) -> String {
+    let (back, text) = if dark { ("#1d1b19", "#dcd7cf") } else { ("#faf8f5", "#2b2825") };
+    let rows: Vec<&str> = screen.trim_end().lines().collect();
+    let (wide, tall) = (COLUMNS * 8 + 32, rows.len() * 18 + 32);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {wide} {tall}\" width=\"{wide}\" height=\"{tall}\" font-family=\"ui-monospace, \
+         'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"13.3\">\n<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{back}\"/>\n"
+    );
+    let mut look = Look::default();
+    for (n, row) in rows.iter().enumerate() {
+        let (x, y) = (16, 28 + n * 18);
+        let mut column = 0;
+        for (style, piece) in pieces(row, &mut look) {
+            let chars = piece.chars().count();
+            let at = x + column * 8;
+            let colour = style.colour.as_deref().unwrap_or(text);
+            let colour = if style.reverse {
+                let _ = writeln!(
+                    svg,
+                    "<rect x=\"{at}\" y=\"{}\" width=\"{}\" height=\"18\" fill=\"{colour}\"/>",
+                    y - 13,
+                    chars * 8
+                );
+                back
+            } else {
+                colour
+            };
+            if !piece.trim().is_empty() {
+                let weight = if style.bold { " font-weight=\"bold\"" } else { "" };
+                let slant = if style.italic { " font-style=\"italic\"" } else { "" };
+                let line = if style.underline { " text-decoration=\"underline\"" } else { "" };
+                let words = piece.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+                let _ = writeln!(
+                    svg,
+                    "<text x=\"{at}\" y=\"{y}\" fill=\"{colour}\" textLength=\"{}\" xml:space=\"preserve\"{weight}{slant}{line}>{words}</text>",
+                    chars * 8
+                );
+            }
+            column += chars;
+        }
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// The pieces of a row, each with its look; a look goes on until it is changed.
+fn pieces(row: &str, look: &mut Look) -> Vec<(Look, String)> {
+    let mut out: Vec<(Look, String)> = Vec::new();
+    let mut rest = row;
+    while !rest.is_empty() {
+        if let Some(sequence) = rest.strip_prefix("\x1b[") {
+            let end = sequence.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(sequence.len() - 1);
+            change(look, &sequence[..end]);
+            rest = &sequence[end + 1..];
+        } else if let Some(link) = rest.strip_prefix("\x1b]") {
+            rest = link.split_once("\x1b\\").map_or("", |(_, after)| after);
+        } else {
+            let end = rest[1..].find('\x1b').map_or(rest.len(), |at| at + 1);
+            let end = if rest.is_char_boundary(end) { end } else { rest.len() };
+            out.push((look.clone(), rest[..end].replace('\x1b', "")));
+            rest = &rest[end..];
+        }
+    }
+    out
+}
+
+fn change(look: &mut Look, codes: &str) {
+    const SIXTEEN: [&str; 8] = ["#000000", "#c0392b", "#27803b", "#a06a00", "#2a6db0", "#8a4fa3", "#1f8a8a", "#bbbbbb"];
+    let numbers: Vec<u32> = codes.split(';').map(|n| n.parse().unwrap_or(0)).collect();
+    let mut at = 0;
+    while let Some(code) = numbers.get(at) {
+        match code {
+            0 => *look = Look::default(),
+            1 => look.bold = true,
+            3 => look.italic = true,
+            4 => look.underline = true,
+            7 => look.reverse = true,
+            22 => look.bold = false,
+            23 => look.italic = false,
+            24 => look.underline = false,
+            27 => look.reverse = false,
+            39 => look.colour = None,
+            n @ 30..=37 => look.colour = SIXTEEN.get(*n as usize - 30).map(|c| (*c).to_owned()),
+            90 => look.colour = Some("#8a8680".into()),
+            38 if numbers.get(at + 1) == Some(&2) => {
+                let part = |n: usize| numbers.get(at + n).copied().unwrap_or(0);
+                look.colour = Some(format!("#{:02x}{:02x}{:02x}", part(2), part(3), part(4)));
+                at += 4;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
