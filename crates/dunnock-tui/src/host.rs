@@ -154,8 +154,8 @@ pub enum Told {
         id: SessionId,
         /// Facts so far.
         upto: Seq,
-        /// Where it stood, if it is not new: pairs of a word and what there is to say.
-        resumed: Vec<(String, String)>,
+        /// How long ago it last changed, if it is not new.
+        resumed: Option<String>,
         /// What was being typed in it.
         draft: Option<String>,
     },

@@ -36,6 +36,28 @@ mod update;
 mod view;
 pub mod words;
 
+/// The reference page of keys and slash commands.
+#[must_use]
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Keys and commands of the terminal app\n\nMade from the tables in the program (`keys_table.rs`, `commands_table.rs`).\n",
+    );
+    let mut place = None;
+    for key in KEYS {
+        if place != Some(key.place) {
+            place = Some(key.place);
+            page.push_str(&format!("\n## Keys: {}\n\n| key | |\n|---|---|\n", key.place.name()));
+        }
+        page.push_str(&format!("| {} | {} |\n", key.key, key.about));
+    }
+    page.push_str("\n## Commands\n\n| command | |\n|---|---|\n");
+    for command in COMMANDS {
+        let name = format!("/{} {}", command.name, command.args);
+        page.push_str(&format!("| `{}` | {} |\n", name.trim(), command.about));
+    }
+    page
+}
+
 pub use commands_table::{COMMANDS, Slash};
 pub use host::{Ask, Own, Point, SessionRow, Told, Welcome};
 pub use keep::Keep;

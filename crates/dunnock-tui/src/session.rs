@@ -19,6 +19,9 @@ const TAIL: usize = 4 << 10;
 /// Lines of thought that go to the scrollback.
 const THOUGHTS: usize = 40;
 
+/// Columns of a past that nobody sees: its meaning counts, its lines are not made.
+pub const UNSEEN: usize = 0;
+
 /// A call of an answer, or of the harness.
 #[derive(Debug, Clone)]
 pub struct Call {
@@ -122,6 +125,9 @@ pub struct Session {
     pub stopping: bool,
     /// Why it is silent, if somebody said.
     pub said: String,
+    /// The last thing that was asked for.
+    last_asked: String,
+    all_steps: usize,
     calls: BTreeMap<CallId, Call>,
     live: Option<Live>,
     run: Run,
@@ -174,6 +180,22 @@ impl Session {
     pub fn full(&self) -> Option<u64> {
         let window = self.config.window.or(self.window)?;
         Some((self.context * 100 / window.max(1)).min(100))
+    }
+
+    /// What was asked, what was done, what waits.
+    #[must_use]
+    pub fn where_it_stands(&self) -> [(&'static str, String); 3] {
+        let asked = if self.last_asked.is_empty() { "nothing yet".into() } else { self.last_asked.clone() };
+        let done = match self.answer.trim() {
+            "" => format!("{}, no answer yet", count(self.all_steps, "step")),
+            answer => first_line(answer),
+        };
+        let waits = match self.questions.len() {
+            0 if self.working => "nothing; it goes on where it was cut off".into(),
+            0 => "nothing".into(),
+            n => format!("{}, below", count(n, "question")),
+        };
+        [("asked", asked), ("done", done), ("waits", waits)]
     }
 
     /// What is being said and thought, as it looks now.
@@ -241,6 +263,7 @@ impl Session {
                 out.push(note("going on"));
             }
             Event::TurnStarted(e) => {
+                self.all_steps += 1;
                 self.run.steps += 1;
                 self.asking = true;
                 self.working = true;
@@ -337,6 +360,8 @@ impl Session {
         if self.title.is_empty() {
             self.title = first_line(text);
         }
+        self.last_asked = first_line(text);
+        self.answer.clear();
         self.questions.retain(|q| q.about != About::Limit);
         let text: Arc<str> = match images {
             0 => text.clone(),
@@ -386,7 +411,11 @@ impl Session {
         let live = self.live.take().filter(|live| live.turn == turn);
         let words = Part::words(parts);
         let streamed = live.as_ref().map_or("", |live| live.said.as_str()).to_owned();
+        if columns == UNSEEN {
+            self.live = None;
+        }
         match (live, words.strip_prefix(&streamed)) {
+            _ if columns == UNSEEN => {}
             // What streamed is the beginning of what was recorded: the rest follows it.
             (Some(mut live), Some(rest)) if live.bytes > 0 => {
                 live.text.push(rest);
@@ -418,8 +447,10 @@ impl Session {
                 && !last.answer.is_empty()
             {
                 self.answer = last.answer.to_string();
-                begin_answer(out);
-                out.extend(render(&last.answer, columns.saturating_sub(1)).into_iter().map(indented));
+                if columns != UNSEEN {
+                    begin_answer(out);
+                    out.extend(render(&last.answer, columns.saturating_sub(1)).into_iter().map(indented));
+                }
             }
             self.add_call(CallId { turn, index }, part.clone(), false);
         }
@@ -431,6 +462,9 @@ impl Session {
             About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. } => true,
         });
         let Some(call) = self.calls.remove(&e.call) else { return };
+        if columns == UNSEEN {
+            return;
+        }
         if let Some(check) = self.run.checks.iter_mut().find(|(id, ..)| *id == e.call) {
             check.2 = Some(e.outcome == Outcome::Done);
         }

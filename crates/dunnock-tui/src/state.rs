@@ -95,8 +95,10 @@ pub struct CatchUp {
     pub lines: VecDeque<Line>,
     /// Lines before those.
     pub dropped: usize,
-    /// Where it stood.
-    pub resumed: Vec<(String, String)>,
+    /// Facts of which no lines were made.
+    pub unseen: u64,
+    /// How long ago it last changed, if it is not new.
+    pub resumed: Option<String>,
 }
 
 /// All of it.

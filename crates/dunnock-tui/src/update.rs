@@ -11,7 +11,7 @@ use crate::state::{CatchUp, Effect, Focus, Input, Menu, Shell, State};
 use crate::text::{Line, Span, Style, Tone};
 use crate::theme::Theme;
 use crate::view;
-use crate::words::{count, first_line};
+use crate::words::first_line;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use dunnock_proto::{Answer, Command, ConfigPatch, Frame, Mode, Order, Record};
 
@@ -24,7 +24,7 @@ const LONG: u64 = 10_000;
 /// Lines of a session's past that are shown when it is opened.
 const PAST: usize = 120;
 /// Facts that are read for their meaning only, before the last ones: their lines would be dropped.
-const UNSEEN: u64 = 600;
+const FAR: u64 = 600;
 /// Rows of a menu.
 const ROWS: usize = 8;
 
@@ -525,7 +525,7 @@ fn on_told(s: &mut State, told: Told, now: u64, effects: &mut Vec<Effect>) {
             s.panel = None;
             s.demo = false;
             s.beginning = false;
-            let old = upto > 1 || !resumed.is_empty();
+            let old = upto > 1 || resumed.is_some();
             s.catch_up = old.then(|| CatchUp { upto, resumed, ..CatchUp::default() });
             if let Some(draft) = draft {
                 let kept: Field = serde_json::from_str(&draft)
@@ -677,11 +677,12 @@ fn on_fact(s: &mut State, record: &Record, now: u64, effects: &mut Vec<Effect>) 
         return;
     };
     // Of a long past only the end is shown; the meaning of the rest counts.
-    let near = record.envelope.seq + UNSEEN > past.upto;
+    let near = record.envelope.seq + FAR > past.upto;
     let mut lines = Vec::new();
-    let width = if near { columns } else { 2_000 };
+    let width = if near { columns } else { crate::session::UNSEEN };
     s.session.fact(record, width, now, &mut lines);
     past.dropped += if near { 0 } else { lines.len() };
+    past.unseen += u64::from(!near);
     if near {
         past.lines.extend(lines);
         let over = past.lines.len().saturating_sub(PAST);
@@ -697,23 +698,20 @@ fn on_fact(s: &mut State, record: &Record, now: u64, effects: &mut Vec<Effect>) 
 fn caught_up(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
     let Some(past) = s.catch_up.take() else { return };
     let columns = s.columns();
-    if past.dropped > 0 {
+    if past.dropped > 0 || past.unseen > 0 {
         let id = s.session.id.as_ref().map_or("", |id| id.as_str().get(..8).unwrap_or_default());
-        let more = count(past.dropped, "line");
-        s.out.push(note(&format!("… {more} before: dunnock sessions show {id}")));
+        s.out.push(note(&format!("… what was before: dunnock sessions show {id}")));
     }
     s.out.extend(past.lines);
-    if !past.resumed.is_empty() {
-        if s.session.title.is_empty() {
-            s.session.title = past.resumed.first().map(|(_, asked)| asked.clone()).unwrap_or_default();
-        }
+    if let Some(age) = past.resumed {
         s.out.push(Line::empty());
-        let title = Line::of(" Resumed ", Style::of(Tone::Accent).bold())
-            .and(&format!("“{}”", s.session.title), Style::default().bold());
-        s.out.push(title.cut(columns));
-        for (name, text) in &past.resumed {
+        let title = if s.session.title.is_empty() { "a branch" } else { &s.session.title };
+        let head =
+            Line::of(" Resumed ", Style::of(Tone::Accent).bold()).and(&format!("“{title}”"), Style::default().bold());
+        s.out.push(head.and(&format!("  ({age})"), Tone::Quiet).cut(columns));
+        for (name, text) in s.session.where_it_stands() {
             let mut line = Line::of(&format!(" {name:<7} "), Tone::Quiet);
-            line.0.push(Span::new(text, Tone::Text));
+            line.0.push(Span::new(&text, Tone::Text));
             s.out.push(line.cut(columns));
         }
         s.out.push(Line::empty());

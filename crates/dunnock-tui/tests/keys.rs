@@ -141,7 +141,7 @@ fn why_it_asks_cannot_be_forged() {
 fn a_past_of_many_facts_is_read_without_drawing_it() {
     let mut t = Tape::new(80, 24);
     let session = SessionId::from_random([3; 16]);
-    let resumed = vec![("asked".into(), "x".into())];
+    let resumed = Some("9 h ago".into());
     t.welcome().told(Told::Opened { id: session, upto: 2_002, resumed, draft: None });
     t.fact(Created { workspace: "/w".into(), app: "0".into(), config: config(), base: None });
     t.fact(Prompted { text: "a long one".into(), images: Vec::new() });

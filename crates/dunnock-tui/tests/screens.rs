@@ -417,12 +417,7 @@ const SCENES: &[Scene] = &[
     }),
     ("resumed", || {
         let mut t = Tape::new(80, 24);
-        let resumed = [
-            ("asked", "fix the date test (9 h ago)"),
-            ("done", "clamp in src/dates.rs"),
-            ("waits", "1 question, below; since then src/cart.rs was changed"),
-        ];
-        let resumed = resumed.map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec();
+        let resumed = Some("9 h ago".into());
         let id = SessionId::from_random([3; 16]);
         t.welcome().told(Told::Opened {
             id,

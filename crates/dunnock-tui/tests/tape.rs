@@ -83,7 +83,7 @@ impl Tape {
     pub fn begun(&mut self, config: Config) -> &mut Self {
         self.welcome();
         let id = SessionId::from_random([3; 16]);
-        self.told(Told::Opened { id, upto: 0, resumed: Vec::new(), draft: None });
+        self.told(Told::Opened { id, upto: 0, resumed: None, draft: None });
         self.fact(Created { workspace: "/home/ada/webshop".into(), app: "0.1.0".into(), config, base: None });
         let taken = Taken {
             owner: Owner(1),

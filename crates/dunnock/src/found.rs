@@ -1,10 +1,9 @@
 //! What the terminal app shows of the world around a session: folder, branch, files, models, other sessions, the clipboard.
 
-use crate::drive::Seen;
 use crate::work::Work;
 use crate::{place, say, trust};
 use dunnock_core::ports::Back as Way;
-use dunnock_engine::past;
+use dunnock_engine::{load, past};
 use dunnock_model::Speaker;
 use dunnock_proto::SessionId;
 use dunnock_tui::words::{count, first_line, short};
@@ -164,35 +163,21 @@ pub(crate) async fn sessions(open: &Work, words: &str, most: u32) -> anyhow::Res
     Ok(rows)
 }
 
-/// Where a session stood: what was asked, what was done, what waits, and what others changed since.
-pub(crate) async fn where_it_stood(open: &Work, session: &SessionId, seen: &Seen) -> Vec<(String, String)> {
-    let s = &seen.state;
-    let ago = age(open.world.clock.now().0 - seen.tally.ended);
-    let mut told =
-        vec![("asked".to_owned(), format!("{} ({ago})", say::one_line(s.title.as_deref().unwrap_or("nothing yet"))))];
-    let done = match seen.tally.answer.trim() {
-        "" => format!("{}, no answer yet", count(seen.tally.all_steps as usize, "step")),
-        answer => first_line(answer),
-    };
-    told.push(("done".into(), short(&done, 200)));
-    let waits = match s.questions.len() {
-        0 if s.busy() => "nothing; it goes on where it was cut off".into(),
-        0 => "nothing".into(),
-        n => format!("{}, below", count(n, "question")),
-    };
-    let since =
-        changed_since(open, session, seen).await.map_or_else(String::new, |files| format!("; since then {files}"));
-    told.push(("waits".into(), format!("{waits}{since}")));
-    told
+/// How long ago a session last changed.
+pub(crate) async fn last_changed(open: &Work, session: &SessionId) -> String {
+    let listed = open.world.log.list(None, 1_000).await.unwrap_or_default();
+    let row = listed.into_iter().find(|row| row.id == *session);
+    row.map_or_else(|| "some time ago".into(), |row| age(open.world.clock.now().0 - row.updated.0))
 }
 
 /// Files that are not as they were last kept.
-async fn changed_since(open: &Work, session: &SessionId, seen: &Seen) -> Option<String> {
-    let (keeper, folder) = (open.keeper.as_ref()?, seen.state.workspace.as_deref()?);
+pub(crate) async fn changed_since(open: &Work, session: &SessionId) -> Option<String> {
+    let keeper = open.keeper.as_ref()?;
+    let folder = load(open.world.log.as_ref(), session).await.ok()?.state.workspace?;
     let past = past(open.world.log.as_ref(), session).await.ok()?;
     let last = past.last()?;
-    let way = Way { session, workspace: folder, to: last, from: last, ours: &[], theirs: &[], force: true };
-    let look = tokio::time::timeout(Duration::from_millis(300), keeper.preview(way)).await.ok()?;
+    let way = Way { session, workspace: &folder, to: last, from: last, ours: &[], theirs: &[], force: true };
+    let look = keeper.preview(way).await;
     let changed: Vec<String> = look
         .ok()?
         .changes

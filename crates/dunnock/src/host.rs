@@ -3,12 +3,11 @@
 //! One task holds the door and folds the same facts as everybody. What takes long is done beside it.
 
 use crate::back::{self, At};
-use crate::drive::Seen;
 use crate::settings::Settings;
 use crate::work::Work;
 use crate::{carry, cost, found, pictures, place, preview, rules, run, say, sessions, work};
 use dunnock_core::{State, apply, policy};
-use dunnock_engine::{Door, Ownership, create, fork};
+use dunnock_engine::{Door, Ownership, create, fork, load};
 use dunnock_proto::{
     About, Command, ConfigPatch, Decoded, Event, Frame, Level, Mode, Need, Order, Record, RewindTo, Seq, SessionId,
 };
@@ -238,8 +237,9 @@ impl Host {
         let session = create(&open.world, &self.workspace.to_string_lossy(), config).await?;
         let images = pictures::keep(&open.world, &session, &pictures).await?;
         let mut door = Door::open(open.world.clone(), session.clone(), 0).await?;
-        self.tell(Told::Opened { id: session.clone(), upto: 0, resumed: Vec::new(), draft: None }).await;
+        self.tell(Told::Opened { id: session.clone(), upto: 0, resumed: None, draft: None }).await;
         let sent = door.send(Command::Prompt { text: text.into(), images }).await?;
+        self.upto = 0;
         self.current = Some(Current { session, door, state: State::default() });
         sent.map(drop).map_err(|refusal| anyhow::anyhow!("{refusal}"))
     }
@@ -260,7 +260,7 @@ impl Host {
     }
 
     async fn open(&mut self, open: &Work, session: SessionId) -> anyhow::Result<()> {
-        let seen = Seen::read(&open.world, &session).await?;
+        let seen = load(open.world.log.as_ref(), &session).await?;
         let folder = seen.state.workspace.clone().unwrap_or_default();
         if !Path::new(folder.as_ref()).is_dir() {
             anyhow::bail!("the folder of this session, {folder}, is not there any more. Put it back to go on");
@@ -268,7 +268,7 @@ impl Host {
         let patch = work::patch(&self.settings, &open.speaker, &seen.state.config, Some(true))?;
         self.leave().await;
         let upto = seen.state.seq;
-        let resumed = found::where_it_stood(open, &session, &seen).await;
+        let resumed = Some(found::last_changed(open, &session).await);
         let draft = place::state_dir().ok().and_then(|dir| dunnock_tui::Keep::new(dir).draft(session.as_str()));
         let door = Door::open(open.world.clone(), session.clone(), 0).await?;
         self.welcome.folder = found::folder(Path::new(folder.as_ref()));
@@ -277,7 +277,16 @@ impl Host {
         self.tell(Told::Opened { id: session.clone(), upto, resumed, draft }).await;
         let drives = door.handle().is_some();
         self.upto = upto;
-        self.current = Some(Current { session, door, state: State::default() });
+        // Its past is folded already; what comes after it is folded here.
+        self.current = Some(Current { session: session.clone(), door, state: seen.state });
+        let (tell, open) = (self.tell.clone(), open.clone());
+        tokio::spawn(async move {
+            // Once the session is on the screen: this reads all of it again.
+            tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+            if let Some(since) = found::changed_since(&open, &session).await {
+                let _ = tell.send(Told::Text(vec![format!("since    {since}")])).await;
+            }
+        });
         // Whoever drives is asked; who looks in changes nothing.
         if let (true, Some(set)) = (drives, patch) {
             self.command(Command::Configure { set }).await?;
@@ -287,8 +296,8 @@ impl Host {
 
     async fn frame(&mut self, frame: Frame) {
         if let (Frame::Fact(record), Some(current)) = (&frame, &mut self.current) {
-            let asks = fold(&mut current.state, record);
             let seq = record.envelope.seq;
+            let asks = if seq > self.upto { fold(&mut current.state, record) } else { None };
             let standing = match seq.cmp(&self.upto) {
                 std::cmp::Ordering::Less => Vec::new(),
                 std::cmp::Ordering::Equal => current.state.questions.iter().map(|q| q.id).collect(),

@@ -43,6 +43,11 @@ fn the_page_of_settings_is_fresh() {
 }
 
 #[test]
+fn the_page_of_keys_is_fresh() {
+    fixture::check("docs/keys.md", &dunnock_tui::page());
+}
+
+#[test]
 fn the_page_of_tools_is_fresh() {
     fixture::check("docs/tools.md", &dunnock_tools::page());
 }
