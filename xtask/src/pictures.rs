@@ -144,8 +144,7 @@ fn pieces(row: &str, look: &mut Look) -> Vec<(Look, String)> {
         } else if let Some(link) = rest.strip_prefix("\x1b]") {
             rest = link.split_once("\x1b\\").map_or("", |(_, after)| after);
         } else {
-            let end = rest[1..].find('\x1b').map_or(rest.len(), |at| at + 1);
-            let end = if rest.is_char_boundary(end) { end } else { rest.len() };
+            let end = rest.find('\x1b').filter(|at| *at > 0).unwrap_or(rest.len());
             out.push((look.clone(), rest[..end].replace('\x1b', "")));
             rest = &rest[end..];
         }

@@ -54,9 +54,17 @@ pub struct Handle {
     #[cfg_attr(not(unix), expect(dead_code, reason = "told to doors that attach"))]
     pub(crate) me: Owner,
     summary: watch::Receiver<Summary>,
+    /// The session as it was read, before it was taken over.
+    read: Arc<State>,
 }
 
 impl Handle {
+    /// The session as it was read when it was opened, so that whoever opened it need not read it again.
+    #[must_use]
+    pub fn as_read(&self) -> &State {
+        &self.read
+    }
+
     /// Sends a command and waits until it is durable or refused.
     pub(crate) async fn order(&self, order: Order) -> Option<Answer> {
         let (reply, answer) = oneshot::channel();
@@ -150,6 +158,7 @@ impl Driver {
             session: session.clone(),
             me,
             summary,
+            read: Arc::new(loaded.state.clone()),
         };
         let held = world.tools.hold(ownership.lock());
         let mut driver = Self {

@@ -128,7 +128,11 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
         500,
         Finished { diff: Some(Hash::ZERO), ..Finished::plain(call(1, 1), Outcome::Done, "replaced 1 place") },
     );
-    let text = "shell cargo add time@0.3\nwhy: it needs the network, which is off in the box\nbox: level A\nwith a yes it reaches the network, this machine's own services among it";
+    let add = serde_json::json!({"command": "cargo add time@0.3"});
+    let text = format!(
+        "shell {add}\nwhy: it needs the network, which is off in the box\nbox: level A\nwith a yes it reaches the network, this machine's \
+         own services among it"
+    );
     tape.fact(
         300,
         Asked {

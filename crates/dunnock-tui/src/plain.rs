@@ -80,7 +80,7 @@ impl Plain {
         let welcome = matches!(told, Told::Welcome(_)) && self.state.welcome.is_none();
         self.input(Input::Told(told)).await;
         if welcome {
-            crate::update::end_welcome(&mut self.state);
+            crate::told::end_welcome(&mut self.state);
             self.state.out.push(Line::of(" Type what is to be done, or /help.", Tone::Text));
         }
         self.show()

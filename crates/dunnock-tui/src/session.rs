@@ -3,9 +3,10 @@
 //! Facts make lines that are done and go to the scrollback; what is under way is kept for the live area.
 
 use crate::calls;
+use crate::lines::{indented, note, said_by_person, thoughts};
 use crate::markdown::render;
 use crate::stream::Stream;
-use crate::text::{Line, Span, Style, Tone};
+use crate::text::{Line, Style, Tone};
 use crate::words::{about, cents, count, first_line, so_far, usd};
 use dunnock_proto::{
     About, Answer, At, CallId, CallPart, Config, Decoded, Delta, Event, FinalArgs, Finished, Hash, Level, Outcome,
@@ -215,6 +216,11 @@ impl Session {
     /// Takes a fact in; what it says goes to `out`.
     pub fn fact(&mut self, record: &Record, columns: usize, now: u64, out: &mut Vec<Line>) -> Option<News> {
         self.seq = record.envelope.seq;
+        // Of a past that nobody sees, calls and their ends mean nothing any more: the end of the work forgets them.
+        let of_calls = matches!(record.envelope.kind.as_str(), "allowed" | "started" | "finished" | "checkpointed");
+        if columns == UNSEEN && of_calls {
+            return None;
+        }
         let at = record.envelope.at;
         match record.decode() {
             Decoded::Known(event) => self.event(event, at, columns, now, out),
@@ -452,7 +458,9 @@ impl Session {
                     out.extend(render(&last.answer, columns.saturating_sub(1)).into_iter().map(indented));
                 }
             }
-            self.add_call(CallId { turn, index }, part.clone(), false);
+            if columns != UNSEEN {
+                self.add_call(CallId { turn, index }, part.clone(), false);
+            }
         }
     }
 
@@ -462,9 +470,6 @@ impl Session {
             About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. } => true,
         });
         let Some(call) = self.calls.remove(&e.call) else { return };
-        if columns == UNSEEN {
-            return;
-        }
         if let Some(check) = self.run.checks.iter_mut().find(|(id, ..)| *id == e.call) {
             check.2 = Some(e.outcome == Outcome::Done);
         }
@@ -664,57 +669,5 @@ fn end_thoughts(live: &mut Live, columns: usize, out: &mut Vec<Line>) {
     out.extend(lines.into_iter().take(THOUGHTS));
     if more > 0 {
         out.push(Line::of(&format!("   … {} of thought more", count(more, "line")), Tone::Quiet));
-    }
-}
-
-/// What was thought, standing back.
-fn thoughts(text: &str, columns: usize) -> Vec<Line> {
-    let style = Style { italic: true, ..Style::of(Tone::Quiet) };
-    let lines = text.trim().lines().filter(|line| !line.trim().is_empty());
-    lines.flat_map(|line| Line::of(line.trim_end(), style).wrap(columns, "   ", "   ")).collect()
-}
-
-fn indented(line: Line) -> Line {
-    line.after(&Span::new(" ", Tone::Text))
-}
-
-/// The person's words, blue, behind a mark.
-#[must_use]
-pub fn said_by_person(text: &str, columns: usize) -> Vec<Line> {
-    const MOST: usize = 60;
-    let mut out = vec![Line::empty()];
-    let style = Style::of(Tone::User);
-    let mut lines: Vec<Line> = Vec::new();
-    for (n, line) in text.lines().enumerate() {
-        let first = if n == 0 { " > " } else { "   " };
-        lines.extend(Line::of(line, style).wrap(columns, first, "   "));
-        if lines.len() > MOST {
-            break;
-        }
-    }
-    let all = text.lines().count();
-    out.extend(lines.into_iter().take(MOST));
-    if all > MOST {
-        out.push(Line::of(&format!("   … {} more", count(all - MOST, "line")), Tone::Quiet));
-    }
-    out
-}
-
-/// A line about the session itself.
-#[must_use]
-pub fn note(text: &str) -> Line {
-    Line::of(&format!(" {text}"), Tone::Quiet)
-}
-
-/// A mode by its name.
-#[must_use]
-pub fn mode(mode: dunnock_proto::Mode) -> &'static str {
-    use dunnock_proto::Mode;
-    match mode {
-        Mode::Read => "read",
-        Mode::Ask => "ask",
-        Mode::Edits => "edits",
-        Mode::Auto => "auto",
-        Mode::All => "all",
     }
 }

@@ -4,12 +4,13 @@ use crate::commands_table::{COMMANDS, Slash};
 use crate::fuzzy;
 use crate::host::{Ask, Own};
 use crate::keys_table::KEYS;
+use crate::lines::{mode, note};
 use crate::pick::{Pick, Row, Value};
-use crate::session::{mode, note};
 use crate::state::{Effect, State};
 use crate::text::{Line, Style, Tone};
 use crate::theme::{THEMES, Theme};
-use crate::update::{end_welcome, send, set_mode, wrong};
+use crate::told::end_welcome;
+use crate::update::{send, set_mode, wrong};
 use dunnock_proto::{Command, Mode};
 
 const MODES: [Mode; 5] = [Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::All];
@@ -114,7 +115,10 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
         "export" if needs(s) => effects.push(ask(Ask::Export)),
         "theme" => theme(s, rest),
         "demo" if s.session.id.is_some() => s.hint = "the tour needs a fresh session: /new first".into(),
-        "demo" => effects.push(Effect::Demo),
+        "demo" => {
+            end_welcome(s);
+            effects.push(Effect::Demo);
+        }
         "quit" => effects.push(Effect::Quit),
         _ => {}
     }

@@ -1,8 +1,9 @@
 //! Draws the part of the screen that changes: everything below the scrollback.
 
 use crate::calls;
+use crate::lines::mode;
 use crate::panel::{self, Stage};
-use crate::session::{Question, mode};
+use crate::session::Question;
 use crate::state::{Focus, State};
 use crate::text::{Line, Span, Style, Tone};
 use crate::words::{about, count, first_line, short, so_far};

@@ -129,7 +129,7 @@ pub(crate) async fn models(speaker: &Speaker) -> Vec<String> {
 }
 
 /// How long ago, in a word.
-fn age(ms: i64) -> String {
+pub(crate) fn age(ms: i64) -> String {
     match ms / 1000 {
         s @ ..60 => format!("{} s ago", s.max(0)),
         s @ 60..3_600 => format!("{} min ago", s / 60),
@@ -163,11 +163,11 @@ pub(crate) async fn sessions(open: &Work, words: &str, most: u32) -> anyhow::Res
     Ok(rows)
 }
 
-/// How long ago a session last changed.
-pub(crate) async fn last_changed(open: &Work, session: &SessionId) -> String {
-    let listed = open.world.log.list(None, 1_000).await.unwrap_or_default();
+/// What lists say of a session.
+pub(crate) async fn row(open: &Work, session: &SessionId) -> anyhow::Result<dunnock_core::ports::Listed> {
+    let listed = open.world.log.list(None, u32::MAX).await?;
     let row = listed.into_iter().find(|row| row.id == *session);
-    row.map_or_else(|| "some time ago".into(), |row| age(open.world.clock.now().0 - row.updated.0))
+    row.ok_or_else(|| anyhow::anyhow!("there is no session {session}"))
 }
 
 /// Files that are not as they were last kept.

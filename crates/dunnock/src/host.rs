@@ -12,7 +12,7 @@ use dunnock_proto::{
     About, Command, ConfigPatch, Decoded, Event, Frame, Level, Mode, Need, Order, Record, RewindTo, Seq, SessionId,
 };
 use dunnock_tui::{Ask, Told, Welcome};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tokio::sync::mpsc;
 
 /// What the app begins with.
@@ -260,25 +260,30 @@ impl Host {
     }
 
     async fn open(&mut self, open: &Work, session: SessionId) -> anyhow::Result<()> {
-        let seen = load(open.world.log.as_ref(), &session).await?;
-        let folder = seen.state.workspace.clone().unwrap_or_default();
-        if !Path::new(folder.as_ref()).is_dir() {
-            anyhow::bail!("the folder of this session, {folder}, is not there any more. Put it back to go on");
+        let row = found::row(open, &session).await?;
+        let folder = PathBuf::from(&row.workspace);
+        if !folder.is_dir() {
+            anyhow::bail!("the folder of this session, {}, is not there any more. Put it back to go on", row.workspace);
         }
-        let patch = work::patch(&self.settings, &open.speaker, &seen.state.config, Some(true))?;
         self.leave().await;
-        let upto = seen.state.seq;
-        let resumed = Some(found::last_changed(open, &session).await);
+        let resumed = Some(found::age(open.world.clock.now().0 - row.updated.0));
         let draft = place::state_dir().ok().and_then(|dir| dunnock_tui::Keep::new(dir).draft(session.as_str()));
         let door = Door::open(open.world.clone(), session.clone(), 0).await?;
-        self.welcome.folder = found::folder(Path::new(folder.as_ref()));
-        self.welcome.branch = found::branch(Path::new(folder.as_ref()));
+        // Who drives has read it; who looks in reads it once more.
+        let state = match door.handle() {
+            Some(handle) => handle.as_read().clone(),
+            None => load(open.world.log.as_ref(), &session).await?.state,
+        };
+        let upto = state.seq;
+        let patch = work::patch(&self.settings, &open.speaker, &state.config, Some(true));
+        self.welcome.folder = found::folder(&folder);
+        self.welcome.branch = found::branch(&folder);
         self.tell(Told::Welcome(self.welcome.clone())).await;
         self.tell(Told::Opened { id: session.clone(), upto, resumed, draft }).await;
         let drives = door.handle().is_some();
         self.upto = upto;
         // Its past is folded already; what comes after it is folded here.
-        self.current = Some(Current { session: session.clone(), door, state: seen.state });
+        self.current = Some(Current { session: session.clone(), door, state });
         let (tell, open) = (self.tell.clone(), open.clone());
         tokio::spawn(async move {
             // Once the session is on the screen: this reads all of it again.
@@ -288,7 +293,7 @@ impl Host {
             }
         });
         // Whoever drives is asked; who looks in changes nothing.
-        if let (true, Some(set)) = (drives, patch) {
+        if let (true, Some(set)) = (drives, patch?) {
             self.command(Command::Configure { set }).await?;
         }
         Ok(())

@@ -1,0 +1,56 @@
+//! Lines that are made the same way wherever they come from: the person's words, thoughts, notes.
+
+use crate::text::{Line, Span, Style, Tone};
+use crate::words::count;
+
+/// What was thought, standing back.
+pub(crate) fn thoughts(text: &str, columns: usize) -> Vec<Line> {
+    let style = Style { italic: true, ..Style::of(Tone::Quiet) };
+    let lines = text.trim().lines().filter(|line| !line.trim().is_empty());
+    lines.flat_map(|line| Line::of(line.trim_end(), style).wrap(columns, "   ", "   ")).collect()
+}
+
+pub(crate) fn indented(line: Line) -> Line {
+    line.after(&Span::new(" ", Tone::Text))
+}
+
+/// The person's words, blue, behind a mark.
+#[must_use]
+pub fn said_by_person(text: &str, columns: usize) -> Vec<Line> {
+    const MOST: usize = 60;
+    let mut out = vec![Line::empty()];
+    let style = Style::of(Tone::User);
+    let mut lines: Vec<Line> = Vec::new();
+    for (n, line) in text.lines().enumerate() {
+        let first = if n == 0 { " > " } else { "   " };
+        lines.extend(Line::of(line, style).wrap(columns, first, "   "));
+        if lines.len() > MOST {
+            break;
+        }
+    }
+    let all = text.lines().count();
+    out.extend(lines.into_iter().take(MOST));
+    if all > MOST {
+        out.push(Line::of(&format!("   … {} more", count(all - MOST, "line")), Tone::Quiet));
+    }
+    out
+}
+
+/// A line about the session itself.
+#[must_use]
+pub fn note(text: &str) -> Line {
+    Line::of(&format!(" {text}"), Tone::Quiet)
+}
+
+/// A mode by its name.
+#[must_use]
+pub fn mode(mode: dunnock_proto::Mode) -> &'static str {
+    use dunnock_proto::Mode;
+    match mode {
+        Mode::Read => "read",
+        Mode::Ask => "ask",
+        Mode::Edits => "edits",
+        Mode::Auto => "auto",
+        Mode::All => "all",
+    }
+}
