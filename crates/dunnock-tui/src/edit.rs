@@ -86,7 +86,11 @@ impl Field {
     }
     /// Empties it.
     pub fn clear(&mut self) {
-        *self = Self { cut: std::mem::take(&mut self.cut), ..Self::default() };
+        let cut = std::mem::take(&mut self.cut);
+        // What was cut may be a chip, and can be put back.
+        let keeps = cut.chars().any(|c| self.chip(c).is_some());
+        let chips = if keeps { std::mem::take(&mut self.chips) } else { Vec::new() };
+        *self = Self { cut, chips, ..Self::default() };
     }
     /// Empties it; what was in it can be put back.
     pub fn cut_all(&mut self) {

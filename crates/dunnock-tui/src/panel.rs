@@ -57,8 +57,12 @@ pub struct Panel {
     pub guard: u64,
     /// Rows that are scrolled past.
     pub offset: usize,
-    /// The last row was on the screen.
+    /// Every row was on the screen.
     pub read: bool,
+    /// Rows from the first on that were, without a gap.
+    seen: usize,
+    /// Rows there are, and how many of them fit.
+    size: (usize, usize),
     /// A choice that is marked.
     pub choice: usize,
 }
@@ -71,19 +75,29 @@ impl Panel {
             About::Person { .. } if question.choices.is_empty() => Stage::Words(Field::default()),
             _ => Stage::Choose,
         };
-        Self { id: question.id, stage, guard: now + GUARD, offset: 0, read: false, choice: 0 }
+        Self { id: question.id, stage, guard: now + GUARD, offset: 0, read: false, seen: 0, size: (0, 1), choice: 0 }
     }
 
-    /// How far it was read, once it is known how much fits. An explanation is another text.
+    /// How far it was read, once it is known how much fits. An explanation and a rule are other texts.
     pub fn measure(&mut self, rows: usize, room: usize) {
         self.offset = self.offset.min(rows.saturating_sub(room));
-        self.read |= self.offset + room >= rows && self.stage != Stage::Explain;
+        if matches!(self.stage, Stage::Explain | Stage::Always) {
+            return;
+        }
+        if self.size.0 != rows {
+            (self.seen, self.read) = (0, false); // broken in other places
+        }
+        self.size = (rows, room);
+        if self.offset <= self.seen {
+            self.seen = self.seen.max(self.offset + room);
+        }
+        self.read = self.seen >= rows;
     }
 
-    /// It was out of sight: it is to be read, and keys count only after a while.
+    /// It was out of sight, or there is more to it: it is to be read, and keys count only after a while.
     pub fn show_again(&mut self, now: u64) {
         self.guard = now + GUARD;
-        self.read = false;
+        (self.seen, self.read) = (0, false);
     }
 
     /// A key.
@@ -99,6 +113,7 @@ impl Panel {
                 return match code {
                     KeyCode::Enter => Outcome::Everywhere(rule.clone()),
                     KeyCode::Char('s') => Outcome::Answer(Answer::Always { rule: rule.clone() }, None),
+                    KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown => self.scroll_by(code),
                     _ => {
                         self.stage = Stage::Choose;
                         Outcome::Stays
@@ -106,7 +121,11 @@ impl Panel {
                 };
             }
             Stage::Explain => {
+                if matches!(code, KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown) {
+                    return self.scroll_by(code);
+                }
                 self.stage = Stage::Choose;
+                self.offset = 0;
                 if !matches!(code, KeyCode::Char('y' | 'n' | 't' | 'a')) {
                     return Outcome::Stays;
                 }
@@ -114,19 +133,26 @@ impl Panel {
             Stage::Choose => {}
         }
         match code {
-            KeyCode::Up => self.scroll(-1),
-            KeyCode::Down => self.scroll(1),
-            KeyCode::PageUp => self.scroll(-10),
-            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll(10),
-            KeyCode::Left => return Outcome::Other(-1),
-            KeyCode::Right => return Outcome::Other(1),
-            _ => return self.choose(question, code),
+            KeyCode::Up | KeyCode::Down | KeyCode::PageUp | KeyCode::PageDown | KeyCode::Char(' ') => {
+                self.scroll_by(code)
+            }
+            KeyCode::Left => Outcome::Other(-1),
+            KeyCode::Right => Outcome::Other(1),
+            _ => self.choose(question, code),
         }
-        Outcome::Stays
     }
 
-    fn scroll(&mut self, rows: isize) {
+    /// By a row, or by as many as fit but one: nothing is jumped over.
+    fn scroll_by(&mut self, code: KeyCode) -> Outcome {
+        let page = isize::try_from(self.size.1.saturating_sub(1).max(1)).unwrap_or(1);
+        let rows = match code {
+            KeyCode::Up => -1,
+            KeyCode::Down => 1,
+            KeyCode::PageUp => -page,
+            _ => page,
+        };
         self.offset = self.offset.saturating_add_signed(rows);
+        Outcome::Stays
     }
 
     fn typed(&mut self, note: bool, code: KeyCode) -> Outcome {
@@ -140,7 +166,8 @@ impl Panel {
                     false => Outcome::Answer(Answer::Text { text: text.into() }, None),
                 };
             }
-            KeyCode::Esc if note => self.stage = Stage::Choose,
+            KeyCode::Esc => self.stage = Stage::Choose,
+            KeyCode::PageUp | KeyCode::PageDown => return self.scroll_by(code),
             KeyCode::Backspace => drop(field.act(crate::edit::Act::Backspace)),
             KeyCode::Left => drop(field.act(crate::edit::Act::Left)),
             KeyCode::Right => drop(field.act(crate::edit::Act::Right)),
@@ -155,6 +182,7 @@ impl Panel {
         if let (About::Person { .. }, KeyCode::Char(c)) = (&question.about, code) {
             let picked = c.to_digit(10).and_then(|n| usize::try_from(n).ok()).and_then(|n| n.checked_sub(1));
             return match picked.and_then(|n| question.choices.get(n)) {
+                Some(_) if !self.read => Outcome::Hint("read it to its end first: pgdn"),
                 Some(choice) => Outcome::Answer(Answer::Text { text: choice.as_str().into() }, None),
                 None if c == 't' => {
                     self.stage = Stage::Words(Field::default());
@@ -173,6 +201,7 @@ impl Panel {
             }
             KeyCode::Char('a') if approval && question.rule.is_some() => {
                 self.stage = Stage::Always;
+                self.offset = 0; // the rule stands first
                 Outcome::Stays
             }
             KeyCode::Char('a') if approval => {
@@ -180,6 +209,7 @@ impl Panel {
             }
             KeyCode::Char('e') => {
                 self.stage = Stage::Explain;
+                self.offset = 0;
                 Outcome::Stays
             }
             _ => Outcome::Stays,

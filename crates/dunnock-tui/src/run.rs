@@ -214,6 +214,9 @@ impl Running {
     }
 
     async fn input(&mut self, input: Input, events: &mut EventStream) -> std::io::Result<()> {
+        if matches!(input, Input::Told(Told::Opened { .. })) {
+            self.keep_draft();
+        }
         let typed = matches!(input, Input::Key(_) | Input::Paste(_) | Input::Edited(_));
         let mut next = Some(input);
         while let Some(input) = next.take() {
@@ -339,7 +342,8 @@ impl Running {
         let field = &self.state.field;
         let text = (!field.is_empty()).then(|| field.kept().to_string());
         let mut kept = self.app.keep.set_draft(&name, text.as_deref());
-        if self.kept.0 != name && kept.is_ok() {
+        // What was typed before there was a session went with it; what was typed in another session stays there.
+        if self.kept.0 != name && self.kept.0 == self.app.folder && kept.is_ok() {
             kept = self.app.keep.set_draft(&self.kept.0, None);
         }
         if kept.is_err() {

@@ -418,7 +418,7 @@ impl Session {
         let words = Part::words(parts);
         let streamed = live.as_ref().map_or("", |live| live.said.as_str()).to_owned();
         if columns == UNSEEN {
-            self.live = None;
+            self.calls.clear(); // their ends are not read
         }
         match (live, words.strip_prefix(&streamed)) {
             _ if columns == UNSEEN => {}
@@ -458,9 +458,7 @@ impl Session {
                     out.extend(render(&last.answer, columns.saturating_sub(1)).into_iter().map(indented));
                 }
             }
-            if columns != UNSEEN {
-                self.add_call(CallId { turn, index }, part.clone(), false);
-            }
+            self.add_call(CallId { turn, index }, part.clone(), false);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::state::{Effect, State};
 use crate::text::{Line, Style, Tone};
 use crate::theme::{THEMES, Theme};
 use crate::told::end_welcome;
-use crate::update::{send, set_mode, wrong};
+use crate::update::{send, set_mode, switch, wrong};
 use dunnock_proto::{Command, Mode};
 
 const MODES: [Mode; 5] = [Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::All];
@@ -89,18 +89,18 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
                 s.out.push(Line::empty());
                 s.out.push(note(&format!("kept: {short} “{title}” · /resume {short} goes on with it")));
             }
-            effects.push(ask(Ask::New));
+            switch(s, Ask::New, effects);
         }
         "resume" | "sessions" if command.name == "resume" && !rest.is_empty() => {
-            effects.push(ask(Ask::Find(rest.into())))
+            switch(s, Ask::Find(rest.into()), effects)
         }
         "resume" | "sessions" => effects.push(ask(Ask::Sessions(rest.into()))),
         "diff" if needs(s) => effects.push(ask(Ask::Diff)),
         "undo" if needs(s) => effects.push(ask(Ask::Undo)),
         "rewind" if needs(s) => effects.push(ask(Ask::Points)),
         "fork" if needs(s) => match rest.parse() {
-            Ok(step) => effects.push(ask(Ask::Fork(Some(step)))),
-            Err(_) if rest.is_empty() => effects.push(ask(Ask::Fork(None))),
+            Ok(step) => switch(s, Ask::Fork(Some(step)), effects),
+            Err(_) if rest.is_empty() => switch(s, Ask::Fork(None), effects),
             Err(_) => wrong(s, &format!("{rest} is no step")),
         },
         "compact" if needs(s) => send(s, Command::Compact, effects),

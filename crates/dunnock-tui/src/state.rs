@@ -145,6 +145,12 @@ pub struct State {
     pub mode: Option<Mode>,
     /// A session is being made for the first prompt.
     pub beginning: bool,
+    /// Another session is being opened, or this one left: what is on the screen takes no orders.
+    pub switching: bool,
+    /// The answer that goes out next is for every session.
+    pub everywhere: bool,
+    /// Rules that are made for every session once their answer was taken.
+    pub granting: BTreeMap<InputId, dunnock_proto::Rule>,
     /// Prompts that were sent and not yet taken, to be given back if they are refused.
     pub sent: BTreeMap<InputId, String>,
     /// What was typed while a session was being made.
@@ -191,6 +197,9 @@ impl State {
             shell: None,
             mode: None,
             beginning: false,
+            switching: false,
+            everywhere: false,
+            granting: BTreeMap::new(),
             sent: BTreeMap::new(),
             unsent: Vec::new(),
             focused: true,

@@ -1,7 +1,7 @@
 //! What the link and the program around tell the app, and what becomes of it.
 
 use crate::edit::{Act, Chip, Field};
-use crate::host::Told;
+use crate::host::{Ask, Told};
 use crate::lines::note;
 use crate::panel;
 use crate::pick::{Pick, Row, Value};
@@ -31,6 +31,11 @@ pub(crate) fn on_told(s: &mut State, told: Told, now: u64, effects: &mut Vec<Eff
         Told::Own(own) => s.own = own,
         Told::Opened { id, upto, resumed, draft } => {
             end_welcome(s);
+            // What was half typed in another session stays with that one.
+            if s.session.id.is_some() {
+                s.field.clear();
+            }
+            (s.switching, s.files) = (false, None);
             s.session = Session::of(id);
             s.panel = None;
             s.demo = false;
@@ -56,6 +61,10 @@ pub(crate) fn on_told(s: &mut State, told: Told, now: u64, effects: &mut Vec<Eff
             s.panel = None;
             s.beginning = false;
             s.demo = false;
+            (s.switching, s.files) = (false, None);
+            for (text, pictures) in std::mem::take(&mut s.unsent) {
+                prompt(s, text, pictures, effects);
+            }
         }
         Told::Sessions(words, rows) => match &mut s.pick {
             Some(pick) if pick.title.starts_with("Go on with") => {
@@ -86,6 +95,9 @@ pub(crate) fn on_told(s: &mut State, told: Told, now: u64, effects: &mut Vec<Eff
             if let Some(known) = s.session.questions.iter_mut().find(|q| q.id == question && q.hash == hash) {
                 known.preview = preview;
                 known.rule = rule;
+                if let Some(panel) = s.panel.as_mut().filter(|panel| panel.id == question) {
+                    panel.show_again(now); // there is more to it
+                }
             }
         }
         Told::Text(lines) => {
@@ -100,7 +112,10 @@ pub(crate) fn on_told(s: &mut State, told: Told, now: u64, effects: &mut Vec<Eff
             let mut painter = crate::code::Painter::new("diff");
             s.out.extend(diff.lines().map(|line| painter.line(line).after(&Span::new(" ", Tone::Text)).cut(columns)));
         }
-        Told::Wrong(why) => wrong(s, &why),
+        Told::Wrong(why) => {
+            s.switching = false;
+            wrong(s, &why);
+        }
         Told::NotSent(text) => {
             s.beginning = false;
             give_back(s, &text);
@@ -168,8 +183,14 @@ fn on_frame(s: &mut State, frame: Frame, now: u64, effects: &mut Vec<Effect>) {
         Frame::Fact(record) => on_fact(s, &record, now, effects),
         Frame::Delta(delta) => s.session.delta(&delta, columns, &mut s.out),
         Frame::Partial(partial) => s.session.partial(&partial, columns, &mut s.out),
-        Frame::Accepted { id, .. } => drop(s.sent.remove(&id)),
+        Frame::Accepted { id, .. } => {
+            s.sent.remove(&id);
+            if let Some(rule) = s.granting.remove(&id) {
+                effects.push(Effect::Ask(Ask::Grant(rule)));
+            }
+        }
         Frame::Refused { id, why, .. } => {
+            s.granting.remove(&id);
             if let Some(text) = s.sent.remove(&id) {
                 give_back(s, &text);
             }
@@ -242,6 +263,7 @@ fn on_news(s: &mut State, news: Option<News>, now: u64, effects: &mut Vec<Effect
             effects.push(Effect::Call(format!("dunnock: {}", asked.unwrap_or_default())));
         }
         Some(News::Ended) => {
+            s.files = None; // there may be others now
             let long = s.busy_since.take().is_some_and(|since| now.saturating_sub(since) > LONG);
             if long || !s.focused {
                 effects.push(Effect::Call(format!("dunnock: finished “{}”", s.session.title)));

@@ -60,12 +60,34 @@ pub(crate) fn wrong(s: &mut State, why: &str) {
     s.out.extend(Line::of(why, Tone::Bad).wrap(columns, " ", " "));
 }
 
+/// Leaves what is on the screen for another session, or for none.
+pub(crate) fn switch(s: &mut State, ask: Ask, effects: &mut Vec<Effect>) {
+    s.switching = true;
+    effects.push(Effect::Ask(ask));
+}
+
 /// To the session.
 pub(crate) fn send(s: &mut State, command: Command, effects: &mut Vec<Effect>) {
-    let id = s.mint();
-    if let Command::Prompt { text, .. } = &command {
-        s.sent.insert(id.clone(), text.to_string());
+    if s.switching {
+        s.hint = "one moment: another session is being opened".into();
+        return;
     }
+    let id = s.mint();
+    // Words that are not taken come back.
+    let words = match &command {
+        Command::Prompt { text, .. } | Command::Reply { answer: Answer::Text { text }, .. } => Some(text.to_string()),
+        Command::Reply { note: Some(note), .. } => Some(note.clone()),
+        _ => None,
+    };
+    if let Some(words) = words {
+        s.sent.insert(id.clone(), words);
+    }
+    if let Command::Reply { answer: Answer::Always { rule }, .. } = &command
+        && s.everywhere
+    {
+        s.granting.insert(id.clone(), rule.clone());
+    }
+    s.everywhere = false;
     effects.push(Effect::Ask(Ask::Order(Order { id, expect: None, command })));
 }
 
@@ -91,7 +113,12 @@ fn on_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect>) {
     }
     match key.code {
         KeyCode::Esc => escape(s, now, effects),
-        KeyCode::Tab if s.panel.is_some() => s.focus = Focus::Question,
+        KeyCode::Tab if s.panel.is_some() => {
+            s.focus = Focus::Question;
+            if let Some(panel) = &mut s.panel {
+                panel.guard = now + panel::GUARD; // who was typing may type on
+            }
+        }
         _ => field_key(s, key, effects),
     }
 }
@@ -181,8 +208,21 @@ fn question_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect
     }
     match key.code {
         KeyCode::Tab => return s.focus = Focus::Field,
-        KeyCode::Esc if matches!(panel.stage, panel::Stage::Choose | panel::Stage::Words(_)) => {
-            return escape(s, now, effects);
+        KeyCode::Esc if panel.stage == panel::Stage::Choose => return escape(s, now, effects),
+        KeyCode::Esc => {
+            let words = match &panel.stage {
+                panel::Stage::Note(typed) | panel::Stage::Words(typed) => typed.whole(),
+                _ => String::new(),
+            };
+            // A question that only words answer has nothing else to go back to.
+            if matches!(panel.stage, panel::Stage::Words(_)) && question.choices.is_empty() {
+                return escape(s, now, effects);
+            }
+            panel.key(&question, key.code);
+            if !words.is_empty() {
+                give_back(s, &words);
+            }
+            return;
         }
         KeyCode::Char(_) if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => return,
         _ => {}
@@ -195,7 +235,7 @@ fn question_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect
             reply(s, &question, answer, note, effects);
         }
         Outcome::Everywhere(rule) => {
-            effects.push(Effect::Ask(Ask::Grant(rule.clone())));
+            s.everywhere = true;
             reply(s, &question, Answer::Always { rule }, None, effects);
         }
         Outcome::Other(step) => {
@@ -237,7 +277,7 @@ fn pick_key(s: &mut State, code: KeyCode, effects: &mut Vec<Effect>) {
         Picked::Took(value) => {
             s.pick = None;
             match value {
-                Value::Session(id) => effects.push(Effect::Ask(Ask::Open(id))),
+                Value::Session(id) => switch(s, Ask::Open(id), effects),
                 Value::Model(name) => effects.push(Effect::Ask(Ask::Model(name))),
                 Value::Step(_, to) => {
                     let scope = scope.unwrap_or(dunnock_proto::Scope::Both);
@@ -414,12 +454,12 @@ pub(crate) fn prompt(s: &mut State, text: String, pictures: Vec<String>, effects
         s.field = Field::holding(&text);
         return;
     }
-    if s.session.id.is_some() {
+    if s.session.id.is_some() && !s.switching {
         match pictures.is_empty() {
             true => send(s, Command::Prompt { text: text.into(), images: Vec::new() }, effects),
             false => effects.push(Effect::Ask(Ask::Pictures { text, pictures })),
         }
-    } else if s.beginning {
+    } else if s.beginning || s.switching {
         s.unsent.push((text, pictures));
     } else {
         s.beginning = true;
@@ -477,6 +517,10 @@ fn refresh_menu(s: &mut State, effects: &mut Vec<Effect>) {
 
 /// The question that is on the screen is one that stands; how far it was read is known.
 fn refresh_panel(s: &mut State, now: u64) {
+    if s.catch_up.is_some() {
+        s.panel = None; // what was asked long ago is no question
+        return;
+    }
     if s.question().is_none() {
         let before = s.panel.take();
         let had = before.is_some();
@@ -498,11 +542,11 @@ fn refresh_panel(s: &mut State, now: u64) {
         }
     }
     let (rows, room) = view::question_size(s);
-    let (cramped, covered) = (s.cramped(), s.pick.is_some());
+    let (cramped, covered, plain) = (s.cramped(), s.pick.is_some(), s.plain);
     if let Some(panel) = &mut s.panel
         && !covered
     {
         panel.measure(rows, room);
-        panel.read &= !cramped;
+        panel.read = (panel.read || plain) && !cramped; // lines that were all printed were all shown
     }
 }

@@ -26,7 +26,7 @@ const SPIN: [&str; 4] = ["◐", "◓", "◑", "◒"];
 const LISTED: usize = 5;
 
 fn rows(s: &State) -> usize {
-    usize::from(s.size.1.max(8)) - 1
+    usize::from(s.size.1.max(2)) - 1
 }
 
 /// Draws.
@@ -60,6 +60,10 @@ pub fn view(s: &State, now: u64) -> View {
 /// What is under way: words, commands, plan, prompts that wait.
 fn above(s: &State, columns: usize, now: u64, room: usize) -> Vec<Line> {
     let mut lines = Vec::new();
+    // A past that is being read is not under way.
+    if s.catch_up.is_some() {
+        return lines;
+    }
     if !s.welcomed {
         lines.extend(welcome(s));
     }
@@ -112,7 +116,7 @@ fn field(s: &State, columns: usize, below: &mut View) {
     below.lines.push(rule(columns));
     let focused = s.focus == Focus::Field;
     let shown = s.field.rows(columns.saturating_sub(4));
-    let most = (rows(s) / 3).max(3);
+    let most = field_rows(s);
     let from = (shown.cursor.0 + 1).saturating_sub(most);
     let mark = if s.field.text().starts_with('!') { " ! " } else { " > " };
     let first = below.lines.len();
@@ -128,6 +132,11 @@ fn field(s: &State, columns: usize, below: &mut View) {
     if focused {
         below.cursor = Some((first + shown.cursor.0 - from, 3 + shown.cursor.1));
     }
+}
+
+/// Rows of the field, at most.
+fn field_rows(s: &State) -> usize {
+    (rows(s) / 3).max(3)
 }
 
 fn placeholder(s: &State) -> &'static str {
@@ -176,7 +185,10 @@ fn parts(s: &State, q: &Question, columns: usize) -> (Vec<Line>, Vec<Line>, Vec<
         }
         _ => panel::facts(&s.session, q, inner),
     };
-    if !facts.is_empty() {
+    if panel.stage == Stage::Always {
+        // What is granted is read first, whatever follows it.
+        body.splice(0..0, facts.into_iter().chain([Line::empty()]));
+    } else if !facts.is_empty() {
         body.push(Line::empty());
         body.extend(facts);
     }
@@ -201,8 +213,16 @@ pub(crate) fn question_size(s: &State) -> (usize, usize) {
 
 /// Rows for what is asked, where all else has its place.
 fn body_room(s: &State, own: usize, keys: usize) -> usize {
-    let others = s.session.questions.len().saturating_sub(1).min(LISTED);
-    let typed = if s.focus == Focus::Field || !s.field.is_empty() { 2 } else { 0 };
+    let others = match s.session.questions.len() {
+        0 | 1 => 0,
+        many => many.min(LISTED),
+    };
+    let typed = if s.focus == Focus::Field || !s.field.is_empty() {
+        let lines = s.field.rows(s.columns().saturating_sub(4)).rows.len().min(field_rows(s));
+        1 + lines + s.menu.as_ref().map_or(0, |menu| menu.rows.len().min(MENU + 1))
+    } else {
+        0
+    };
     rows(s).saturating_sub(own + usize::from(own > 0) + keys + others + typed + 5).max(3)
 }
 

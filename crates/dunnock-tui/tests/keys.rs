@@ -44,8 +44,11 @@ fn each_key_of_an_approval_does_what_it_says() {
     assert!(answers(&t).is_empty(), "the rule is shown before anything is granted");
     t.key(KeyCode::Enter);
     let rule = Rule { tool: "shell".into(), words: vec!["make".into()], open: Open::NOTHING };
-    assert!(asked(&t, &Ask::Grant(rule.clone())));
     assert_eq!(answers(&t), [(Answer::Always { rule: rule.clone() }, None)]);
+    assert!(!asked(&t, &Ask::Grant(rule.clone())), "somebody else may have answered");
+    let order = t.orders().remove(0);
+    t.told(Told::Frame(Frame::Accepted { id: order.id, seq: 9 }));
+    assert!(asked(&t, &Ask::Grant(rule.clone())));
     let mut t = asking();
     t.key(KeyCode::Char('a')).key(KeyCode::Char('s'));
     assert!(!asked(&t, &Ask::Grant(rule.clone())), "only this session");
@@ -75,7 +78,53 @@ fn what_is_typed_before_the_question_is_no_answer() {
     t.wait(2_000).type_in("y");
     assert!(t.commands().is_empty(), "who types goes on typing");
     t.key(KeyCode::Tab).key(KeyCode::Char('y'));
+    assert!(t.commands().is_empty(), "nor does who came here by a key that completes words");
+    t.key(KeyCode::Tab).wait(400).key(KeyCode::Char('y'));
     assert_eq!(answers(&t), [(Answer::Yes, None)]);
+}
+
+#[test]
+fn a_rule_is_granted_only_where_it_is_seen() {
+    let mut t = Tape::new(60, 20);
+    let command: String = (1..=60).map(|n| format!("echo {n}\n")).collect();
+    t.working().asks("shell", json!({ "command": command }), "the mode is ask").wait(400);
+    let hash = t.state.session.questions[0].hash;
+    let rule = Rule { tool: "shell".into(), words: vec!["echo".into()], open: Open::NOTHING };
+    t.told(Told::About { question: QuestionId(1), hash, preview: None, rule: Some((rule, "shell echo".into())) });
+    for _ in 0..40 {
+        t.wait(400).key(KeyCode::PageDown);
+    }
+    t.key(KeyCode::Char('a'));
+    assert!(t.screen().contains("shell echo") && t.screen().contains("Always allow"), "{}", t.screen());
+}
+
+#[test]
+fn no_row_is_jumped_over_by_paging() {
+    let mut t = Tape::new(40, 16);
+    let command: String = (1..=80).map(|n| format!("echo row{n}.\n")).collect();
+    t.working().asks("shell", json!({ "command": command }), "the mode is ask").wait(400);
+    let mut seen = t.screen();
+    for _ in 0..80 {
+        seen.push_str(&t.key(KeyCode::PageDown).screen());
+    }
+    let missed: Vec<u32> = (1..=80).filter(|n| !seen.contains(&format!("row{n}."))).collect();
+    assert!(missed.is_empty(), "{missed:?}");
+    assert!(!t.screen().is_empty());
+    t.key(KeyCode::Char('y'));
+    assert_eq!(answers(&t).len(), 1);
+}
+
+#[test]
+fn what_is_pressed_while_another_session_opens_goes_nowhere_else() {
+    let mut t = asking();
+    t.type_in("x").key(KeyCode::Tab);
+    t.state.field.clear();
+    t.state.focus = dunnock_tui::Focus::Field;
+    t.type_in("/new").key(KeyCode::Enter);
+    assert!(asked(&t, &Ask::New));
+    let before = t.commands().len();
+    t.wait(400).key(KeyCode::BackTab).key(KeyCode::Esc).key(KeyCode::Tab).wait(400).key(KeyCode::Char('y'));
+    assert_eq!(t.commands().len(), before, "neither a mode, nor a stop, nor a yes");
 }
 
 #[test]

@@ -181,12 +181,17 @@ impl Tape {
     }
 
     /// The orders that went out.
-    pub fn commands(&self) -> Vec<Command> {
+    pub fn orders(&self) -> Vec<Order> {
         let order = |effect: &Effect| match effect {
-            Effect::Ask(dunnock_tui::Ask::Order(order)) => Some(order.command.clone()),
+            Effect::Ask(dunnock_tui::Ask::Order(order)) => Some(order.clone()),
             _ => None,
         };
         self.effects.iter().filter_map(order).collect()
+    }
+
+    /// What they want.
+    pub fn commands(&self) -> Vec<Command> {
+        self.orders().into_iter().map(|order| order.command).collect()
     }
 }
 

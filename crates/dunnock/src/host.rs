@@ -193,8 +193,8 @@ impl Host {
                         let note = format!("session {id} is open elsewhere; to join it: dunnock attach {id}");
                         self.welcome.notes.push(note);
                         self.tell(Told::Welcome(self.welcome.clone())).await;
-                    } else {
-                        self.open(open, row.id).await?;
+                    } else if let Err(error) = self.open(open, row.id).await {
+                        self.tell(Told::Wrong(format!("{error:#}"))).await;
                     }
                 }
             }
@@ -236,12 +236,11 @@ impl Host {
         work::keepable(&config, open.world.level, open.world.day_budget)?;
         let session = create(&open.world, &self.workspace.to_string_lossy(), config).await?;
         let images = pictures::keep(&open.world, &session, &pictures).await?;
-        let mut door = Door::open(open.world.clone(), session.clone(), 0).await?;
+        let door = Door::open(open.world.clone(), session.clone(), 0).await?;
         self.tell(Told::Opened { id: session.clone(), upto: 0, resumed: None, draft: None }).await;
-        let sent = door.send(Command::Prompt { text: text.into(), images }).await?;
         self.upto = 0;
         self.current = Some(Current { session, door, state: State::default() });
-        sent.map(drop).map_err(|refusal| anyhow::anyhow!("{refusal}"))
+        self.command(Command::Prompt { text: text.into(), images }).await.map(drop)
     }
 
     /// Gives the session that is open something more to do, with pictures.
@@ -259,7 +258,16 @@ impl Host {
         }
     }
 
+    /// Opens a session in the place of the one that is open; if that fails, none is.
     async fn open(&mut self, open: &Work, session: SessionId) -> anyhow::Result<()> {
+        let opened = self.open_it(open, session).await;
+        if opened.is_err() && self.current.is_none() {
+            self.tell(Told::Closed).await;
+        }
+        opened
+    }
+
+    async fn open_it(&mut self, open: &Work, session: SessionId) -> anyhow::Result<()> {
         let row = found::row(open, &session).await?;
         let folder = PathBuf::from(&row.workspace);
         if !folder.is_dir() {
@@ -343,9 +351,14 @@ impl Host {
     async fn order(&mut self, order: Order) -> anyhow::Result<()> {
         let id = order.id.clone();
         let frame = match &mut self.current {
-            Some(current) => match current.door.order(order).await? {
-                Ok(seq) => Frame::Accepted { id, seq },
-                Err(no) => Frame::Refused { id, why: no.why, version: no.version, questions: no.questions },
+            Some(current) => match current.door.order(order).await {
+                Ok(Ok(seq)) => Frame::Accepted { id, seq },
+                Err(error) => {
+                    let (why, questions) = (dunnock_proto::Refused::NotOwner, Vec::new());
+                    self.tell(Told::Frame(Frame::Refused { id, why, version: 0, questions })).await;
+                    return Err(error.into());
+                }
+                Ok(Err(no)) => Frame::Refused { id, why: no.why, version: no.version, questions: no.questions },
             },
             None => Frame::Refused { id, why: dunnock_proto::Refused::NoSession, version: 0, questions: Vec::new() },
         };
@@ -372,6 +385,9 @@ impl Host {
             }
             Ask::New => {
                 self.leave().await;
+                self.welcome.folder = found::folder(&self.workspace);
+                self.welcome.branch = found::branch(&self.workspace);
+                self.tell(Told::Welcome(self.welcome.clone())).await;
                 self.tell(Told::Closed).await;
             }
             Ask::Open(session) => self.open(open, session).await?,

@@ -94,10 +94,12 @@ async fn the_first_picture_comes_at_once_and_nothing_moves_without_a_reason() {
         "first picture {first:.0} ms, idle memory {rss} MB, {switches} context switches in 5 idle seconds, {} bytes",
         told["idle_bytes"]
     );
-    assert!(first < 1_000.0, "{first}");
+    // The bars are a release's: CI's figures step runs this with what people download.
+    let release = std::env::var_os("DUNNOCK_BIN").is_some();
+    assert!(first < if release { 100.0 } else { 1_000.0 }, "{first}");
     assert!(switches <= 25, "{switches} context switches while nothing happens");
     assert_eq!((told["idle_bytes"].as_u64(), told["clears"].as_u64()), (Some(0), Some(0)), "{told}");
-    assert!(rss < 120, "{rss} MB");
+    assert!(rss < if release { 30 } else { 60 }, "{rss} MB");
 }
 
 #[tokio::test(flavor = "multi_thread")]
