@@ -115,9 +115,13 @@ impl Host {
                         self.tell(Told::Lost(error.to_string())).await;
                     }
                 },
-                note = notes.recv() => if let Some(note) = note {
-                    let note = note.strip_prefix("dunnock: ").unwrap_or(&note);
-                    self.tell(Told::Text(note.lines().map(str::to_owned).collect())).await;
+                note = notes.recv() => if let Some(first) = note {
+                    // What was said in one breath is one text.
+                    let rest = std::iter::from_fn(|| notes.try_recv().ok());
+                    let all: Vec<String> = std::iter::once(first).chain(rest).collect();
+                    let plain = |note: &String| note.strip_prefix("dunnock: ").unwrap_or(note).to_owned();
+                    let lines = all.iter().map(plain).flat_map(|note| note.lines().map(str::to_owned).collect::<Vec<_>>());
+                    self.tell(Told::Text(lines.collect())).await;
                 },
             }
         }
