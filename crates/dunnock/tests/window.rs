@@ -462,6 +462,7 @@ async fn a_question_and_a_draft_survive_kill_9() {
     assert_eq!(of(&before, "asked"), of(&after, "asked"), "the same question, with the same id");
     std::thread::sleep(Duration::from_millis(450));
     window.key("Tab");
+    std::thread::sleep(Duration::from_millis(450)); // who was typing may type on
     window.key("y");
     window.wait_for("Done.");
     assert_eq!(home.read("log"), "one\n", "answered once, run once");
