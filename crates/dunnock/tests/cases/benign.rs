@@ -117,9 +117,14 @@ async fn command(case: &Case) -> Result<String, String> {
     if DIFFERS.contains(&case.id.as_str()) {
         return Ok(format!("unasked, exit {code}"));
     }
-    // Which of two streams is read first is nobody's promise, so lines are compared, not their order.
+    // Which of two streams is read first is nobody's promise, in the middle of a line neither: words are compared, not their order.
     let (inside, outside) = (plain(&told), plain(&bare));
-    match inside == outside {
+    let words = |lines: &[String]| {
+        let mut words: Vec<String> = lines.iter().flat_map(|l| l.split_whitespace()).map(str::to_owned).collect();
+        words.sort();
+        words
+    };
+    match words(&inside) == words(&outside) {
         true => Ok(format!("unasked, exit {code}, {} lines the same", inside.len())),
         false => Err(format!("{line}: in the box\n{}\n--- without\n{}", inside.join("\n"), outside.join("\n"))),
     }
