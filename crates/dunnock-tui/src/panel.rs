@@ -63,8 +63,6 @@ pub struct Panel {
     seen: usize,
     /// Rows there are, and how many of them fit.
     size: (usize, usize),
-    /// A choice that is marked.
-    pub choice: usize,
 }
 
 impl Panel {
@@ -75,7 +73,7 @@ impl Panel {
             About::Person { .. } if question.choices.is_empty() => Stage::Words(Field::default()),
             _ => Stage::Choose,
         };
-        Self { id: question.id, stage, guard: now + GUARD, offset: 0, read: false, seen: 0, size: (0, 1), choice: 0 }
+        Self { id: question.id, stage, guard: now + GUARD, offset: 0, read: false, seen: 0, size: (0, 1) }
     }
 
     /// How far it was read, once it is known how much fits. An explanation and a rule are other texts.

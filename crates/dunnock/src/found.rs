@@ -195,10 +195,7 @@ pub(crate) async fn changed_since(open: &Work, session: &SessionId) -> Option<St
 /// A new file for an export: in a folder of this user's own, under a name that nobody can guess or has made before.
 pub(crate) fn export_file(session: &SessionId) -> anyhow::Result<PathBuf> {
     let folder = place::state_dir()?.join("exports");
-    let mut maker = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
-    maker.recursive(true).create(&folder)?;
+    place::make_private(&folder)?;
     let name = format!("{}-", say::id(session));
     let file = tempfile::Builder::new().prefix(&name).suffix(".jsonl").rand_bytes(8).tempfile_in(&folder)?;
     let (_, path) = file.keep()?;
@@ -220,10 +217,7 @@ pub(crate) async fn clipboard_picture() -> Result<String, String> {
         let made = tokio::process::Command::new(program).args(rest).stdin(Stdio::null()).kill_on_drop(true).output();
         let Ok(Ok(made)) = tokio::time::timeout(Duration::from_secs(2), made).await else { continue };
         if made.status.success() && dunnock_model::picture_kind(&made.stdout).is_some() {
-            let mut maker = std::fs::DirBuilder::new();
-            #[cfg(unix)]
-            std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
-            maker.recursive(true).create(&folder).map_err(|e| e.to_string())?;
+            place::make_private(&folder).map_err(|e| e.to_string())?;
             let mut file = tempfile::Builder::new().suffix(".png").tempfile_in(&folder).map_err(|e| e.to_string())?;
             std::io::Write::write_all(&mut file, &made.stdout).map_err(|e| e.to_string())?;
             let (_, path) = file.keep().map_err(|e| e.to_string())?;

@@ -39,6 +39,14 @@ pub(crate) fn state_dir() -> anyhow::Result<PathBuf> {
     user_folder("XDG_STATE_HOME", ".local/state")
 }
 
+/// Makes a folder that only this user can look into.
+pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut maker = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
+    maker.recursive(true).create(folder)
+}
+
 /// Where sessions are kept: as configured, or `$XDG_DATA_HOME/dunnock`.
 pub(crate) fn data_dir(settings: &Settings) -> anyhow::Result<PathBuf> {
     match settings.text("data_dir") {

@@ -26,6 +26,11 @@ pub(crate) struct Asked {
 
 /// Opens it, and stays until the person leaves.
 pub(crate) async fn open(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<ExitCode> {
+    if !possible() {
+        return Err(crate::end::usage(
+            "there is no terminal here to open the app on. To work without one: dunnock run \"...\", or dunnock resume",
+        ));
+    }
     let workspace = place::workspace(asked.flags.cd.as_deref())?;
     let settings = place::settings(Some(&workspace), asked.flags.trust, run::given(data, asked.flags.settings()))?;
     place::keeps_its_own(&workspace, &settings)?;

@@ -146,10 +146,7 @@ pub(crate) fn confined(settings: &Settings, data: &Path) -> Confined {
 fn probed(hands: &Hands, settings: &Settings, data: &Path) -> Confined {
     // A folder like any other, made for this.
     let folder = data.join("boxes/probe");
-    let mut maker = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
-    let made = maker.recursive(true).create(&folder).and_then(|()| folder.canonicalize());
+    let made = place::make_private(&folder).and_then(|()| folder.canonicalize());
     match made {
         Ok(folder) => hands.probe(&folder, sandbox::best(settings)),
         Err(error) => Confined { level: Level::D, why: vec![(Level::A, error.to_string())] },

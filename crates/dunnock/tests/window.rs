@@ -581,6 +581,16 @@ async fn the_first_run_without_a_model_says_what_to_do_and_plays_the_tour() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn without_a_terminal_it_says_what_to_do() {
+    let home = Home::empty();
+    for args in [&["open"][..], &["open", "--plain"], &["open", "--resume"]] {
+        let ran = home.run(args).await;
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        assert!(ran.err.contains("dunnock run \"...\""), "{}", ran.err);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lines_for_screen_readers() {
     let server =
         ScriptedServer::start(vec![shell("echo one >> log").into(), Say::text("Said **plainly**.").into()]).await;
