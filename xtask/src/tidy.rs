@@ -40,6 +40,7 @@ mod tests {
         ("dunnock-model", &["dunnock-core", "dunnock-proto"]),
         ("dunnock-sandbox", &[]),
         ("dunnock-tui", &["dunnock-proto"]),
+        ("dunnock-serve", &["dunnock-core", "dunnock-engine", "dunnock-proto"]),
         ("dunnock-tools", &["dunnock-core", "dunnock-proto", "dunnock-sandbox"]),
         (
             "dunnock-testkit",
@@ -53,6 +54,7 @@ mod tests {
                 "dunnock-model",
                 "dunnock-proto",
                 "dunnock-sandbox",
+                "dunnock-serve",
                 "dunnock-store",
                 "dunnock-tools",
                 "dunnock-tui",
@@ -62,7 +64,8 @@ mod tests {
     ];
 
     /// Foreign crates that the pure crates may use.
-    const PURE: &[(&str, &[&str])] = &[("dunnock-proto", &["blake3", "serde", "serde_json"]), ("dunnock-core", &[])];
+    const PURE: &[(&str, &[&str])] =
+        &[("dunnock-proto", &["blake3", "schemars", "serde", "serde_json"]), ("dunnock-core", &[])];
 
     const LICENCES: &[&str] = &[
         "MIT",

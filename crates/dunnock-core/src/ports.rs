@@ -256,6 +256,12 @@ pub trait Log: Send + Sync {
     }
     /// Sessions, newest first, of one folder or of all.
     fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> Wait<'a, Result<Vec<Listed>, LogError>>;
+    /// A session as lists show it.
+    fn listed<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Option<Listed>, LogError>> {
+        Box::pin(async move { Ok(self.list(None, u32::MAX).await?.into_iter().find(|row| row.id == *session)) })
+    }
+    /// Whether a session's facts name a blob.
+    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> Wait<'a, Result<bool, LogError>>;
     /// The sessions whose id begins with `prefix`, at most two.
     fn find<'a>(&'a self, prefix: &'a str) -> Wait<'a, Result<Vec<SessionId>, LogError>>;
     /// How many facts a session has and the chain up to the last, as stored beside them.

@@ -5,11 +5,13 @@
 #[cfg(unix)]
 use crate::attach::{Attached, NotAttached};
 use crate::driver::{Driver, Handle};
+use crate::hall::{Guest, Hall};
 use crate::hub::Frames;
 use crate::own::Ownership;
 use crate::world::World;
 use dunnock_core::ports::LogError;
 use dunnock_proto::{Command, Frame, InputId, Order, QuestionId, Refused, Seq, SessionId};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a door tries when the owner neither answers nor is gone.
@@ -62,6 +64,8 @@ enum Inner {
     Own {
         handle: Handle,
         frames: Frames,
+        /// Where the driver is shared with other doors: it stays while we do.
+        _guest: Option<Guest>,
     },
     #[cfg(unix)]
     Far(Attached),
@@ -70,6 +74,8 @@ enum Inner {
 /// A door on a session.
 pub struct Door {
     world: World,
+    /// What this process holds open for many doors, if this is one of them.
+    hall: Option<Arc<Hall>>,
     session: SessionId,
     seen: Seq,
     inner: Inner,
@@ -81,8 +87,19 @@ impl Door {
     /// # Errors
     /// When the log or the folders cannot be used, or the owner cannot be spoken with.
     pub async fn open(world: World, session: SessionId, from: Seq) -> Result<Self, DoorError> {
-        let inner = reach(&world, &session, from).await?;
-        Ok(Self { world, session, seen: from, inner })
+        let inner = reach(&world, None, &session, from).await?;
+        Ok(Self { world, hall: None, session, seen: from, inner })
+    }
+
+    /// One of many doors of this process.
+    pub(crate) async fn through(
+        hall: Arc<Hall>,
+        world: World,
+        session: SessionId,
+        from: Seq,
+    ) -> Result<Self, DoorError> {
+        let inner = reach(&world, Some(&hall), &session, from).await?;
+        Ok(Self { world, hall: Some(hall), session, seen: from, inner })
     }
 
     /// Opens a session that another process drives; `None` if nobody does.
@@ -134,13 +151,13 @@ impl Door {
     }
 
     async fn reach_again(&mut self) -> Result<(), DoorError> {
-        if let Inner::Own { handle, frames } = &mut self.inner
+        if let Inner::Own { handle, frames, .. } = &mut self.inner
             && handle.summary().borrow().gone.is_none()
         {
             *frames = handle.frames(self.seen); // only this listener was cut off
             return Ok(());
         }
-        self.inner = reach(&self.world, &self.session, self.seen).await?;
+        self.inner = reach(&self.world, self.hall.as_ref(), &self.session, self.seen).await?;
         Ok(())
     }
 
@@ -170,14 +187,15 @@ impl Door {
             };
             match answer {
                 Some(answer) => return Ok(answer),
-                None => self.inner = reach(&self.world, &self.session, self.seen).await?,
+                None => self.inner = reach(&self.world, self.hall.as_ref(), &self.session, self.seen).await?,
             }
         }
     }
 
-    /// Leaves. A driver in this process stops, and somebody attached takes over.
+    /// Leaves. A driver of our own stops, and somebody attached takes over; one that is shared goes on as long as it is needed.
     pub async fn close(self) {
         match self.inner {
+            Inner::Own { .. } if self.hall.is_some() => {}
             Inner::Own { handle, .. } => handle.close().await,
             #[cfg(unix)]
             Inner::Far(_) => {}
@@ -185,13 +203,18 @@ impl Door {
     }
 }
 
-async fn reach(world: &World, session: &SessionId, from: Seq) -> Result<Inner, DoorError> {
+async fn reach(world: &World, hall: Option<&Arc<Hall>>, session: &SessionId, from: Seq) -> Result<Inner, DoorError> {
     let began = Instant::now();
     loop {
-        if let Some(ownership) = Ownership::try_take(&world.locks, &world.runtime, session, &world.app)? {
+        if let Some(hall) = hall {
+            if let Some((handle, guest)) = hall.enter(world, session).await? {
+                let frames = handle.frames(from);
+                return Ok(Inner::Own { handle, frames, _guest: Some(guest) });
+            }
+        } else if let Some(ownership) = Ownership::try_take(&world.locks, &world.runtime, session, &world.app)? {
             let handle = Driver::start(world.clone(), session.clone(), ownership).await?;
             let frames = handle.frames(from);
-            return Ok(Inner::Own { handle, frames });
+            return Ok(Inner::Own { handle, frames, _guest: None });
         }
         let note = Ownership::note(&world.locks, session);
         #[cfg(unix)]

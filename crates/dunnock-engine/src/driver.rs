@@ -40,6 +40,8 @@ pub struct Summary {
     pub status: Status,
     /// Nothing runs and nothing must: a driver may leave.
     pub parked: bool,
+    /// Something is due at a time, and nobody else would think of it.
+    pub due: bool,
     /// Why the driver stopped, if it did.
     pub gone: Option<String>,
 }
@@ -51,7 +53,6 @@ pub struct Handle {
     pub(crate) hub: Hub,
     pub(crate) world: World,
     pub(crate) session: SessionId,
-    #[cfg_attr(not(unix), expect(dead_code, reason = "told to doors that attach"))]
     pub(crate) me: Owner,
     summary: watch::Receiver<Summary>,
     /// The session as it was read, before it was taken over.
@@ -63,6 +64,12 @@ impl Handle {
     #[must_use]
     pub fn as_read(&self) -> &State {
         &self.read
+    }
+
+    /// The owner: this process at this takeover.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.me
     }
 
     /// Sends a command and waits until it is durable or refused.
@@ -401,7 +408,7 @@ fn was_cut(work: &Work) -> bool {
 
 fn summarise(s: &State, me: Owner, running: bool) -> Summary {
     let parked = !running && wanted(s, me).iter().all(Effect::parked) && !s.stopping;
-    Summary { seq: s.seq, status: s.status(), parked, gone: None }
+    Summary { seq: s.seq, status: s.status(), parked, due: s.wake.is_some(), gone: None }
 }
 
 pub(crate) fn effect_name(effect: &Effect) -> &'static str {

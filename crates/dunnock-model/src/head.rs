@@ -42,6 +42,8 @@ pub struct Briefing {
 #[derive(Debug, Clone, Default)]
 pub struct Prompts {
     folder: Option<PathBuf>,
+    /// For the stateless service.
+    service: bool,
 }
 
 impl Prompts {
@@ -52,12 +54,19 @@ impl Prompts {
         ("text-calls.md", include_str!("../../../prompts/text-calls.md")),
         ("plan.md", include_str!("../../../prompts/plan.md")),
         ("summary.md", include_str!("../../../prompts/summary.md")),
+        ("service.md", include_str!("../../../prompts/service.md")),
     ];
 
     /// Prompts that a file of the same name in `folder` replaces.
     #[must_use]
     pub fn replaced_in(folder: PathBuf) -> Self {
-        Self { folder: Some(folder) }
+        Self { folder: Some(folder), service: false }
+    }
+
+    /// The same, for the stateless service.
+    #[must_use]
+    pub fn for_service(self) -> Self {
+        Self { service: true, ..self }
     }
 
     pub(crate) fn source(&self, name: &str) -> Result<(String, String), String> {
@@ -83,8 +92,9 @@ impl Prompts {
     }
 
     /// The prompts that the system text of a head is made of.
-    pub(crate) fn used(size: Size, dialect: Dialect) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn used(&self, size: Size, dialect: Dialect) -> impl Iterator<Item = &'static str> {
         let name = match size {
+            _ if self.service => "service.md",
             Size::Default => "system.md",
             Size::Small => "small.md",
         };
@@ -120,7 +130,7 @@ impl Prompts {
         let values = context! {
             surroundings => surroundings, instructions => instructions, parallel => parallel, tools => tools,
         };
-        let texts = Self::used(size, dialect).map(|name| self.render(name, values.clone()));
+        let texts = self.used(size, dialect).map(|name| self.render(name, values.clone()));
         Ok(texts.collect::<Result<Vec<String>, String>>()?.join("\n\n"))
     }
 

@@ -231,7 +231,7 @@ impl Speaker {
     fn sources(&self, briefing: &Briefing, size: Size, dialect: Dialect) -> Result<Vec<Source>, String> {
         let source = |name: &str, text: &str| Source { name: name.to_owned(), hash: Hash::of(text.as_bytes()) };
         let mut all: Vec<Source> = briefing.instructions.iter().map(|(name, text)| source(name, text)).collect();
-        for name in Prompts::used(size, dialect) {
+        for name in self.prompts.used(size, dialect) {
             all.push(source(&format!("{PROMPT}{name}"), &self.prompts.source(name)?.1));
         }
         let tools: Vec<String> =

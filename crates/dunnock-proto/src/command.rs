@@ -9,6 +9,7 @@ use std::{fmt, sync::Arc};
 
 /// A command with the id that its sender minted; sending it twice gives the first answer again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Order {
     /// Minted by the sender.
     pub id: InputId,
@@ -21,6 +22,7 @@ pub struct Order {
 
 /// What a person can do to a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
     /// Say something.
@@ -96,6 +98,7 @@ impl Command {
 
 /// Where a rewind goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RewindTo {
     /// To just after this fact.
@@ -106,6 +109,7 @@ pub enum RewindTo {
 
 /// What a rewind takes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// The files only.
@@ -118,6 +122,7 @@ pub enum Scope {
 
 /// Why an input was not taken. A value, not a failure: the door shows it, with the current state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Refused {
     /// The log is empty: there is no session.

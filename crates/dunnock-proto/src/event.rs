@@ -18,6 +18,11 @@ macro_rules! facts {
             pub const KINDS: &'static [&'static str] = &[$($kind,)*];
             /// Every kind with its version and need, as the reference page shows it.
             pub const TABLE: &'static [(&'static str, u16, Need)] = &[$(($kind, $v, Need::$need),)*];
+            /// Every kind with the schema of its body.
+            #[cfg(feature = "schema")]
+            pub fn schemas(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)> {
+                vec![$(($kind, generator.subschema_for::<$name>()),)*]
+            }
             /// Its name on disk.
             #[must_use]
             pub fn kind(&self) -> &'static str {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 /// The session began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Created {
     /// The folder it works in.
     pub workspace: String,
@@ -25,6 +26,7 @@ pub struct Created {
 
 /// The session was carried here from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Moved {
     /// The folder it works in from now on.
     pub workspace: String,
@@ -35,6 +37,7 @@ pub struct Moved {
 
 /// The session began as a branch of another, whose talk up to a fact is its own past.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forked {
     /// The session it came from.
     pub from: SessionId,
@@ -52,6 +55,7 @@ pub struct Forked {
 
 /// Settings changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Configured {
     /// Only what changed.
     pub set: ConfigPatch,
@@ -59,6 +63,7 @@ pub struct Configured {
 
 /// A head was rendered and is in use from here on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Headed {
     /// It.
     pub head: Head,
@@ -66,6 +71,7 @@ pub struct Headed {
 
 /// The person said something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Prompted {
     /// The words.
     pub text: Arc<str>,
@@ -76,10 +82,12 @@ pub struct Prompted {
 
 /// The person said to go on after an end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Continued {}
 
 /// A request to the model is pinned: it is a function of the head and the facts up to `upto`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnStarted {
     /// Its number.
     pub turn: Turn,
@@ -93,6 +101,7 @@ pub struct TurnStarted {
 
 /// An amount held back before a request goes out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reserved {
     /// Tokens in and out.
     pub tokens: u64,
@@ -110,6 +119,7 @@ impl Reserved {
 
 /// One piece of an answer, in the order it came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// What the model thought.
@@ -150,6 +160,7 @@ impl Part {
 
 /// A call as the model wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallPart {
     /// The provider's name for it: data, never a key.
     pub id: String,
@@ -177,6 +188,7 @@ impl CallPart {
 
 /// Why the model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
     /// It was finished.
@@ -193,6 +205,7 @@ pub enum Stop {
 
 /// What a request used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Usage {
     /// Tokens sent, cached ones included.
@@ -233,6 +246,7 @@ impl std::ops::AddAssign for Usage {
 
 /// One try at a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Attempt {
     /// When it began.
     pub at: At,
@@ -248,6 +262,7 @@ pub struct Attempt {
 
 /// The model answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answered {
     /// The turn.
     pub turn: Turn,
@@ -272,6 +287,7 @@ pub struct Answered {
 
 /// Why a request came to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
     /// It was interrupted.
@@ -286,6 +302,7 @@ pub enum Failure {
 
 /// The request came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnFailed {
     /// The turn.
     pub turn: Turn,
@@ -335,6 +352,7 @@ fn str_is_empty(text: &str) -> bool {
 
 /// The time to try again has come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Woken {
     /// The moment that was waited for.
     pub at: At,
@@ -342,6 +360,7 @@ pub struct Woken {
 
 /// What a question is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum About {
     /// May this call run?
@@ -374,6 +393,7 @@ pub enum About {
 
 /// A question to the person stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Asked {
     /// Its name.
     pub question: QuestionId,
@@ -390,6 +410,7 @@ pub struct Asked {
 
 /// What the person answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// Once.
@@ -415,6 +436,7 @@ pub enum Answer {
 
 /// The person answered a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Replied {
     /// Which.
     pub question: QuestionId,
@@ -427,6 +449,7 @@ pub struct Replied {
 
 /// A rule holds from now on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Granted {
     /// The rule.
     pub rule: Rule,
@@ -434,6 +457,7 @@ pub struct Granted {
 
 /// A rule no longer holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Revoked {
     /// The rule.
     pub rule: Rule,
@@ -441,6 +465,7 @@ pub struct Revoked {
 
 /// On whose word a call may run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// Policy, for a reason.
@@ -455,6 +480,7 @@ pub enum By {
 
 /// A call may run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Allowed {
     /// Which.
     pub call: CallId,
@@ -472,6 +498,7 @@ pub struct Allowed {
 
 /// The harness made a call of its own: a check of the finished work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Called {
     /// Its name, counted on after the answer's own calls.
     pub call: CallId,
@@ -489,6 +516,7 @@ pub struct Called {
 
 /// A process began a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Started {
     /// Which.
     pub call: CallId,
@@ -500,6 +528,7 @@ pub struct Started {
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It did what it should.
@@ -522,6 +551,7 @@ pub enum Outcome {
 
 /// A call ended; this is what the model is told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finished {
     /// Which.
     pub call: CallId,
@@ -563,6 +593,7 @@ pub struct Finished {
 
 /// A file that the model has seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Saw {
     /// Below the root.
     pub path: String,
@@ -594,6 +625,7 @@ impl Finished {
 
 /// One step of the plan that doors show.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanStep {
     /// What.
     pub text: String,
@@ -604,6 +636,7 @@ pub struct PlanStep {
 
 /// The model set its list of steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Planned {
     /// All of them.
     pub steps: Vec<PlanStep>,
@@ -611,10 +644,12 @@ pub struct Planned {
 
 /// The person wants everything under way to stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptAsked {}
 
 /// Why work ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// The model said so and nothing speaks against it.
@@ -636,6 +671,7 @@ pub enum Why {
 
 /// What is known of the work's correctness.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Proof {
     /// Nothing was checked.
@@ -649,6 +685,7 @@ pub enum Proof {
 
 /// Work ended; the session rests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ended {
     /// Why.
     pub why: Why,
@@ -662,6 +699,7 @@ pub struct Ended {
 
 /// A process took the session over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Taken {
     /// It, now.
     pub owner: Owner,
@@ -678,6 +716,7 @@ pub struct Taken {
 
 /// The files of the workspace were kept, or could not be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Checkpointed {
     /// Their state; absent if it could not be kept.
     pub tree: Option<Tree>,
@@ -690,6 +729,7 @@ pub struct Checkpointed {
 
 /// A range of facts, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Span {
     /// First.
     pub from: Seq,
@@ -699,6 +739,7 @@ pub struct Span {
 
 /// The person wants to go back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RewindAsked {
     /// The facts that will count as said, in full; what follows the rewind counts too.
     pub spans: Vec<Span>,
@@ -715,6 +756,7 @@ pub struct RewindAsked {
 
 /// The session went back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rewound {
     /// The facts that count as said, in full.
     pub spans: Vec<Span>,
@@ -729,6 +771,7 @@ pub struct Rewound {
 
 /// The session could not go back; nothing changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RewindFailed {
     /// Why.
     pub error: String,
@@ -736,6 +779,7 @@ pub struct RewindFailed {
 
 /// How hard talk is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
     /// Old tool output is shortened.
@@ -746,6 +790,7 @@ pub enum Strength {
 
 /// Talk up to a turn's boundary is being compacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompactStarted {
     /// The last fact it covers: always the end of a turn, so no call loses its result.
     pub upto: Seq,
@@ -760,6 +805,7 @@ pub struct CompactStarted {
 
 /// The new text of an old result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shortened {
     /// The call.
     pub call: CallId,
@@ -769,6 +815,7 @@ pub struct Shortened {
 
 /// Talk was compacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compacted {
     /// The last fact it covers.
     pub upto: Seq,
@@ -794,6 +841,7 @@ pub struct Compacted {
 
 /// Talk could not be compacted; it stays as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompactFailed {
     /// Why.
     pub error: String,
@@ -823,6 +871,7 @@ impl CompactFailed {
 
 /// How one check ended before any work was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Baseline {
     /// The command.
     pub command: String,
@@ -840,6 +889,7 @@ pub struct Baseline {
 
 /// The checks were run on a copy of the files as they were before the work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Baselined {
     /// The files.
     pub tree: Tree,
@@ -854,6 +904,7 @@ pub struct Baselined {
 
 /// The session has a title.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Titled {
     /// The title.
     pub title: String,
@@ -861,6 +912,7 @@ pub struct Titled {
 
 /// Something the model should know came to light: changed instructions, tools, folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Noticed {
     /// What.
     pub text: Arc<str>,

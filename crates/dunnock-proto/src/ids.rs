@@ -11,6 +11,7 @@ pub type Seq = u64;
 
 /// A moment, in milliseconds since 1970 (UTC). It orders nothing: [`Seq`] does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct At(pub i64);
 
 /// Why a text is not an id.
@@ -24,7 +25,7 @@ impl fmt::Display for BadId {
 }
 
 macro_rules! text_form {
-    ($name:ident) => {
+    ($name:ident, $pattern:literal, $about:literal) => {
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
                 s.collect_str(self)
@@ -34,6 +35,15 @@ macro_rules! text_form {
             fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
                 let text = <std::borrow::Cow<'de, str>>::deserialize(d)?;
                 text.parse().map_err(D::Error::custom)
+            }
+        }
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "pattern": $pattern, "description": $about })
             }
         }
     };
@@ -79,7 +89,7 @@ impl fmt::Display for SessionId {
         f.write_str(&self.0)
     }
 }
-text_form!(SessionId);
+text_form!(SessionId, "^[a-z0-9]{8,40}$", "A session.");
 
 /// Names one command, minted by its sender, so that sending it again does nothing new.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -113,7 +123,7 @@ impl fmt::Display for InputId {
         f.write_str(&self.0)
     }
 }
-text_form!(InputId);
+text_form!(InputId, "^[!-~]{1,64}$", "A command: minted by its sender.");
 
 /// One process at one takeover: fresh for each, so that work begun by a dead one is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,10 +140,11 @@ impl fmt::Display for Owner {
         write!(f, "{:032x}", self.0)
     }
 }
-text_form!(Owner);
+text_form!(Owner, "^[0-9a-f]{1,32}$", "A process that drives a session.");
 
 /// One model request, counted from 1 through the whole session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Turn(pub u32);
 
 impl fmt::Display for Turn {
@@ -163,10 +174,11 @@ impl fmt::Display for CallId {
         write!(f, "{}.{}", self.turn, self.index)
     }
 }
-text_form!(CallId);
+text_form!(CallId, "^(0|[1-9][0-9]{0,8})\\.(0|[1-9][0-9]{0,3})$", "A call, written TURN.INDEX.");
 
 /// One question to the person, counted from 1 through the whole session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuestionId(pub u32);
 
 impl fmt::Display for QuestionId {
@@ -230,10 +242,11 @@ impl fmt::Debug for Hash {
         write!(f, "{:.8}", self.to_string())
     }
 }
-text_form!(Hash);
+text_form!(Hash, "^[0-9a-f]{64}$", "BLAKE3, in hexadecimal digits.");
 
 /// Names the state of a workspace's files, as the checkpoint store knows it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tree(pub String);
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub const LINK_VERSION: u32 = 1;
 
 /// The first words of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hello {
     /// The protocol it speaks.
     pub link: u32,
@@ -25,6 +26,7 @@ pub struct Hello {
 
 /// The answer to a [`Hello`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Greeting {
     /// Come in.
@@ -51,6 +53,7 @@ pub enum Greeting {
 
 /// What a client sends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Up {
     /// Do this.
@@ -59,6 +62,7 @@ pub enum Up {
 
 /// Something live that is not a fact: it is never stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Delta {
     /// The model says more.
@@ -103,6 +107,7 @@ pub enum Delta {
 
 /// All that came live so far of one piece of work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Partial {
     /// An answer on its way.
@@ -129,6 +134,7 @@ pub enum Partial {
 
 /// What a door receives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Frame {
     /// A fact, once it is durable. Facts come in order, without gaps.

@@ -9,6 +9,7 @@ use std::{fmt, sync::Arc};
 
 /// What a reader must do with a fact that it does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Need {
     /// Stop writing: the meaning of what follows may depend on it.
@@ -115,12 +116,14 @@ impl<'de> Deserialize<'de> for Body {
 
 /// What is stored around a body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Envelope {
     /// Its place, from 1.
     pub seq: Seq,
     /// When it was recorded; orders nothing.
     pub at: At,
     /// What made it.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub cause: Cause,
     /// Its name.
     pub kind: String,
@@ -134,11 +137,13 @@ pub struct Envelope {
 
 /// A stored fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
     /// Around it.
     #[serde(flatten)]
     pub envelope: Envelope,
     /// It.
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
     pub body: Body,
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// Who is asked, and for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Look, change nothing.
@@ -23,6 +24,7 @@ pub enum Mode {
 
 /// How well a command is confined, A best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Level {
     /// All namespaces, Landlock and seccomp.
     A,
@@ -36,6 +38,7 @@ pub enum Level {
 
 /// How well commands must be confined before they run at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Sandbox {
     /// As well as this machine can.
@@ -48,6 +51,7 @@ pub enum Sandbox {
 
 /// What a call may do to the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// Only looks: a reader.
@@ -60,6 +64,7 @@ pub enum Class {
 
 /// What becomes of a call that was started by a process that is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Recovery {
     /// It may run again by itself.
@@ -74,6 +79,7 @@ pub enum Recovery {
 
 /// What a tool means to the session itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Work in the workspace, run by the driver.
@@ -88,6 +94,7 @@ pub enum Role {
 
 /// What the core must know of a tool; recorded with the head, so that old calls keep their meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tool {
     /// As the model calls it.
     pub name: String,
@@ -101,6 +108,7 @@ pub struct Tool {
 
 /// System text, tools and instructions as rendered: a blob, named here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Head {
     /// The blob with the exact bytes.
     pub hash: Hash,
@@ -136,6 +144,7 @@ pub struct Head {
 
 /// Something that a head is made of: a file of instructions, a prompt, the tools, the program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
     /// What.
     pub name: String,
@@ -145,6 +154,7 @@ pub struct Source {
 
 /// A shape of call, by parsed words: granted or denied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rule {
     /// The tool it speaks of.
     pub tool: String,
@@ -157,6 +167,7 @@ pub struct Rule {
 
 /// What a call needs beyond the box; whoever lets it run lets it have that.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Open {
     /// The network of the machine.
@@ -211,6 +222,7 @@ impl Open {
 
 /// Bounds on what a session may use; each absent one is no bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Budget {
     /// Tokens in and out.
@@ -223,6 +235,7 @@ pub struct Budget {
 
 /// What a model costs, in millionths of a US dollar per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Price {
     /// For tokens sent.
     pub input: u64,
@@ -260,11 +273,13 @@ macro_rules! config {
         /// The settings of a session, whole. Its defaults serve tests and doors; a log holds the values. Only a setting
         /// that is younger than a log is missing there, and its default is what its absence meant.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(default)]
         pub struct Config { $($(#[doc = $doc])* pub $field: $type,)* }
 
         /// Some settings to change.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(default)]
         pub struct ConfigPatch {
             $($(#[doc = $doc])* #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*

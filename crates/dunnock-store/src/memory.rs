@@ -145,6 +145,9 @@ impl Log for Memory {
         })
     }
 
+    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> Wait<'a, Result<bool, LogError>> {
+        Box::pin(async move { Ok(self.inner().sessions.get(session).is_some_and(|s| s.blobs.contains(&blob))) })
+    }
     fn find<'a>(&'a self, prefix: &'a str) -> Wait<'a, Result<Vec<SessionId>, LogError>> {
         Box::pin(async move {
             let inner = self.inner();

@@ -75,6 +75,26 @@ impl Log for Sqlite {
         })
     }
 
+    fn listed<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Option<Listed>, LogError>> {
+        Box::pin(async move {
+            let mut slot = self.reader().await?;
+            let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
+            let sql = "SELECT id, title, workspace, status, created, updated, version, seq FROM sessions WHERE id = ?1";
+            let row = sqlx::query(sql).bind(session.as_str()).fetch_optional(conn).await;
+            row.map_err(classify).map_err(|e| self.mark_damage(e))?.as_ref().map(listed).transpose()
+        })
+    }
+
+    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> Wait<'a, Result<bool, LogError>> {
+        Box::pin(async move {
+            let mut slot = self.reader().await?;
+            let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
+            let sql = "SELECT 1 FROM blob_uses JOIN sessions USING (no) WHERE sessions.id = ?1 AND hash = ?2";
+            let row = sqlx::query(sql).bind(session.as_str()).bind(blob.0.to_vec()).fetch_optional(conn).await;
+            Ok(row.map_err(classify)?.is_some())
+        })
+    }
+
     fn find<'a>(&'a self, prefix: &'a str) -> Wait<'a, Result<Vec<SessionId>, LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;

@@ -14,4 +14,5 @@ pub mod scenario;
 pub mod server;
 pub mod speech;
 pub mod tools;
+pub mod web;
 pub mod worlds;

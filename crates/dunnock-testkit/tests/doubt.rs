@@ -32,6 +32,9 @@ struct Faulty {
 }
 
 impl Log for Faulty {
+    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> Wait<'a, Result<bool, LogError>> {
+        self.inner.uses(session, blob)
+    }
     fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> Wait<'a, Result<(), LogError>> {
         self.inner.keep(session, blob)
     }

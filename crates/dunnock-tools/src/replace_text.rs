@@ -30,6 +30,10 @@ pub(crate) struct ReplaceText {
     /// Replace every occurrence.
     #[serde(default)]
     all: bool,
+    /// For the stateless service: the text itself, once, and nothing that merely looks like it.
+    #[serde(default)]
+    #[schemars(skip)]
+    exact: bool,
 }
 
 impl Tool for ReplaceText {
@@ -117,6 +121,7 @@ fn replace(args: &ReplaceText, hand: &Hand) -> Result<Thought, Refusal> {
     let name = path.shown();
     let (edited, count) = match args.regex {
         true => by_expression(args, &text, &name)?,
+        false if args.exact => once(args, &text, &name)?,
         false => {
             let more = "take in more around it so that it occurs once, or set all";
             let edited = edit::replace(&text, &args.old, &args.new, args.all)
@@ -131,6 +136,19 @@ fn replace(args: &ReplaceText, hand: &Hand) -> Result<Thought, Refusal> {
     let told = format!("replaced {places} in {name}{how}{}", edit::shown(&edited.text, &edited.lines));
     let after = Contents { bytes, mode: before.mode };
     Ok(Thought { told, changes: vec![Change { path, before: Some(before), after: Some(after) }] })
+}
+
+/// The text itself, found once.
+fn once(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited, usize), String> {
+    match text.text().matches(&args.old).count() {
+        0 => Err(format!("the text does not occur in {name}")),
+        1 => {
+            let (old, new) = (regex::escape(&args.old), args.new.replace('$', "$$"));
+            let args = ReplaceText { path: String::new(), old, new, regex: true, all: false, exact: true };
+            by_expression(&args, text, name)
+        }
+        n => Err(format!("the text occurs {n} times in {name}; it must occur once")),
+    }
 }
 
 /// An expression sees the file as the model does, with line feeds only; unless it names carriage returns.

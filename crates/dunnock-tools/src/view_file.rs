@@ -28,6 +28,10 @@ pub(crate) struct ViewFile {
     /// Last line to show.
     #[serde(default)]
     last: Option<u32>,
+    /// For the stateless service: the lines as they are, and files of the workspace only.
+    #[serde(default)]
+    #[schemars(skip)]
+    bare: bool,
 }
 
 impl Tool for ViewFile {
@@ -74,7 +78,7 @@ impl Tool for ViewFile {
     ];
 
     async fn run(self, hand: Hand) -> Said {
-        if let Some(call) = self.path.strip_prefix("call:").and_then(|call| call.parse().ok()) {
+        if let Some(call) = self.path.strip_prefix("call:").and_then(|call| call.parse().ok()).filter(|_| !self.bare) {
             return match output(call, &hand).await {
                 Ok(bytes) => blocking(move || view(&self, &self.path, &bytes)).await,
                 Err(error) => Err::<String, _>(error).into(),
@@ -107,7 +111,7 @@ fn view_file(args: &ViewFile, hand: &Hand, saw: &mut Option<Saw>) -> Result<Stri
     let path = match RepoPath::parse(&hand.root, &args.path) {
         Ok(path) => path,
         Err(error) => {
-            return match system(&args.path) {
+            return match system(&args.path).filter(|_| !args.bare) {
                 Some(bytes) => view(args, &args.path, &bytes),
                 None => Err(error.to_string()),
             };
@@ -164,10 +168,13 @@ fn view(args: &ViewFile, name: &str, bytes: &[u8]) -> Result<String, String> {
     let mut shown = 0;
     for n in (first - 1..last).take(LINES) {
         let line = text.line(n);
-        let cut = line.floor_char_boundary(WIDTH);
+        let cut = line.floor_char_boundary(if args.bare { BYTES / 2 } else { WIDTH });
         let rest = line.len() - cut;
         let more = if rest > 0 { format!(" [{rest} more bytes in this line]") } else { String::new() };
-        let line = format!("{:>width$}  {}{more}\n", n + 1, line.get(..cut).unwrap_or_default());
+        let line = match args.bare {
+            true => format!("{}{more}\n", line.get(..cut).unwrap_or_default()),
+            false => format!("{:>width$}  {}{more}\n", n + 1, line.get(..cut).unwrap_or_default()),
+        };
         if body.len() + line.len() > BYTES {
             break;
         }
@@ -179,6 +186,9 @@ fn view(args: &ViewFile, name: &str, bytes: &[u8]) -> Result<String, String> {
     if end < last {
         out = format!("[TRUNCATED: showing first {shown} lines, {} more available]\n", last - end);
     }
-    out.push_str(&format!("Read {name} (lines {first}-{end} of {total} total)\n\n{}", body.trim_end_matches('\n')));
+    out.push_str(&format!(
+        "Read {name} (lines {first}-{end} of {total} total)\n\n{}",
+        body.strip_suffix('\n').unwrap_or(&body)
+    ));
     Ok(out)
 }

@@ -29,6 +29,11 @@ What changes is printed, and done without a question: \"dunnock undo\" takes it 
 since are left as they are and named; --force takes them back, too. What commands did outside the folder, in git's own
 history, in ignored build folders and to files above 50 MB is not taken back.";
 
+const SERVE: &str = "\
+Whoever has the token can do what you can do here. It is in a file that only you can read, new each time, and gone when the
+server ends. With --listen a password is needed, too: in DUNNOCK_PASSWORD, or in ~/.config/dunnock/password (chmod 600).
+Ctrl-C ends it: what runs is stopped and recorded, and goes on when it is next opened.";
+
 /// A coding agent you can kill, undo and check.
 #[derive(Debug, Parser)]
 #[command(name = "dunnock", version, disable_help_subcommand = true, after_help = EXAMPLES)]
@@ -128,6 +133,19 @@ pub(crate) enum Command {
         /// Go on working at once
         #[arg(long)]
         go: bool,
+    },
+    /// Serve sessions to browsers, scripts and other programs, on this machine only
+    #[command(after_help = SERVE)]
+    Serve {
+        /// The port; 5000 or the next that is free, if left out
+        #[arg(long, value_name = "N")]
+        port: Option<u16>,
+        /// Listen for other machines, too, on this address of this one; needs a password
+        #[arg(long, value_name = "ADDR")]
+        listen: Option<String>,
+        /// Say where as one JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// Take back what the last task changed, or the last undo or rewind
     #[command(after_help = BACK)]

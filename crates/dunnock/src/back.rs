@@ -327,7 +327,7 @@ pub(crate) async fn diff_text(at: &At, steps: Option<&str>) -> anyhow::Result<St
 }
 
 /// How the files differ between two steps.
-async fn differences(at: &At, steps: Option<&str>) -> anyhow::Result<(u32, u32, Vec<Differs>)> {
+pub(crate) async fn differences(at: &At, steps: Option<&str>) -> anyhow::Result<(u32, u32, Vec<Differs>)> {
     let all = at.past.steps();
     let (Some(first), Some(last)) = (all.first().copied(), all.last().copied()) else {
         bail!("session {} has not done anything yet", at.short());
@@ -350,7 +350,7 @@ fn range(text: &str, first: u32, last: u32) -> anyhow::Result<(u32, u32)> {
 }
 
 /// A change as a unified diff.
-fn text(change: &Differs, colour: bool) -> String {
+pub(crate) fn text(change: &Differs, colour: bool) -> String {
     let path = say::one_line(&change.path);
     let plain = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|b| std::str::from_utf8(b).map(str::to_owned).ok());
     let (before, after) = match (plain(&change.before), plain(&change.after)) {

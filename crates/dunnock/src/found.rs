@@ -165,8 +165,7 @@ pub(crate) async fn sessions(open: &Work, words: &str, most: u32) -> anyhow::Res
 
 /// What lists say of a session.
 pub(crate) async fn row(open: &Work, session: &SessionId) -> anyhow::Result<dunnock_core::ports::Listed> {
-    let listed = open.world.log.list(None, u32::MAX).await?;
-    let row = listed.into_iter().find(|row| row.id == *session);
+    let row = open.world.log.listed(session).await?;
     row.ok_or_else(|| anyhow::anyhow!("there is no session {session}"))
 }
 

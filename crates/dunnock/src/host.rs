@@ -6,10 +6,10 @@ use crate::back::{self, At};
 use crate::settings::Settings;
 use crate::work::Work;
 use crate::{carry, cost, found, pictures, place, preview, rules, run, say, sessions, work};
-use dunnock_core::{State, apply, policy};
+use dunnock_core::{State, apply};
 use dunnock_engine::{Door, Ownership, create, fork, load};
 use dunnock_proto::{
-    About, Command, ConfigPatch, Decoded, Event, Frame, Level, Mode, Need, Order, Record, RewindTo, Seq, SessionId,
+    Command, ConfigPatch, Decoded, Event, Frame, Level, Mode, Need, Order, Record, RewindTo, Seq, SessionId,
 };
 use dunnock_tui::{Ask, Told, Welcome};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(crate) enum First {
 }
 
 /// Steps for one prompt where somebody sits who can say "go on".
-const STEPS: u32 = 20;
+pub(crate) const STEPS: u32 = 20;
 /// Sessions in a list.
 const ROWS: u32 = 200;
 
@@ -334,16 +334,8 @@ impl Host {
     fn tell_about(&self, state: State, question: dunnock_proto::QuestionId) {
         let tell = self.tell.clone();
         tokio::task::spawn_blocking(move || {
-            let Some(asked) = state.question(question) else { return };
-            let About::Approval { call } = asked.about else { return };
-            let Some(call) = state.call(call) else { return };
-            // All of it: what calls of this shape are let have is part of the rule.
-            let words = |rule: &dunnock_proto::Rule| match rule.open.words() {
-                open if open.is_empty() => policy::show(rule),
-                open => format!("{} ({open})", policy::show(rule)),
-            };
-            let rule = policy::offer(&state, call).map(|rule| (rule.clone(), words(&rule)));
-            let (preview, hash) = (preview::of(&state, call), asked.hash);
+            let Some(hash) = state.question(question).map(|asked| asked.hash) else { return };
+            let Some((preview, rule)) = preview::about(&state, question) else { return };
             let _ = tell.blocking_send(Told::About { question, hash, preview, rule });
         });
     }

@@ -31,6 +31,8 @@ mod rules;
 mod run;
 mod sandbox;
 mod say;
+mod serve;
+mod serving;
 mod sessions;
 mod settings;
 mod signals;
@@ -52,6 +54,12 @@ pub use receipt::schema as receipt_schema;
 #[must_use]
 pub fn help_pages() -> Vec<(String, String)> {
     about::help_pages(Args::command())
+}
+
+/// The OpenAPI document of the server.
+#[must_use]
+pub fn openapi() -> String {
+    dunnock_serve::openapi()
 }
 
 /// The reference page of all settings.
@@ -141,6 +149,7 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
         Command::Cost { id, json } => cost::run(data, id, json).await,
         Command::Fork { id, at } => back::fork(data, &id, at).await,
         Command::Why { id, call } => reply::why(data, &id, &call).await,
+        Command::Serve { port, listen, json } => serve::run(data, serve::Asked { port, listen, json }).await,
         Command::Models(args::Models::List { json }) => models::list(data, json).await,
         Command::Models(args::Models::Check { model, json }) => models::check(data, model, json).await,
         Command::Config { json, cd, trust } => about::config(data, cd, trust, json),

@@ -2,11 +2,25 @@
 
 use dunnock_core::policy::{self, Loses};
 use dunnock_core::{Call, State};
+use dunnock_proto::{About, QuestionId, Rule};
 use dunnock_tools::git;
 use std::path::Path;
 
 /// Entries that are counted, at most.
 const MOST: usize = 100_000;
+
+/// What a command that waits would do, and the rule that "always" would grant, with its words. `None` for other questions.
+pub(crate) fn about(s: &State, question: QuestionId) -> Option<(Option<String>, Option<(Rule, String)>)> {
+    let About::Approval { call } = s.question(question)?.about else { return None };
+    let call = s.call(call)?;
+    // All of it: what calls of this shape are let have is part of the rule.
+    let words = |rule: &Rule| match rule.open.words() {
+        open if open.is_empty() => policy::show(rule),
+        open => format!("{} ({open})", policy::show(rule)),
+    };
+    let rule = policy::offer(s, call).map(|rule| (rule.clone(), words(&rule)));
+    Some((of(s, call), rule))
+}
 
 /// In one line; nothing where it is not known.
 pub(crate) fn of(s: &State, call: &Call) -> Option<String> {

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// Variables that begin like settings and are none.
-const NOT_SETTINGS: &[&str] = &["DUNNOCK_CONFIG", "DUNNOCK_FAIL_AT", "DUNNOCK_FAIL_LIST", "DUNNOCK_BLESS"];
+const NOT_SETTINGS: &[&str] =
+    &["DUNNOCK_CONFIG", "DUNNOCK_PASSWORD", "DUNNOCK_FAIL_AT", "DUNNOCK_FAIL_LIST", "DUNNOCK_BLESS"];
 
 /// Where a value is from.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use crate::end::usage;
 use crate::settings::Settings;
 use crate::{place, rules, sandbox, say};
 use anyhow::bail;
+use dunnock_core::ports::{Log, Offer};
 use dunnock_engine::{SystemClock, World};
 use dunnock_model::{Briefing, KNOWN, Known, Patience, Profiles, Prompts, Speaker, Surroundings};
 use dunnock_proto::{Config, ConfigPatch, Level, Sandbox};
@@ -28,6 +29,15 @@ pub(crate) struct Work {
 }
 
 pub(crate) fn speaker(settings: &Settings) -> anyhow::Result<Speaker> {
+    speaker_with(settings, dunnock_tools::offers, |prompts| prompts)
+}
+
+/// A speaker that offers these tools and uses these of the prompts.
+pub(crate) fn speaker_with(
+    settings: &Settings,
+    offers: fn() -> Vec<Offer>,
+    which: fn(Prompts) -> Prompts,
+) -> anyhow::Result<Speaker> {
     let (providers, unusable) = settings.providers(&place::text_var);
     let prompts =
         place::config_dir().map_or_else(|_| Prompts::default(), |dir| Prompts::replaced_in(dir.join("prompts")));
@@ -42,13 +52,13 @@ pub(crate) fn speaker(settings: &Settings) -> anyhow::Result<Speaker> {
                 git: root.ancestors().any(|dir| dir.join(".git").exists()),
             },
             instructions: instructions::find(root),
-            offers: dunnock_tools::offers(),
+            offers: offers(),
         })
     };
     let idle = Duration::from_secs(settings.count("idle_timeout").unwrap_or(300));
     let patience = Patience { idle, ..Patience::default() };
     let profiles = Profiles::kept_in(place::data_dir(settings)?.join("models"));
-    Ok(Speaker::new(providers, prompts, Arc::new(brief), patience, APP).without(unusable).following(profiles))
+    Ok(Speaker::new(providers, which(prompts), Arc::new(brief), patience, APP).without(unusable).following(profiles))
 }
 
 fn shell(settings: &Settings) -> Shell {
@@ -63,6 +73,11 @@ fn shell(settings: &Settings) -> Shell {
 /// Opens everything.
 pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::Result<Work> {
     let data = place::data_dir(settings)?;
+    let log = Arc::new(place::open(&data).await?);
+    make(settings, output, data, log)
+}
+
+fn make(settings: &Settings, output: Option<&Path>, data: PathBuf, log: Arc<dyn Log>) -> anyhow::Result<Work> {
     let speaker = Arc::new(speaker(settings)?);
     let count = |key: &str, or: u64| usize::try_from(settings.count(key).unwrap_or(or)).unwrap_or(usize::MAX);
     let limits = Limits {
@@ -82,7 +97,6 @@ pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::
         Some(mb) => Limits { memory: mb << 20, ..limits },
         None => limits,
     };
-    let log = Arc::new(place::open(&data).await?);
     let hands = Arc::new(hands(settings, limits, &data).reading(log.clone()));
     let keeper = keeper(settings, &data, output);
     let world = World {
@@ -154,6 +168,13 @@ fn probed(hands: &Hands, settings: &Settings, data: &Path) -> Confined {
 }
 
 impl Work {
+    /// The same log and box, with the settings of another folder.
+    pub(crate) fn beside(&self, settings: &Settings) -> anyhow::Result<Self> {
+        let mut work = make(settings, None, self.data.clone(), self.world.log.clone())?;
+        work.world.level = self.world.level;
+        Ok(work)
+    }
+
     /// Finds out how well commands can be confined: whoever goes on from here runs some.
     pub(crate) fn confine(&mut self, settings: &Settings, sandbox: Sandbox) -> &mut Self {
         if sandbox != Sandbox::Off {

@@ -21,6 +21,7 @@ mod real;
 mod replays;
 mod runs;
 mod secrets;
+mod serve;
 mod sessions;
 mod terminal;
 mod travels;

@@ -1,0 +1,196 @@
+//! The sessions that one process holds open for many doors: each is driven once, however many look at it.
+//!
+//! A session is driven here from the first door that comes until nobody is left and nothing is under way. Parked ones are let go:
+//! they cost nothing, and the next door takes them up again. One that another process owns is attached to, like by any door.
+//!
+//! Invariant: a room's driver is begun and ended with its lock held, so there is never a second one in this process.
+
+use crate::door::{Door, DoorError};
+use crate::driver::{Driver, Handle, Summary};
+use crate::own::Ownership;
+use crate::world::World;
+use dunnock_core::ports::{Log, LogError};
+use dunnock_proto::{Decoded, Event, Seq, SessionId};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long a session stays open after its last door: a client that sends one command after the other finds it still there.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// Chooses the world of a workspace.
+pub type Pick = Box<dyn Fn(&str) -> Result<World, String> + Send + Sync>;
+
+/// What a process holds open.
+pub struct Hall {
+    log: Arc<dyn Log>,
+    pick: Pick,
+    rooms: Mutex<HashMap<SessionId, Arc<Room>>>,
+}
+
+/// One session: its driver, if it is driven here, and how many look at it.
+struct Room {
+    driver: tokio::sync::Mutex<Option<Handle>>,
+    guests: watch::Sender<usize>,
+}
+
+/// Somebody who looks at a session that is driven here.
+pub(crate) struct Guest {
+    hall: Arc<Hall>,
+    session: SessionId,
+    room: Arc<Room>,
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.room.guests.send_modify(|n| *n -= 1);
+        if self.room.driver.try_lock().is_ok_and(|driver| driver.is_none()) {
+            self.hall.tidy(&self.session, &self.room);
+        }
+    }
+}
+
+impl Hall {
+    /// An empty one.
+    #[must_use]
+    pub fn new(log: Arc<dyn Log>, pick: Pick) -> Arc<Self> {
+        Arc::new(Self { log, pick, rooms: Mutex::default() })
+    }
+
+    /// The log that all its sessions are in.
+    #[must_use]
+    pub fn log(&self) -> &Arc<dyn Log> {
+        &self.log
+    }
+
+    /// The world of a workspace.
+    ///
+    /// # Errors
+    /// When its settings cannot be used.
+    pub fn world(&self, workspace: &str) -> Result<World, DoorError> {
+        (self.pick)(workspace).map_err(|why| LogError::Failed(why).into())
+    }
+
+    /// A door on a session; frames begin after the fact `from`.
+    ///
+    /// # Errors
+    /// As [`Door::open`].
+    pub async fn door(self: &Arc<Self>, session: SessionId, from: Seq) -> Result<Door, DoorError> {
+        let world = self.world(&self.workspace(&session).await?)?;
+        Door::through(self.clone(), world, session, from).await
+    }
+
+    /// How many sessions are driven here now.
+    #[must_use]
+    pub fn driven(&self) -> usize {
+        self.rooms().len()
+    }
+
+    /// Lets everything go: what is under way is told to stop, and reports.
+    pub async fn close(&self) {
+        let rooms: Vec<Arc<Room>> = self.rooms().values().cloned().collect();
+        let closing = rooms.into_iter().map(|room| {
+            tokio::spawn(async move {
+                if let Some(handle) = room.driver.lock().await.take() {
+                    handle.close().await;
+                }
+            })
+        });
+        for task in closing.collect::<Vec<_>>() {
+            let _ = task.await;
+        }
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Room>>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The folder of a session, from its first fact.
+    async fn workspace(&self, session: &SessionId) -> Result<String, LogError> {
+        let mut found = None;
+        let first = &mut |record: dunnock_proto::Record| {
+            found = match record.decode() {
+                Decoded::Known(Event::Created(e)) => Some(e.workspace),
+                Decoded::Known(Event::Forked(e)) => Some(e.workspace),
+                Decoded::Known(_) | Decoded::Unknown(_) => None,
+            };
+            false
+        };
+        self.log.read(session, 0, first).await?;
+        found.map(|folder| folder.to_string()).ok_or_else(|| LogError::Failed(format!("there is no session {session}")))
+    }
+
+    /// The driver of a session in this process, begun if nobody drives it; `None` if another process does.
+    pub(crate) async fn enter(
+        self: &Arc<Self>,
+        world: &World,
+        session: &SessionId,
+    ) -> Result<Option<(Handle, Guest)>, DoorError> {
+        let fresh = || Arc::new(Room { driver: tokio::sync::Mutex::default(), guests: watch::Sender::new(0) });
+        let room = self.rooms().entry(session.clone()).or_insert_with(fresh).clone();
+        // Counted from now on, so that the driver does not leave before we have it.
+        room.guests.send_modify(|n| *n += 1);
+        let guest = Guest { hall: self.clone(), session: session.clone(), room: room.clone() };
+        let mut driver = room.driver.lock().await;
+        if let Some(handle) = driver.as_ref().filter(|handle| handle.summary().borrow().gone.is_none()) {
+            return Ok(Some((handle.clone(), guest)));
+        }
+        let taken = match Ownership::try_take(&world.locks, &world.runtime, session, &world.app) {
+            Ok(Some(ownership)) => Driver::start(world.clone(), session.clone(), ownership).await.map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => Err(LogError::Failed(error.to_string())),
+        };
+        let handle = match taken {
+            Ok(Some(handle)) => handle,
+            other => {
+                drop((driver, guest));
+                self.tidy(session, &room);
+                return other.map(|_| None).map_err(DoorError::from);
+            }
+        };
+        *driver = Some(handle.clone());
+        tokio::spawn(self.clone().keep(session.clone(), room.clone(), handle.clone()));
+        Ok(Some((handle, guest)))
+    }
+
+    /// Until the driver is gone, or nobody needs it any more.
+    async fn keep(self: Arc<Self>, session: SessionId, room: Arc<Room>, handle: Handle) {
+        let (mut summary, mut guests) = (handle.summary(), room.guests.subscribe());
+        loop {
+            if summary.wait_for(|s| s.gone.is_some() || idle(s)).await.is_err() {
+                break;
+            }
+            if summary.borrow().gone.is_some() {
+                break;
+            }
+            tokio::select! {
+                left = guests.wait_for(|n| *n == 0) => drop(left),
+                _ = summary.changed() => continue,
+            }
+            tokio::time::sleep(LINGER).await;
+            let mut driver = room.driver.lock().await;
+            let rests = idle(&summary.borrow_and_update());
+            if rests && *guests.borrow_and_update() == 0 {
+                handle.close().await;
+                *driver = None;
+                break;
+            }
+        }
+        self.tidy(&session, &room);
+    }
+
+    /// Forgets a room that nobody is in or on the way to.
+    fn tidy(&self, session: &SessionId, room: &Arc<Room>) {
+        let mut rooms = self.rooms();
+        let ours = rooms.get(session).is_some_and(|known| Arc::ptr_eq(known, room));
+        // The list's and ours: whoever else comes takes the list's lock first.
+        if ours && Arc::strong_count(room) == 2 {
+            rooms.remove(session);
+        }
+    }
+}
+
+fn idle(summary: &Summary) -> bool {
+    summary.parked && !summary.due
+}

@@ -1,0 +1,137 @@
+//! The model as the stateless service knows it: four tools under their own names, one call at most.
+//!
+//! The names are a table in front of our tools, not tools of their own: what comes in as `readFile` is recorded, judged and run as
+//! `view_file`.
+
+use crate::speaker::Speaker;
+use dunnock_core::Request;
+use dunnock_core::ports::{Asking, Blob, Halt, Live, Model, Offer, Summed, Wait};
+use dunnock_proto::{Answered, CallPart, Class, Config, Head, Part, Recovery, Role, Tool, TurnFailed};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// A tool: the name that callers know, ours, what it does, and what it takes.
+struct Alias {
+    theirs: &'static str,
+    ours: &'static str,
+    about: &'static str,
+    schema: &'static str,
+    turned: fn(&Map<String, Value>) -> Value,
+}
+
+const ALIASES: &[Alias] = &[
+    Alias {
+        theirs: "readFile",
+        ours: "view_file",
+        about: "Reads a file, or some lines of it.",
+        schema: r#"{"type":"object","properties":{"filePath":{"type":"string","maxLength":4096,"description":"Relative to the root."},"startLine":{"type":"integer","minimum":1},"endLine":{"type":"integer","minimum":1}},"required":["filePath"],"additionalProperties":false}"#,
+        turned: |args| json!({ "path": args.get("filePath"), "first": args.get("startLine"), "last": args.get("endLine"), "bare": true }),
+    },
+    Alias {
+        theirs: "listFiles",
+        ours: "list_files",
+        about: "Lists the files of a folder, or those that match a pattern such as src/**/*.rs.",
+        schema: r#"{"type":"object","properties":{"path":{"type":"string","maxLength":4096,"description":"A folder or a pattern, relative to the root."}},"required":["path"],"additionalProperties":false}"#,
+        turned: |args| match args.get("path").and_then(Value::as_str) {
+            Some(pattern) if pattern.contains(['*', '?', '[', '{']) => json!({ "glob": pattern }),
+            _ => json!({ "path": args.get("path") }),
+        },
+    },
+    Alias {
+        theirs: "searchText",
+        ours: "search_text",
+        about: "Searches files for text, line by line.",
+        schema: r#"{"type":"object","properties":{"pattern":{"type":"string","maxLength":2000},"searchPath":{"type":"string","maxLength":4096,"description":"A file or folder, relative to the root."},"isRegex":{"type":"boolean"},"caseSensitive":{"type":"boolean"}},"required":["pattern","searchPath"],"additionalProperties":false}"#,
+        turned: |args| {
+            // As it stands, unless told otherwise.
+            let ignore = args.get("caseSensitive") == Some(&Value::Bool(false));
+            let regex = args.get("isRegex") == Some(&Value::Bool(true));
+            json!({ "pattern": args.get("pattern"), "path": args.get("searchPath"), "regex": regex, "ignore_case": ignore })
+        },
+    },
+    Alias {
+        theirs: "replaceText",
+        ours: "replace_text",
+        about: "Replaces text in a file. The old text must occur exactly once.",
+        schema: r#"{"type":"object","properties":{"filePath":{"type":"string","maxLength":4096,"description":"Relative to the root."},"oldString":{"type":"string","maxLength":1000000},"newString":{"type":"string","maxLength":1000000}},"required":["filePath","oldString","newString"],"additionalProperties":false}"#,
+        turned: |args| json!({ "path": args.get("filePath"), "old": args.get("oldString"), "new": args.get("newString"), "exact": true }),
+    },
+];
+
+/// What the service offers, under the names that callers know.
+#[must_use]
+pub fn service_offers() -> Vec<Offer> {
+    let offer = |alias: &Alias| Offer {
+        tool: Tool {
+            name: alias.theirs.into(),
+            class: if alias.ours == "replace_text" { Class::Edit } else { Class::Read },
+            recovery: Recovery::Unknown,
+            role: Role::Work,
+        },
+        description: alias.about.into(),
+        schema: alias.schema.into(),
+    };
+    ALIASES.iter().map(offer).collect()
+}
+
+/// A speaker whose model calls once, by those names.
+pub struct Service(pub Arc<Speaker>);
+
+impl Model for Service {
+    fn head<'a>(&'a self, config: &'a Config, workspace: &'a str) -> Wait<'a, Result<(Head, Blob), String>> {
+        Box::pin(async move {
+            let (mut head, blob) = self.0.head(config, workspace).await?;
+            for tool in &mut head.tools {
+                if let Some(alias) = ALIASES.iter().find(|alias| alias.theirs == tool.name) {
+                    tool.name = alias.ours.into();
+                }
+            }
+            Ok((head, blob))
+        })
+    }
+
+    fn ask(&self, asking: Asking, live: Live, halt: Halt) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>> {
+        Box::pin(async move {
+            let (mut answered, blobs) = self.0.ask(asking, live, halt).await?;
+            let mut calls = 0;
+            answered.parts.retain(|part| {
+                calls += usize::from(matches!(part, Part::Call(_)));
+                !matches!(part, Part::Call(_)) || calls == 1
+            });
+            answered.parts.iter_mut().for_each(turn);
+            Ok((answered, blobs))
+        })
+    }
+
+    fn summarise(&self, head: Arc<[u8]>, request: Request, halt: Halt) -> Wait<'_, Summed> {
+        self.0.summarise(head, request, halt)
+    }
+}
+
+/// A call in our words. One of a tool that is not offered stays as it is, and is told to be none.
+fn turn(part: &mut Part) {
+    let Part::Call(call) = part else { return };
+    let Some(alias) = ALIASES.iter().find(|alias| alias.theirs == call.tool) else {
+        // Our own names are not theirs: nothing is to be reached that was not offered.
+        let tool = format!("{} (not offered)", call.tool);
+        *call = Arc::new(CallPart { tool, ..call.as_ref().clone() });
+        return;
+    };
+    let mut ours = call.as_ref().clone();
+    ours.tool = alias.ours.into();
+    if let Ok(Value::Object(args)) = serde_json::from_str(&call.args) {
+        let schema: Value = serde_json::from_str(alias.schema).unwrap_or_default();
+        let unknown = |key: &&String| schema["properties"].get(key.as_str()).is_none();
+        match args.keys().find(unknown) {
+            Some(key) => ours.fault = Some(format!("{} takes no {key}", alias.theirs).into()),
+            None => {
+                let mut turned = (alias.turned)(&args);
+                if let Value::Object(map) = &mut turned {
+                    map.retain(|_, value| !value.is_null());
+                }
+                ours.args = turned.to_string().into();
+            }
+        }
+    }
+    *call = Arc::new(ours);
+}

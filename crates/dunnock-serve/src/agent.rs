@@ -1,0 +1,221 @@
+//! The stateless service: one prompt, at most one call, one answer; nothing is kept.
+//!
+//! It is the same loop on a log in memory. What a caller says of earlier calls is condensed and put before the prompt.
+
+use crate::App;
+use crate::answer::{json, whole};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use dunnock_engine::{Door, create};
+use dunnock_proto::{Command, Decoded, Event, Frame, Outcome, Part, Why};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::time::Duration;
+
+/// How long one answer may take.
+const TIME: Duration = Duration::from_secs(600);
+/// Entries of the history that are told, the newest; characters of each prompt and result; of all.
+const ENTRIES: usize = 20;
+const ENTRY: usize = 240;
+const ALL: usize = 4_000;
+
+/// What is asked of the service.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentRequest {
+    /// What to do.
+    pub prompt: String,
+    /// Accepted and ignored.
+    #[serde(default)]
+    pub tool_type: Option<Value>,
+    /// What was asked and answered before: the service itself remembers nothing.
+    #[serde(default)]
+    pub context_history: Option<Vec<Past>>,
+}
+
+/// An earlier call of the service.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+pub struct Past {
+    /// When, in any form.
+    #[serde(default)]
+    pub timestamp: Option<Value>,
+    /// What was asked.
+    #[serde(default)]
+    pub prompt: Option<String>,
+    /// What came of it, in any form.
+    #[serde(default)]
+    pub result: Option<Value>,
+}
+
+/// What the service answers, always.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentAnswer {
+    /// Whether it was done.
+    pub success: bool,
+    /// `Tool execution result` or `AgentService error`.
+    pub message: String,
+    /// What the tool said, or the model, if it called none.
+    pub data: Option<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+const RESULT: &str = "Tool execution result";
+const ERROR: &str = "AgentService error";
+
+impl AgentAnswer {
+    fn said(text: String) -> Self {
+        Self { success: true, message: RESULT.into(), data: Some(text), error: None }
+    }
+    fn tool_failed(text: &str) -> Self {
+        Self { success: false, message: RESULT.into(), data: None, error: Some(format!("Error: {text}")) }
+    }
+    pub(crate) fn broke(why: impl Into<String>) -> Self {
+        Self { success: false, message: ERROR.into(), data: None, error: Some(why.into()) }
+    }
+}
+
+/// Answers one prompt.
+pub(crate) async fn agent(State(app): State<App>, request: Request) -> Response {
+    let bad = |status, why: String| json(status, &AgentAnswer::broke(why));
+    let body = match whole(request.into_body()).await {
+        Ok(body) => body,
+        Err(no) => return bad(no.0, no.1),
+    };
+    let asked: AgentRequest = match serde_json::from_slice(&body) {
+        Ok(asked) => asked,
+        Err(error) => return bad(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {error}")),
+    };
+    if asked.prompt.trim().is_empty() {
+        return bad(StatusCode::BAD_REQUEST, "the prompt is empty; say what is to be done".into());
+    }
+    let Ok(_place) = app.calls.clone().acquire_owned().await else {
+        return bad(StatusCode::OK, "the server is about to end".into());
+    };
+    let answer = match tokio::time::timeout(TIME, once(&app, &asked)).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(why)) => AgentAnswer::broke(why),
+        Err(_) => AgentAnswer::broke(format!("there was no answer within {} s", TIME.as_secs())),
+    };
+    json(StatusCode::OK, &answer)
+}
+
+async fn once(app: &App, asked: &AgentRequest) -> Result<AgentAnswer, String> {
+    let once = app.host.once().await.map_err(|refusal| match refusal {
+        crate::Refusal::NotFound(why) | crate::Refusal::Conflict(why) => why,
+    })?;
+    let session = create(&once.world, &once.workspace, once.config.clone()).await.map_err(|e| e.to_string())?;
+    let mut door = Door::open(once.world.clone(), session.clone(), 0).await.map_err(|e| e.to_string())?;
+    let text = condensed(asked.context_history.as_deref().unwrap_or_default(), &asked.prompt);
+    let answer = converse(&mut door, text).await;
+    door.close().await;
+    drop(once.holds);
+    answer
+}
+
+/// Until the call has ended, or there is none.
+async fn converse(door: &mut Door, text: String) -> Result<AgentAnswer, String> {
+    let sent = door.send(Command::Prompt { text: text.into(), images: Vec::new() }).await.map_err(|e| e.to_string())?;
+    sent.map_err(|refusal| refusal.to_string())?;
+    let (mut words, mut ended) = (String::new(), None);
+    loop {
+        let Frame::Fact(record) = door.next().await.map_err(|e| e.to_string())? else { continue };
+        let Decoded::Known(event) = record.decode() else { continue };
+        match event {
+            Event::Answered(answered) => words = Part::words(&answered.parts),
+            Event::Finished(finished) => {
+                ended = Some(match finished.outcome {
+                    Outcome::Done => AgentAnswer::said(finished.shown.to_string()),
+                    _ => AgentAnswer::tool_failed(&finished.shown),
+                });
+            }
+            // Nobody is here who could answer.
+            Event::Asked(asked) => {
+                let why =
+                    asked.text.lines().find_map(|line| line.strip_prefix("why: ")).unwrap_or("it must be asked about");
+                return Ok(AgentAnswer::tool_failed(&format!(
+                    "this needs a person's word, and the service has nobody to ask: {why}"
+                )));
+            }
+            Event::Ended(end) => {
+                return match (ended, &end.why) {
+                    (Some(answer), _) => Ok(answer),
+                    (None, Why::Failed { error }) => Err(error.to_string()),
+                    (None, _) => Ok(AgentAnswer::said(words)),
+                };
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The first characters of a text, on one line.
+fn short(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(most) {
+        None => line,
+        Some((at, _)) => format!("{}…", &line[..at]),
+    }
+}
+
+/// The history as a bounded summary, the newest entries first to be kept, and the prompt.
+fn condensed(history: &[Past], prompt: &str) -> String {
+    let plain = |value: &Option<Value>| match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    let mut lines: Vec<String> = Vec::new();
+    let mut left = ALL;
+    for past in history.iter().rev().take(ENTRIES) {
+        let when = short(&plain(&past.timestamp), 40);
+        let asked = short(past.prompt.as_deref().unwrap_or_default(), ENTRY);
+        let line = format!("- [{when}] asked: {asked} | result: {}", short(&plain(&past.result), ENTRY));
+        let Some(rest) = left.checked_sub(line.len()) else { break };
+        left = rest;
+        lines.push(line);
+    }
+    if lines.is_empty() {
+        return prompt.to_owned();
+    }
+    let dropped = history.len() - lines.len();
+    lines.reverse();
+    if dropped > 0 {
+        lines.insert(0, format!("- ({dropped} earlier ones are left out)"));
+    }
+    format!("Earlier requests of this conversation, shortened:\n{}\n\nThe request now:\n{prompt}", lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn past(n: usize, long: usize) -> Past {
+        let text = format!("{n} {}", "x".repeat(long));
+        Past { timestamp: Some(n.into()), prompt: Some(text.clone()), result: Some(text.into()) }
+    }
+
+    #[test]
+    fn a_history_is_bounded_and_keeps_the_newest() {
+        assert_eq!(condensed(&[], "do"), "do");
+        let history: Vec<Past> = (0..500).map(|n| past(n, 10_000)).collect();
+        let text = condensed(&history, "do");
+        assert!(text.len() < ALL + 200, "{}", text.len());
+        assert!(text.contains("- [499] asked: 499 x"), "{text}");
+        assert!(text.contains("earlier ones are left out") && !text.contains("- [0]"));
+        assert!(text.ends_with("The request now:\ndo"));
+    }
+
+    #[test]
+    fn a_history_is_told_in_order_and_any_form_of_result_will_do() {
+        let odd = Past { timestamp: None, prompt: None, result: Some(serde_json::json!({"a": [1]})) };
+        let text = condensed(&[past(1, 0), odd, past(2, 0)], "do");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "- [1] asked: 1 | result: 1");
+        assert_eq!(lines[2], "- [] asked:  | result: {\"a\":[1]}");
+        assert_eq!(lines[3], "- [2] asked: 2 | result: 2");
+    }
+}

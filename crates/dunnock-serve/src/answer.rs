@@ -1,0 +1,106 @@
+//! What goes back: JSON, and errors that say what to do next.
+
+use crate::host::Refusal;
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequest, Request};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use dunnock_engine::DoorError;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// The longest body that is read.
+pub(crate) const LONGEST: usize = 8 << 20;
+/// How long a body may take.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// What is said when something was not done.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Wrong {
+    /// What, and what to do next.
+    pub(crate) error: String,
+}
+
+/// A status and why.
+#[derive(Debug)]
+pub(crate) struct No(pub(crate) StatusCode, pub(crate) String);
+
+impl No {
+    pub(crate) fn new(status: StatusCode, why: impl Into<String>) -> Self {
+        Self(status, why.into())
+    }
+    pub(crate) fn missing(what: impl std::fmt::Display) -> Self {
+        Self(StatusCode::NOT_FOUND, format!("there is no {what}"))
+    }
+}
+
+impl IntoResponse for No {
+    fn into_response(self) -> Response {
+        json(self.0, &Wrong { error: self.1 })
+    }
+}
+
+impl From<Refusal> for No {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NotFound(why) => Self(StatusCode::NOT_FOUND, why),
+            Refusal::Conflict(why) => Self(StatusCode::CONFLICT, why),
+        }
+    }
+}
+
+impl From<DoorError> for No {
+    fn from(error: DoorError) -> Self {
+        let status = match &error {
+            DoorError::Silent { .. } | DoorError::InUse { .. } | DoorError::Mismatch { .. } => StatusCode::CONFLICT,
+            DoorError::Log(_) | DoorError::Folder(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self(status, error.to_string())
+    }
+}
+
+impl From<dunnock_core::ports::LogError> for No {
+    fn from(error: dunnock_core::ports::LogError) -> Self {
+        Self(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+    }
+}
+
+/// A value as JSON.
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    let text = serde_json::to_vec(value).unwrap_or_default(); // plain structs with text keys: there is nothing to fail
+    (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+/// A body of JSON, read within bounds.
+pub(crate) struct Read<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Read<T> {
+    type Rejection = No;
+    async fn from_request(request: Request, _: &S) -> Result<Self, No> {
+        let bytes = whole(request.into_body()).await?;
+        let bad =
+            |e: serde_json::Error| No::new(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {e}"));
+        serde_json::from_slice(&bytes).map(Self).map_err(bad)
+    }
+}
+
+/// All of a body, if it is not too long and does not take for ever.
+pub(crate) async fn whole(body: Body) -> Result<axum::body::Bytes, No> {
+    match tokio::time::timeout(BODY_TIME, to_bytes(body, LONGEST)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) => {
+            let long = std::error::Error::source(&error).is_some_and(|e| e.to_string().contains("length limit"));
+            Err(match long {
+                true => too_long(),
+                false => No::new(StatusCode::BAD_REQUEST, "the body broke off"),
+            })
+        }
+        Err(_) => Err(No::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+    }
+}
+
+pub(crate) fn too_long() -> No {
+    No::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {LONGEST} bytes"))
+}

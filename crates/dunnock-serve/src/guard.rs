@@ -1,0 +1,196 @@
+//! Who is let through to the routes. Everything here reads the connection and the headers and nothing else.
+//!
+//! The rules, in this order: one Host header, and it is the address that was connected to (421); an Origin, if there is one, is our
+//! own (403); nobody is told what other pages may do (OPTIONS is 405); whoever is not known gets the one open page and the
+//! log-in (401); a browser that changes something says where it comes from and what only our page knows (403); what is sent is
+//! JSON (415) and not too long (413).
+
+use crate::App;
+use crate::answer::{LONGEST, No, too_long};
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use std::net::SocketAddr;
+
+/// What a page of ours sends with everything that changes something.
+pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-dunnock-token");
+
+/// Paths that are open to everybody: one page without anybody's data, and the log-in.
+const OPEN: &[(&str, Method)] = &[("/", Method::GET), ("/", Method::HEAD), ("/api/login", Method::POST)];
+
+/// Where a connection came in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Came(pub(crate) SocketAddr);
+
+impl Came {
+    /// The name of our cookie: cookies know no ports, so the port is in the name.
+    pub(crate) fn cookie(self) -> String {
+        format!("dunnock_{}", self.0.port())
+    }
+
+    fn is_ours(self, host: &str) -> bool {
+        let (ip, port) = (self.0.ip(), self.0.port());
+        let names = [SocketAddr::new(ip, port).to_string(), format!("localhost:{port}")];
+        let local = ip.is_loopback();
+        let own = |name: &String| name == host && (local || !name.starts_with("localhost"));
+        names.iter().any(own) || (port == 80 && ip.to_string() == host)
+    }
+}
+
+/// How somebody showed who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// A program with the token.
+    Program,
+    /// A browser with the cookie.
+    Browser,
+    /// Nobody that we know, at an open path.
+    Stranger,
+}
+
+/// One value of a header that may be there once.
+fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
+    let mut all = headers.get_all(name).iter();
+    match (all.next(), all.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| ()),
+        (Some(_), Some(_)) => Err(()),
+    }
+}
+
+/// Whether a request may go on, and as whose.
+pub(crate) fn judge(app: &App, came: Came, request: &Request<Body>) -> Result<Who, No> {
+    let (headers, method, path) = (request.headers(), request.method(), request.uri().path());
+    let lost = || No::new(StatusCode::MISDIRECTED_REQUEST, "this is not the address that this server has");
+    let host =
+        single(headers, &header::HOST).map_err(|()| lost())?.filter(|host| came.is_ours(host)).ok_or_else(lost)?;
+    // A whole address in the request line must say the same.
+    if request.uri().authority().is_some_and(|said| said.as_str() != host) {
+        return Err(lost());
+    }
+    let foreign = || No::new(StatusCode::FORBIDDEN, "a page of another origin may not ask here");
+    let origin = single(headers, &header::ORIGIN).map_err(|()| foreign())?;
+    if origin.is_some_and(|origin| origin != format!("http://{host}")) {
+        return Err(foreign());
+    }
+    if *method == Method::OPTIONS {
+        return Err(No::new(StatusCode::METHOD_NOT_ALLOWED, "no page but our own may ask here"));
+    }
+    let who = who(app, came, headers)?;
+    let live = headers.contains_key(header::UPGRADE);
+    let writes = !matches!(*method, Method::GET | Method::HEAD);
+    let open = OPEN.contains(&(path, method.clone()));
+    match who {
+        Who::Stranger if !open => return Err(stranger(app, headers)),
+        Who::Browser if (writes || live) && origin.is_none() => {
+            return Err(No::new(StatusCode::FORBIDDEN, "a browser must say which page it comes from (Origin)"));
+        }
+        Who::Browser if writes && !open => {
+            let known = single(headers, &TOKEN).ok().flatten().is_some_and(|word| app.keys.is_header(word));
+            if !known {
+                return Err(No::new(
+                    StatusCode::FORBIDDEN,
+                    format!("the header {TOKEN} is missing or wrong; GET /api/me says it"),
+                ));
+            }
+        }
+        Who::Program | Who::Browser | Who::Stranger => {}
+    }
+    if writes {
+        fits(method, headers)?;
+    }
+    Ok(who)
+}
+
+/// What is sent must be JSON, so that a browser would have to ask first, and of a size that can be read.
+fn fits(method: &Method, headers: &HeaderMap) -> Result<(), No> {
+    let length = single(headers, &header::CONTENT_LENGTH).ok().flatten().and_then(|n| n.parse::<usize>().ok());
+    if length.is_some_and(|n| n > LONGEST) {
+        return Err(too_long());
+    }
+    let empty =
+        *method == Method::DELETE && length.unwrap_or(0) == 0 && !headers.contains_key(header::TRANSFER_ENCODING);
+    let kind = single(headers, &header::CONTENT_TYPE).ok().flatten().unwrap_or_default();
+    let (kind, more) = kind.split_once(';').unwrap_or((kind, "charset=utf-8"));
+    let json =
+        kind.trim().eq_ignore_ascii_case("application/json") && more.trim().eq_ignore_ascii_case("charset=utf-8");
+    match json || empty {
+        true => Ok(()),
+        false => Err(No::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send JSON, with content-type: application/json")),
+    }
+}
+
+/// Who it is, by token or cookie. A wrong token is nobody, even with a right cookie.
+fn who(app: &App, came: Came, headers: &HeaderMap) -> Result<Who, No> {
+    let refused = || stranger(app, headers);
+    if headers.contains_key(header::AUTHORIZATION) {
+        let said = single(headers, &header::AUTHORIZATION).map_err(|()| refused())?.unwrap_or_default();
+        let bearer = said.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        return match bearer.is_some_and(|(_, token)| app.keys.is_token(token.trim())) {
+            true => Ok(Who::Program),
+            false => Err(refused()),
+        };
+    }
+    let name = came.cookie();
+    let mut ours = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter(|(key, _)| *key == name)
+        .map(|(_, value)| value);
+    match (ours.next(), ours.next()) {
+        (Some(value), None) if app.keys.is_cookie(value) => Ok(Who::Browser),
+        _ => Ok(Who::Stranger),
+    }
+}
+
+/// A wrong word is worth a note, many are worth a pause.
+fn stranger(app: &App, headers: &HeaderMap) -> No {
+    let tried = headers.contains_key(header::AUTHORIZATION) || headers.contains_key(header::COOKIE);
+    match tried && app.keys.wrong() {
+        true => No::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens; wait some seconds"),
+        false => No::new(
+            StatusCode::UNAUTHORIZED,
+            "who are you? Programs send \"authorization: Bearer TOKEN\" with the token of the file that \"dunnock serve\" names; a \
+             browser opens the address that it prints",
+        ),
+    }
+}
+
+/// What every answer says to a browser.
+static HEADERS: [(HeaderName, &str); 7] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+];
+
+/// An answer as it goes out.
+pub(crate) fn sealed(answer: impl IntoResponse) -> Response {
+    let mut answer = answer.into_response();
+    for (name, value) in &HEADERS {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    match answer.status() {
+        StatusCode::UNAUTHORIZED => {
+            answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        StatusCode::TOO_MANY_REQUESTS => {
+            answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
+        }
+        StatusCode::METHOD_NOT_ALLOWED if !answer.headers().contains_key(header::ALLOW) => {
+            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, POST, DELETE"));
+        }
+        _ => {}
+    }
+    answer
+}

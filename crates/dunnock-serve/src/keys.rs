@@ -1,0 +1,209 @@
+//! Who may come in: a token for programs, a one-time code and a cookie for a browser, a password for other machines.
+//!
+//! Invariant: secrets are compared in constant time, and a wrong one costs its sender more each time, never anybody else.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use subtle::ConstantTimeEq as _;
+
+/// How long a one-time code counts.
+const CODE_TIME: Duration = Duration::from_secs(30);
+/// Codes that wait to be used, at most.
+const CODES: usize = 16;
+/// Wrong words within [`WINDOW`] before answers become refusals to look.
+const PATIENCE: u32 = 50;
+const WINDOW: Duration = Duration::from_secs(10);
+/// Wrong passwords before one has to wait.
+const GUESSES: u32 = 5;
+
+/// A password that was given by a file or a variable, never by a flag.
+#[derive(Clone)]
+pub struct Password(String);
+
+impl Password {
+    /// One that is long enough to be one.
+    ///
+    /// # Errors
+    /// When it is too short.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let text = text.trim_end_matches(['\r', '\n']);
+        match text.chars().count() {
+            12.. => Ok(Self(text.to_owned())),
+            n => Err(format!("the password has {n} characters; it must have 12 at least")),
+        }
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password")
+    }
+}
+
+/// The secrets of one run.
+pub struct Keys {
+    token: String,
+    cookie: String,
+    header: String,
+    password: Option<Password>,
+    codes: Mutex<Vec<(String, Instant)>>,
+    wrong: Mutex<Wrong>,
+}
+
+#[derive(Default)]
+struct Wrong {
+    /// When somebody last came with a wrong word.
+    recent: VecDeque<Instant>,
+    /// Wrong passwords in a row, and until when no other is looked at.
+    guesses: u32,
+    until: Option<Instant>,
+}
+
+/// 256 bits that nobody can guess.
+fn secret() -> String {
+    let mut bytes = [0; 32];
+    if getrandom::fill(&mut bytes).is_err() {
+        std::process::abort(); // a machine that cannot draw a random number cannot keep anybody out
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn same(ours: &str, theirs: &str) -> bool {
+    ours.as_bytes().ct_eq(theirs.as_bytes()).into()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Keys {
+    /// New ones.
+    #[must_use]
+    pub fn new(password: Option<Password>) -> Self {
+        let (codes, wrong) = (Mutex::default(), Mutex::default());
+        Self { token: secret(), cookie: secret(), header: secret(), password, codes, wrong }
+    }
+
+    /// What programs send as a bearer.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// A code that opens the door once, within half a minute.
+    #[must_use]
+    pub fn code(&self) -> String {
+        let mut codes = lock(&self.codes);
+        codes.retain(|(_, made)| made.elapsed() < CODE_TIME);
+        if codes.len() >= CODES {
+            codes.remove(0);
+        }
+        let code = secret();
+        codes.push((code.clone(), Instant::now()));
+        code
+    }
+
+    /// Takes a code; it is dead from then on.
+    pub(crate) fn redeem(&self, code: &str) -> bool {
+        let mut codes = lock(&self.codes);
+        codes.retain(|(_, made)| made.elapsed() < CODE_TIME);
+        let before = codes.len();
+        codes.retain(|(known, _)| !same(known, code));
+        codes.len() < before
+    }
+
+    pub(crate) fn is_token(&self, word: &str) -> bool {
+        same(&self.token, word)
+    }
+    pub(crate) fn is_cookie(&self, word: &str) -> bool {
+        same(&self.cookie, word)
+    }
+    pub(crate) fn is_header(&self, word: &str) -> bool {
+        same(&self.header, word)
+    }
+    pub(crate) fn cookie(&self) -> &str {
+        &self.cookie
+    }
+    pub(crate) fn header(&self) -> &str {
+        &self.header
+    }
+    pub(crate) fn has_password(&self) -> bool {
+        self.password.is_some()
+    }
+
+    /// Whether the password is right; while one must wait none is looked at, not even the right one.
+    pub(crate) fn is_password(&self, word: &str) -> Result<bool, Duration> {
+        let mut wrong = lock(&self.wrong);
+        if let Some(left) =
+            wrong.until.map(|until| until.saturating_duration_since(Instant::now())).filter(|d| !d.is_zero())
+        {
+            return Err(left);
+        }
+        // Of one length whatever is sent, so that not even that is told.
+        let digest = |text: &str| dunnock_proto::Hash::of(text.as_bytes()).0;
+        let right = self.password.as_ref().is_some_and(|p| digest(&p.0).ct_eq(&digest(word)).into());
+        wrong.guesses = if right { 0 } else { wrong.guesses + 1 };
+        if let Some(more) = wrong.guesses.checked_sub(GUESSES) {
+            wrong.until = Some(Instant::now() + Duration::from_secs(1 << more.min(8)));
+        }
+        Ok(right)
+    }
+
+    /// Somebody came with a wrong word: whether there were too many lately.
+    pub(crate) fn wrong(&self) -> bool {
+        let mut wrong = lock(&self.wrong);
+        let now = Instant::now();
+        while wrong.recent.front().is_some_and(|then| now.duration_since(*then) > WINDOW) {
+            wrong.recent.pop_front();
+        }
+        if wrong.recent.len() as u32 > PATIENCE {
+            return true;
+        }
+        wrong.recent.push_back(now);
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_opens_once() {
+        let keys = Keys::new(None);
+        let code = keys.code();
+        assert!(!keys.redeem("00"));
+        assert!(keys.redeem(&code));
+        assert!(!keys.redeem(&code));
+    }
+
+    #[test]
+    fn a_code_grows_old() {
+        let keys = Keys::new(None);
+        let code = keys.code();
+        lock(&keys.codes)[0].1 = Instant::now().checked_sub(CODE_TIME).unwrap();
+        assert!(!keys.redeem(&code));
+    }
+
+    #[test]
+    fn after_wrong_passwords_not_even_the_right_one_is_looked_at() {
+        let keys = Keys::new(Some(Password::new("correct horse battery").unwrap()));
+        assert_eq!(keys.is_password("correct horse battery"), Ok(true));
+        for _ in 0..GUESSES {
+            assert_eq!(keys.is_password("wrong"), Ok(false));
+        }
+        assert!(keys.is_password("correct horse battery").is_err());
+        lock(&keys.wrong).until = Some(Instant::now());
+        assert_eq!(keys.is_password("correct horse battery"), Ok(true));
+    }
+
+    #[test]
+    fn a_short_password_is_none() {
+        assert!(Password::new("12345678901\n").is_err());
+        assert!(Password::new("123456789012\n").is_ok());
+        let none = Keys::new(None);
+        assert_eq!(none.is_password(""), Ok(false));
+    }
+}

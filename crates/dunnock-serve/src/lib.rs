@@ -1,0 +1,44 @@
+//! Sessions over HTTP: the same commands and frames as through every other door, and the stateless service.
+//!
+//! Read `guard.rs` first: nothing reaches a route that it has not let through. `routes_table.rs` is the list of everything that can
+//! be asked, from which both the router and the OpenAPI document are made. `net.rs` accepts connections, `keys.rs` knows
+//! who may come in, `sessions.rs` and `live.rs` are the door itself, `agent.rs` is the stateless service. What only the program
+//! around knows (settings, folders, kept files) comes through [`Host`].
+//!
+//! Invariant: a request is judged by its connection and headers alone before any of its body is read.
+//! Invariant: no request but a write (or a live channel) changes anything.
+
+mod agent;
+mod answer;
+mod guard;
+mod host;
+mod keys;
+mod live;
+mod login;
+mod look;
+mod net;
+mod openapi;
+mod routes_table;
+mod sessions;
+
+pub use agent::{AgentAnswer, AgentRequest, Past};
+pub use host::{Change, Host, Once, Point, Refusal};
+pub use keys::{Keys, Password};
+pub use net::{Server, serve};
+pub use openapi::document as openapi;
+
+use dunnock_engine::Hall;
+use std::sync::Arc;
+
+/// What every request is answered from.
+#[derive(Clone)]
+pub(crate) struct App {
+    pub(crate) hall: Arc<Hall>,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) keys: Arc<Keys>,
+    /// Live channels at once.
+    pub(crate) lives: Arc<tokio::sync::Semaphore>,
+    /// Calls of the stateless service at once.
+    pub(crate) calls: Arc<tokio::sync::Semaphore>,
+    pub(crate) stopped: tokio::sync::watch::Receiver<bool>,
+}

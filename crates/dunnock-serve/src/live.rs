@@ -1,0 +1,147 @@
+//! The live channel: a WebSocket with the words of every link.
+//!
+//! The server greets ([`Greeting`]), then sends [`Frame`]s: the facts after `from`, what is under way, and everything as it
+//! happens. The client sends [`Up`]. One message is one JSON object. Whoever comes back with the last fact it has misses nothing.
+
+use crate::App;
+use crate::answer::No;
+use crate::net::stop;
+use crate::sessions::id;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use dunnock_engine::Door;
+use dunnock_proto::{Frame, Greeting, LINK_VERSION, Owner, Seq, SessionId, Up};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::time::Duration;
+
+/// The longest message of a client.
+const LONGEST: usize = 8 << 20;
+/// How often a silent client is asked whether it is there.
+const PING: Duration = Duration::from_secs(20);
+/// How long a client may take to take a message.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where to begin.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct LiveQuery {
+    /// The last fact that the client has.
+    #[serde(default)]
+    from: Seq,
+    /// The version of the link that it speaks; the server's own if not given.
+    link: Option<u32>,
+}
+
+/// Opens the channel. The session is driven from here on, unless another process does.
+pub(crate) async fn live(
+    State(app): State<App>,
+    Path(session): Path<String>,
+    Query(query): Query<LiveQuery>,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Result<Response, No> {
+    let session = id(&session)?;
+    let seq = app.seq(&session).await?;
+    let upgrade =
+        upgrade.map_err(|why| No::new(StatusCode::UPGRADE_REQUIRED, format!("this is a WebSocket: {why}")))?;
+    let busy = || No::new(StatusCode::SERVICE_UNAVAILABLE, "too many live channels are open; close some");
+    let place = app.lives.clone().try_acquire_owned().map_err(|_| busy())?;
+    let from = query.from.min(seq);
+    let upgrade = upgrade.max_message_size(LONGEST).max_frame_size(LONGEST);
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        let link = query.link.unwrap_or(LINK_VERSION);
+        let mut stopped = app.stopped.clone();
+        tokio::select! {
+            () = speak(&app, socket, session, from, link) => {}
+            () = stop(&mut stopped) => {}
+        }
+        drop(place);
+    }))
+}
+
+async fn speak(app: &App, mut socket: WebSocket, session: SessionId, from: Seq, link: u32) {
+    let end = match link == LINK_VERSION {
+        false => {
+            let app = env!("CARGO_PKG_VERSION").into();
+            let _ = send(&mut socket, &Greeting::Mismatch { link: LINK_VERSION, app }).await;
+            Some(close(1008, "another version of the link"))
+        }
+        true => talk(app, &mut socket, session, from).await,
+    };
+    if let Some(frame) = end {
+        let _ = tokio::time::timeout(PATIENCE, socket.send(Message::Close(Some(frame)))).await;
+    }
+}
+
+fn close(code: u16, why: &str) -> CloseFrame {
+    // A reason has at most 123 bytes.
+    let why = &why[..why.floor_char_boundary(120)];
+    CloseFrame { code, reason: why.into() }
+}
+
+async fn send(socket: &mut WebSocket, what: &impl serde::Serialize) -> Option<()> {
+    let text = serde_json::to_string(what).ok()?;
+    tokio::time::timeout(PATIENCE, socket.send(Message::Text(text.into()))).await.ok()?.ok()
+}
+
+/// Until one side leaves; what the client is told as the last.
+async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, from: Seq) -> Option<CloseFrame> {
+    let mut door = match app.hall.door(session.clone(), from).await {
+        Ok(door) => door,
+        Err(error) => return Some(close(1011, &error.to_string())),
+    };
+    let (owner, seq, app_version) = match door.handle() {
+        Some(handle) => (handle.owner(), handle.summary().borrow().seq, env!("CARGO_PKG_VERSION").to_owned()),
+        None => (Owner(0), from, env!("CARGO_PKG_VERSION").to_owned()),
+    };
+    send(socket, &Greeting::Welcome { link: LINK_VERSION, app: app_version, owner, seq }).await?;
+    let mut ping = tokio::time::interval_at(tokio::time::Instant::now() + PING, PING);
+    let mut silent = 0;
+    loop {
+        tokio::select! {
+            frame = door.next() => match frame {
+                Ok(frame) => send(socket, &frame).await?,
+                Err(error) => return Some(close(1011, &error.to_string())),
+            },
+            message = socket.recv() => {
+                silent = 0;
+                match message? {
+                    Ok(Message::Text(text)) => match order(app, &mut door, &session, &text).await {
+                        Ok(frame) => send(socket, &frame).await?,
+                        Err(end) => return Some(end),
+                    },
+                    Ok(Message::Binary(_)) => return Some(close(1003, "words, please: one JSON object a message")),
+                    Ok(Message::Close(_)) => return None,
+                    Ok(Message::Ping(_) | Message::Pong(_)) => {}
+                    Err(error) => return Some(broken(&error)),
+                }
+            },
+            _ = ping.tick() => {
+                silent += 1;
+                if silent > 2 {
+                    return Some(close(1001, "nobody is there"));
+                }
+                tokio::time::timeout(PATIENCE, socket.send(Message::Ping(Vec::new().into()))).await.ok()?.ok()?;
+            }
+        }
+    }
+}
+
+/// What the protocol says about a message that cannot be taken.
+fn broken(error: &axum::Error) -> CloseFrame {
+    let long = error.to_string().contains("too long") || error.to_string().contains("too large");
+    if long { close(1009, "a message is too long") } else { close(1002, "that is not how a WebSocket is spoken") }
+}
+
+/// Carries a client's words out.
+async fn order(app: &App, door: &mut Door, session: &SessionId, text: &str) -> Result<Frame, CloseFrame> {
+    let Up::Order(order) = serde_json::from_str(text).map_err(|e| close(1007, &format!("not a command: {e}")))?;
+    let id = order.id.clone();
+    app.prepare(door, session, &order.command).await.map_err(|no| close(1008, &no.1))?;
+    match door.order(order).await {
+        Ok(Ok(seq)) => Ok(Frame::Accepted { id, seq }),
+        Ok(Err(no)) => Ok(Frame::Refused { id, why: no.why, version: no.version, questions: no.questions }),
+        Err(error) => Err(close(1011, &error.to_string())),
+    }
+}

@@ -1,0 +1,97 @@
+//! How a browser comes in: a one-time code, or a password, for a cookie.
+
+use crate::App;
+use crate::answer::{No, Read, json};
+use crate::guard::{Came, TOKEN};
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What opens the door for a browser: one of the two.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub(crate) enum Login {
+    /// From the address that was opened: it counts once, for half a minute.
+    Code(String),
+    /// Where the server listens for other machines.
+    Password(String),
+}
+
+/// What a page sends from then on.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Me {
+    /// The name of the header that everything which changes something carries.
+    header: String,
+    /// Its value.
+    token: String,
+    /// This release.
+    version: String,
+}
+
+/// A code for another browser.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Code {
+    /// Opens the door once, within half a minute.
+    code: String,
+}
+
+/// Nothing has to be said.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+fn me(app: &App) -> Me {
+    let version = env!("CARGO_PKG_VERSION").into();
+    Me { header: TOKEN.to_string(), token: app.keys.header().to_owned(), version }
+}
+
+/// Exchanges a code or the password for a cookie.
+pub(crate) async fn login(
+    State(app): State<App>,
+    Extension(came): Extension<Came>,
+    Read(login): Read<Login>,
+) -> Result<Response, No> {
+    let right = match &login {
+        Login::Code(code) => app.keys.redeem(code),
+        Login::Password(_) if !app.keys.has_password() => false,
+        Login::Password(word) => app.keys.is_password(word).map_err(|left| {
+            let seconds = left.as_secs() + 1;
+            No::new(StatusCode::TOO_MANY_REQUESTS, format!("too many wrong passwords; wait {seconds} s"))
+        })?,
+    };
+    if !right {
+        let many = app.keys.wrong();
+        return Err(match (many, login) {
+            (true, _) => No::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong codes; wait some seconds"),
+            (_, Login::Code(_)) => No::new(
+                StatusCode::UNAUTHORIZED,
+                "that code was used, or is older than half a minute. Ask for another one",
+            ),
+            (_, Login::Password(_)) => No::new(StatusCode::UNAUTHORIZED, "that is not the password"),
+        });
+    }
+    let mut answer = json(StatusCode::OK, &me(&app));
+    let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", came.cookie(), app.keys.cookie());
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        answer.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    Ok(answer)
+}
+
+/// What a page that has the cookie must send.
+pub(crate) async fn who(State(app): State<App>) -> Response {
+    json(StatusCode::OK, &me(&app))
+}
+
+/// A new one-time code, for whoever is in already.
+pub(crate) async fn code(State(app): State<App>, Read(Nothing {}): Read<Nothing>) -> Response {
+    json(StatusCode::OK, &Code { code: app.keys.code() })
+}
+
+/// The one page that is open to everybody.
+pub(crate) async fn page() -> Response {
+    Html(include_str!("page.html")).into_response()
+}

@@ -1,0 +1,129 @@
+//! Accepts connections, bounded in number and in time, and puts the guard before the routes.
+
+use crate::agent::AgentAnswer;
+use crate::answer::json;
+use crate::guard::{Came, judge, sealed};
+use crate::keys::Keys;
+use crate::{App, Host, routes_table};
+use axum::body::Body;
+use axum::http::Request;
+use axum::response::Response;
+use dunnock_engine::Hall;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tower::ServiceExt as _;
+
+/// How long a request's line and headers may take.
+const HEADER_TIME: Duration = Duration::from_secs(10);
+/// Connections at once, live channels apart.
+const CONNECTIONS: usize = 1024;
+/// Live channels at once.
+const LIVES: usize = 1024;
+/// Calls of the stateless service at once.
+const CALLS: usize = 16;
+/// Bytes of line and headers.
+const HEADERS: usize = 32 << 10;
+
+/// A server that listens.
+pub struct Server {
+    stop: watch::Sender<bool>,
+    hall: Arc<Hall>,
+    tasks: Vec<tokio::task::JoinHandle<()>>,
+}
+
+impl Server {
+    /// Lets nobody in any more and lets go what is driven here.
+    pub async fn close(self) {
+        self.stop.send_replace(true);
+        for task in self.tasks {
+            let _ = task.await;
+        }
+        self.hall.close().await;
+    }
+}
+
+/// Serves on these sockets until told to stop.
+#[must_use]
+pub fn serve(listeners: Vec<TcpListener>, hall: Arc<Hall>, host: Arc<dyn Host>, keys: Arc<Keys>) -> Server {
+    let (stop, stopped) = watch::channel(false);
+    let (lives, calls) = (Arc::new(Semaphore::new(LIVES)), Arc::new(Semaphore::new(CALLS)));
+    let app = App { hall: hall.clone(), host, keys, lives, calls, stopped: stopped.clone() };
+    let router = routes_table::router().with_state(app.clone());
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let task = |listener: TcpListener| {
+        tokio::spawn(accept(listener, app.clone(), router.clone(), room.clone(), stopped.clone()))
+    };
+    Server { stop, hall, tasks: listeners.into_iter().map(task).collect() }
+}
+
+/// Until the server ends.
+pub(crate) async fn stop(stopped: &mut watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|stop| *stop).await;
+}
+
+async fn accept(
+    listener: TcpListener,
+    app: App,
+    router: axum::Router,
+    room: Arc<Semaphore>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        let stream = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(_) => {
+                    tokio::time::sleep(Duration::from_millis(20)).await; // out of descriptors: some will be free soon
+                    continue;
+                }
+            },
+            () = stop(&mut stopped) => return,
+        };
+        let (app, router, mut stopped) = (app.clone(), router.clone(), stopped.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = connection(stream, app, router) => {}
+                () = stop(&mut stopped) => {}
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, app: App, router: axum::Router) {
+    let _ = stream.set_nodelay(true);
+    let Ok(at) = stream.local_addr() else { return };
+    // An address of the older kind that came in by a socket for both is what its owner would write.
+    let came = Came(SocketAddr::new(at.ip().to_canonical(), at.port()));
+    let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let (app, router) = (app.clone(), router.clone());
+        async move { Ok::<Response, Infallible>(answer(&app, router, came, request.map(Body::new)).await) }
+    });
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).max_buf_size(HEADERS);
+    // Whatever ends a connection ends only this one.
+    let _ = builder.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+}
+
+async fn answer(app: &App, router: axum::Router, came: Came, mut request: Request<Body>) -> Response {
+    match judge(app, came, &request) {
+        // The service has one form for everything that it says.
+        Err(no) if request.uri().path() == "/api/agent" => sealed(json(no.0, &AgentAnswer::broke(no.1))),
+        Err(no) => sealed(no),
+        Ok(who) => {
+            request.extensions_mut().insert(came);
+            request.extensions_mut().insert(who);
+            match router.oneshot(request).await {
+                Ok(answer) => sealed(answer),
+                Err(never) => match never {},
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The OpenAPI document, made from the table of routes and the types that they read and write.
+
+use crate::answer::{No, Wrong};
+use crate::routes_table::{Make, ROUTES, Route};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+/// Any object.
+#[derive(JsonSchema)]
+pub(crate) struct Any {}
+
+pub(crate) async fn show() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], document()).into_response()
+}
+
+pub(crate) async fn nothing() -> No {
+    No::missing("such page; GET /api/openapi.json says what there is")
+}
+
+pub(crate) async fn no_method() -> No {
+    No::new(StatusCode::METHOD_NOT_ALLOWED, "not by this method; GET /api/openapi.json says how")
+}
+
+/// The document, as text.
+#[must_use]
+pub fn document() -> String {
+    let settings = SchemaSettings::draft2020_12().with(|s| {
+        s.definitions_path = "/components/schemas".into();
+        s.meta_schema = None;
+    });
+    let mut generator = settings.into_generator();
+    let mut paths: Map<String, Value> = Map::new();
+    for route in ROUTES {
+        let item = paths.entry(route.path).or_insert_with(|| json!({}));
+        item[route.method] = operation(&mut generator, route);
+    }
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Dunnock",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Sessions of a coding agent, over HTTP. Made from the code by `cargo xtask generate`.",
+            "license": { "name": "MIT OR Apache-2.0" },
+        },
+        "security": [{ "bearer": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
+            "schemas": generator.take_definitions(true),
+        },
+    });
+    bound(&mut document);
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n" // a value of ours: there is nothing to fail
+}
+
+fn operation(generator: &mut SchemaGenerator, route: &Route) -> Value {
+    let said = |generator: &mut SchemaGenerator, about: &str, make: Make| json!({ "description": about, "content": { "application/json": { "schema": make(generator) } } });
+    let (status, good) = route.good;
+    let success = match good {
+        Some(make) => said(generator, "Done.", make),
+        None if status == 101 => json!({ "description": "Go on as a WebSocket." }),
+        None => json!({
+            "description": "The bytes.",
+            "content": { "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } },
+        }),
+    };
+    let mut responses = Map::from_iter([(status.to_string(), success)]);
+    for (status, make) in route.bad {
+        let about = match status {
+            400 => "The request is not what is expected.",
+            404 => "There is no such thing.",
+            409 => "It does not fit how things stand now.",
+            426 => "This is a WebSocket.",
+            429 => "Too many wrong words; wait.",
+            _ => "The sessions cannot be used right now.",
+        };
+        responses.insert(status.to_string(), said(generator, about, *make));
+    }
+    // What the guard says. The service has one form for everything.
+    let refused: Make = match route.path {
+        "/api/agent" => |g| g.subschema_for::<crate::AgentAnswer>(),
+        _ => |g| g.subschema_for::<Wrong>(),
+    };
+    let mut guards = vec![(401, "Nobody that is known here."), (403, "A page of another origin.")];
+    if route.body.is_some() {
+        guards.extend([(413, "Too long."), (415, "Not JSON."), (408, "The body took too long.")]);
+    }
+    if !route.open {
+        guards.push((429, "Too many wrong tokens; wait."));
+    }
+    for (status, about) in guards {
+        let response = said(generator, about, refused);
+        responses.entry(status.to_string()).or_insert(response);
+    }
+    let mut parameters: Vec<Value> =
+        route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).map(named).collect();
+    if let Some(make) = route.query {
+        parameters.extend(query(generator, make));
+    }
+    let mut operation = json!({ "summary": route.about, "responses": responses });
+    if !parameters.is_empty() {
+        operation["parameters"] = json!(parameters);
+    }
+    if let Some(make) = route.body {
+        operation["requestBody"] =
+            json!({ "required": true, "content": { "application/json": { "schema": make(generator) } } });
+    }
+    if route.open {
+        operation["security"] = json!([]);
+    }
+    operation
+}
+
+/// A part of a path.
+fn named(name: &str) -> Value {
+    let pattern = if name == "hash" { "^[0-9a-f]{64}$" } else { "^[a-z0-9]{8,40}$" };
+    json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string", "pattern": pattern } })
+}
+
+/// The fields of a query, each a parameter.
+fn query(generator: &mut SchemaGenerator, make: Make) -> Vec<Value> {
+    let name =
+        make(generator).get("$ref").and_then(Value::as_str).and_then(|r| r.rsplit('/').next()).map(str::to_owned);
+    let whole = name.and_then(|name| generator.definitions_mut().remove(&name)).unwrap_or_default();
+    let fields = whole.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let parameter = |(name, mut schema): (String, Value)| {
+        let about = schema.as_object_mut().and_then(|s| s.remove("description"));
+        // What may be left out is left out: there is no word for nothing in an address.
+        if let Some(Value::Array(types)) = schema.get_mut("type") {
+            types.retain(|t| t != "null");
+            if let [one] = types.as_slice() {
+                schema["type"] = one.clone();
+            }
+        }
+        json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema })
+    };
+    fields.into_iter().map(parameter).collect()
+}
+
+/// Numbers of a format have a greatest one, and a document that says so is understood by everybody.
+fn bound(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            let most = match map.get("format").and_then(Value::as_str) {
+                Some("uint64" | "uint" | "int64") => Some(json!(9_007_199_254_740_991u64)),
+                Some("uint32") => Some(json!(u32::MAX)),
+                _ => None,
+            };
+            if let Some(most) = most {
+                map.entry("maximum").or_insert(most);
+            }
+            map.values_mut().for_each(bound);
+        }
+        Value::Array(items) => items.iter_mut().for_each(bound),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

@@ -1,0 +1,192 @@
+//! Everything that can be asked, once: the router and the OpenAPI document are both made from this table.
+
+use crate::App;
+use crate::agent::{self, AgentAnswer, AgentRequest};
+use crate::answer::Wrong;
+use crate::{live, login, look, openapi, sessions};
+use axum::Router;
+use axum::routing::{MethodRouter, get, post};
+use dunnock_proto::Order;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+/// Makes the schema of a type.
+pub(crate) type Make = fn(&mut SchemaGenerator) -> Schema;
+
+/// One thing that can be asked.
+pub(crate) struct Route {
+    pub(crate) method: &'static str,
+    pub(crate) path: &'static str,
+    /// In a line, for the document.
+    pub(crate) about: &'static str,
+    pub(crate) query: Option<Make>,
+    pub(crate) body: Option<Make>,
+    /// What a success says: its status and its type; no type for bytes.
+    pub(crate) good: (u16, Option<Make>),
+    /// What else it may say, each with its type.
+    pub(crate) bad: &'static [(u16, Make)],
+    /// Open to whoever comes.
+    pub(crate) open: bool,
+    pub(crate) handler: fn() -> MethodRouter<App>,
+}
+
+fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+const PLAIN: Route = Route {
+    method: "get",
+    path: "",
+    about: "",
+    query: None,
+    body: None,
+    good: (200, None),
+    bad: &[],
+    open: false,
+    handler: || get(openapi::show),
+};
+
+const GONE: (u16, Make) = (404, of::<Wrong>);
+const CLASH: (u16, Make) = (409, of::<Wrong>);
+const MALFORMED: (u16, Make) = (400, of::<Wrong>);
+const LATER: (u16, Make) = (503, of::<Wrong>);
+
+pub(crate) const ROUTES: &[Route] = &[
+    Route {
+        path: "/api/sessions",
+        about: "Sessions, newest first; with words, those that hold them.",
+        query: Some(of::<sessions::ListQuery>),
+        good: (200, Some(of::<sessions::Rows>)),
+        bad: &[MALFORMED, LATER],
+        handler: || get(sessions::list),
+        ..PLAIN
+    },
+    Route {
+        method: "post",
+        path: "/api/sessions",
+        about: "Makes a session, and gives it its first prompt.",
+        body: Some(of::<sessions::New>),
+        good: (201, Some(of::<sessions::Made>)),
+        bad: &[MALFORMED, GONE, CLASH, LATER],
+        handler: || post(sessions::make),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/sessions/{id}",
+        about: "A session, from a fact on; waits for the next one, if asked to.",
+        query: Some(of::<sessions::ReadQuery>),
+        good: (200, Some(of::<sessions::View>)),
+        bad: &[MALFORMED, GONE, LATER],
+        handler: || get(sessions::read),
+        ..PLAIN
+    },
+    Route {
+        method: "post",
+        path: "/api/sessions/{id}/commands",
+        about: "A command, carried out once: the same id gets the same answer. What cannot be done now is a conflict, with the fresh state.",
+        body: Some(of::<Order>),
+        good: (200, Some(of::<sessions::Taken>)),
+        bad: &[MALFORMED, GONE, (409, of::<sessions::Conflict>), LATER],
+        handler: || post(sessions::command),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/sessions/{id}/live",
+        about: "The live channel: a WebSocket. The server says Greeting, then Frame; the client says Up.",
+        query: Some(of::<live::LiveQuery>),
+        good: (101, None),
+        bad: &[MALFORMED, GONE, (426, of::<Wrong>), LATER],
+        handler: || get(live::live),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/sessions/{id}/files",
+        about: "Files of the session's folder, for mentions.",
+        query: Some(of::<look::FilesQuery>),
+        good: (200, Some(of::<look::Files>)),
+        bad: &[MALFORMED, GONE, LATER],
+        handler: || get(look::files),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/sessions/{id}/diff",
+        about: "What the session changed between two steps.",
+        query: Some(of::<look::DiffQuery>),
+        good: (200, Some(of::<look::Diff>)),
+        bad: &[MALFORMED, GONE, CLASH, LATER],
+        handler: || get(look::diff),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/sessions/{id}/checkpoints",
+        about: "The steps that the session can go back to, by the command rewind.",
+        good: (200, Some(of::<look::Checkpoints>)),
+        bad: &[GONE, CLASH, LATER],
+        handler: || get(look::checkpoints),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/sessions/{id}/blobs/{hash}",
+        about: "Something that a fact names by its hash: a whole output, a picture, a diff.",
+        bad: &[GONE, LATER],
+        handler: || get(look::blob),
+        ..PLAIN
+    },
+    Route {
+        method: "post",
+        path: "/api/sessions/{id}/fork",
+        about: "A new session that goes on where this one was.",
+        body: Some(of::<look::Fork>),
+        good: (201, Some(of::<look::Forked>)),
+        bad: &[MALFORMED, GONE, LATER],
+        handler: || post(look::fork),
+        ..PLAIN
+    },
+    Route {
+        method: "post",
+        path: "/api/agent",
+        about: "The stateless service: one prompt, at most one call, one answer.",
+        body: Some(of::<AgentRequest>),
+        good: (200, Some(of::<AgentAnswer>)),
+        bad: &[(400, of::<AgentAnswer>)],
+        handler: || post(agent::agent),
+        ..PLAIN
+    },
+    Route {
+        method: "post",
+        path: "/api/login",
+        about: "A one-time code or the password, for a cookie.",
+        body: Some(of::<login::Login>),
+        good: (200, Some(of::<login::Me>)),
+        bad: &[MALFORMED, (429, of::<Wrong>)],
+        open: true,
+        handler: || post(login::login),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/me",
+        about: "What a page that has the cookie sends with everything that changes something.",
+        good: (200, Some(of::<login::Me>)),
+        handler: || get(login::who),
+        ..PLAIN
+    },
+    Route {
+        method: "post",
+        path: "/api/code",
+        about: "A new one-time code, for another browser.",
+        body: Some(of::<login::Nothing>),
+        good: (200, Some(of::<login::Code>)),
+        bad: &[MALFORMED],
+        handler: || post(login::code),
+        ..PLAIN
+    },
+    Route { path: "/api/openapi.json", about: "This document.", good: (200, Some(of::<openapi::Any>)), ..PLAIN },
+];
+
+/// The table as a router, and the page beside it.
+pub(crate) fn router() -> Router<App> {
+    let router = Router::new()
+        .route("/", get(login::page))
+        .fallback(openapi::nothing)
+        .method_not_allowed_fallback(openapi::no_method);
+    ROUTES.iter().fold(router, |router, route| router.route(route.path, (route.handler)()))
+}

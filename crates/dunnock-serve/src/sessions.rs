@@ -1,0 +1,369 @@
+//! Sessions: list, search, make, read, command.
+
+use crate::App;
+use crate::answer::{No, Read, json};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use dunnock_core::State as Session;
+use dunnock_core::ports::Listed;
+use dunnock_engine::{Door, create, load};
+use dunnock_proto::{
+    About, At, Command, ConfigPatch, Hash, InputId, Order, QuestionId, Record, Refused, Rule, Seq, SessionId,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// Rows of a list that nobody said a number for.
+const ROWS: u32 = 100;
+/// Facts in one answer, at most, and about how many bytes of them.
+const FACTS: usize = 5_000;
+const BYTES: usize = 4 << 20;
+/// How often a reader that waits looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Which sessions are wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct ListQuery {
+    /// Only those of this folder.
+    pub(crate) workspace: Option<String>,
+    /// Only those that hold all these words, best first.
+    pub(crate) search: Option<String>,
+    /// How many at most; 100 if not said.
+    #[schemars(range(min = 1, max = 1000))]
+    pub(crate) limit: Option<u32>,
+}
+
+/// A session in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Row {
+    id: SessionId,
+    /// Given, or the first line of the first prompt.
+    title: String,
+    workspace: String,
+    /// `working`, `waiting`, `done`, `failed`, `stopped` or `limit`.
+    state: String,
+    /// RFC 3339, UTC.
+    created: String,
+    /// RFC 3339, UTC.
+    updated: String,
+    /// The last fact that a person caused: what a command may expect.
+    version: Seq,
+    /// Facts so far.
+    seq: Seq,
+    /// Where the words of a search were found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    excerpt: Option<String>,
+}
+
+/// Sessions, newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Rows {
+    sessions: Vec<Row>,
+}
+
+/// A new session.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct New {
+    /// The folder to work in; the one that the server was started in, if not given.
+    #[serde(default)]
+    workspace: Option<String>,
+    /// What to begin with.
+    #[serde(default)]
+    prompt: Option<String>,
+    /// Settings that are not as configured.
+    #[serde(default)]
+    set: ConfigPatch,
+}
+
+/// A session that was made.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Made {
+    id: SessionId,
+    workspace: String,
+    /// Facts so far.
+    seq: Seq,
+}
+
+/// What of a session is wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct ReadQuery {
+    /// The last fact that the reader has.
+    #[serde(default)]
+    pub(crate) from: Seq,
+    /// How many facts at most; 5000 if not said.
+    #[schemars(range(min = 0, max = 5000))]
+    pub(crate) limit: Option<usize>,
+    /// Seconds to wait for a fact, if there is none yet.
+    #[schemars(range(min = 0, max = 60))]
+    pub(crate) wait: Option<u64>,
+}
+
+/// A session.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct View {
+    #[serde(flatten)]
+    row: Row,
+    /// `provider/model` in use.
+    model: String,
+    /// What waits for a person, oldest first.
+    questions: Vec<Asks>,
+    /// The facts after the one that was named, in order.
+    facts: Vec<Record>,
+    /// Whether there are more of them.
+    more: bool,
+}
+
+/// A question, with all that a person should see before answering it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Asks {
+    id: QuestionId,
+    /// What an answer names.
+    hash: Hash,
+    about: About,
+    text: String,
+    choices: Vec<String>,
+    /// The call that it is about, with its arguments as they would run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<AskedCall>,
+    /// What it would do to the folder, where that can be known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preview: Option<String>,
+    /// What "always" would grant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<Rule>,
+    /// The same in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule_words: Option<String>,
+}
+
+/// A call that waits for a word.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AskedCall {
+    id: String,
+    tool: String,
+    arguments: String,
+}
+
+/// A command that was taken; it is durable.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Taken {
+    id: InputId,
+    /// The last fact that it made.
+    seq: Seq,
+}
+
+/// A command that was not taken, with how things stand.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Conflict {
+    error: String,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<Refused>,
+    /// The session now, without its facts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<View>,
+}
+
+fn time(at: At) -> String {
+    jiff::Timestamp::from_millisecond(at.0).unwrap_or_default().to_string()
+}
+
+/// The id in a path.
+pub(crate) fn id(text: &str) -> Result<SessionId, No> {
+    text.parse().map_err(|_| No::missing(format_args!("session {}", text.chars().take(40).collect::<String>())))
+}
+
+impl App {
+    fn row(&self, row: Listed, excerpt: Option<String>) -> Row {
+        Row {
+            title: self.host.redacted(&row.title),
+            id: row.id,
+            workspace: row.workspace,
+            state: row.status,
+            created: time(row.created),
+            updated: time(row.updated),
+            version: row.version,
+            seq: row.seq,
+            excerpt,
+        }
+    }
+
+    /// How many facts a session has.
+    pub(crate) async fn seq(&self, id: &SessionId) -> Result<Seq, No> {
+        let head = self.hall.log().head(id).await?;
+        head.map(|(seq, _)| seq).ok_or_else(|| No::missing(format_args!("session {id}")))
+    }
+
+    /// The session as it stands.
+    pub(crate) async fn state(&self, id: &SessionId) -> Result<Session, No> {
+        self.seq(id).await?;
+        Ok(load(self.hall.log().as_ref(), id).await?.state)
+    }
+
+    async fn view(&self, id: &SessionId, from: Seq, limit: usize) -> Result<View, No> {
+        let state = self.state(id).await?;
+        let (mut facts, mut bytes, mut more) = (Vec::new(), 0, false);
+        let each = &mut |record: Record| {
+            // A session goes on while it is read: no more than what the rest of this answer is about.
+            if record.envelope.seq > state.seq {
+                return false;
+            }
+            more = facts.len() >= limit || (bytes > BYTES && !facts.is_empty());
+            if !more {
+                bytes += serde_json::to_string(&record.body).map_or(0, |text| text.len());
+                facts.push(record);
+            }
+            !more
+        };
+        self.hall.log().read(id, from, each).await?;
+        let listed = self.hall.log().listed(id).await?.ok_or_else(|| No::missing(format_args!("session {id}")))?;
+        let mut row = self.row(listed, None);
+        (row.seq, row.version, row.state) = (state.seq, state.version, state.status().to_string());
+        let (host, model) = (self.host.clone(), state.config.model.clone());
+        // What a command would do is looked at in the folder, which may take a moment.
+        let questions = tokio::task::spawn_blocking(move || {
+            state.questions.iter().map(|q| asks(host.as_ref(), &state, q)).collect()
+        });
+        let questions = questions.await.map_err(|e| No::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
+        Ok(View { row, model, questions, facts, more })
+    }
+}
+
+impl App {
+    /// Before a command that makes a session work: its settings must fit, and rules that the person made since come first.
+    pub(crate) async fn prepare(&self, door: &mut Door, session: &SessionId, command: &Command) -> Result<(), No> {
+        if !goes_on(command) {
+            return Ok(());
+        }
+        let state = self.state(session).await?;
+        if let Some(set) = self.host.fits(&state)? {
+            let _ = door.send(Command::Configure { set }).await?; // refused while it works: the next one is soon enough
+        }
+        Ok(())
+    }
+}
+
+fn asks(host: &dyn crate::Host, state: &Session, question: &dunnock_core::Question) -> Asks {
+    let call = match question.about {
+        About::Approval { call } => state.call(call),
+        _ => None,
+    };
+    let (preview, rule) = host.about(state, question.id);
+    let (rule, rule_words) = rule.unzip();
+    Asks {
+        id: question.id,
+        hash: question.hash,
+        about: question.about.clone(),
+        text: question.text.to_string(),
+        choices: question.choices.to_vec(),
+        call: call.map(|call| AskedCall {
+            id: call.id.to_string(),
+            tool: call.part.tool.clone(),
+            arguments: call.args().to_string(),
+        }),
+        preview,
+        rule,
+        rule_words,
+    }
+}
+
+/// Sessions, newest first; with words, those that hold them.
+pub(crate) async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> Result<Response, No> {
+    let log = app.hall.log();
+    let limit = query.limit.unwrap_or(ROWS).clamp(1, 1000);
+    let words = query.search.as_deref().map(str::trim).filter(|words| !words.is_empty());
+    let sessions = match words {
+        None => {
+            let rows = log.list(query.workspace.as_deref(), limit).await?;
+            rows.into_iter().map(|row| app.row(row, None)).collect()
+        }
+        Some(words) => {
+            log.index(None).await?;
+            let mut rows: Vec<Row> = Vec::new();
+            for found in log.search(words, 1000).await? {
+                if rows.len() >= limit as usize || rows.iter().any(|row| row.id == found.session) {
+                    continue;
+                }
+                let listed = log.listed(&found.session).await?;
+                let listed = listed.filter(|row| query.workspace.as_ref().is_none_or(|only| *only == row.workspace));
+                rows.extend(listed.map(|row| app.row(row, Some(app.host.redacted(&found.excerpt)))));
+            }
+            rows
+        }
+    };
+    Ok(json(StatusCode::OK, &Rows { sessions }))
+}
+
+/// Makes a session, and gives it its first prompt.
+pub(crate) async fn make(State(app): State<App>, Read(new): Read<New>) -> Result<Response, No> {
+    let prompt = new.prompt.filter(|text| !text.trim().is_empty());
+    let (workspace, config) = app.host.begin(new.workspace.as_deref(), &new.set).await?;
+    let world = app.hall.world(&workspace)?;
+    let id = create(&world, &workspace, config).await?;
+    let mut seq = 1;
+    if let Some(text) = prompt {
+        let mut door = app.hall.door(id.clone(), 1).await?;
+        let sent = door.send(Command::Prompt { text: text.into(), images: Vec::new() }).await?;
+        seq = sent.map_err(|refusal| No::new(StatusCode::CONFLICT, refusal.to_string()))?;
+    }
+    Ok(json(StatusCode::CREATED, &Made { id, workspace, seq }))
+}
+
+/// A session, from a fact on.
+pub(crate) async fn read(
+    State(app): State<App>,
+    Path(session): Path<String>,
+    Query(query): Query<ReadQuery>,
+) -> Result<Response, No> {
+    let session = id(&session)?;
+    let until = Instant::now() + Duration::from_secs(query.wait.unwrap_or(0).min(60));
+    let mut stopped = app.stopped.clone();
+    // Looking is cheap and changes nothing: a reader takes no session over.
+    loop {
+        if app.seq(&session).await? > query.from || Instant::now() >= until {
+            break;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = crate::net::stop(&mut stopped) => break,
+        }
+    }
+    let limit = query.limit.unwrap_or(FACTS).min(FACTS);
+    Ok(json(StatusCode::OK, &app.view(&session, query.from, limit).await?))
+}
+
+/// A command, once: the same id gets the same answer.
+pub(crate) async fn command(
+    State(app): State<App>,
+    Path(session): Path<String>,
+    Read(order): Read<Order>,
+) -> Result<Response, No> {
+    let session = id(&session)?;
+    let seq = app.seq(&session).await?;
+    let order_id = order.id.clone();
+    let mut door = app.hall.door(session.clone(), seq).await?;
+    app.prepare(&mut door, &session, &order.command).await?;
+    match door.order(order).await? {
+        Ok(seq) => Ok(json(StatusCode::OK, &Taken { id: order_id, seq })),
+        Err(refusal) => {
+            let session = Some(app.view(&session, Seq::MAX, 0).await?);
+            let (error, why) = (refusal.to_string(), Some(refusal.why));
+            Ok(json(StatusCode::CONFLICT, &Conflict { error, why, session }))
+        }
+    }
+}
+
+/// Whether a command makes a session work.
+fn goes_on(command: &Command) -> bool {
+    match command {
+        Command::Prompt { .. } | Command::Run | Command::Reply { .. } | Command::Compact => true,
+        Command::Interrupt
+        | Command::Rewind { .. }
+        | Command::Configure { .. }
+        | Command::Title { .. }
+        | Command::Revoke { .. } => false,
+    }
+}

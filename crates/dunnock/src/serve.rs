@@ -1,0 +1,145 @@
+//! `dunnock serve`: the same sessions for browsers, scripts and other programs, until it is told to end.
+
+use crate::end::usage;
+use crate::serving::Serving;
+use crate::signals::Signals;
+use crate::{place, run, say};
+use anyhow::Context as _;
+use dunnock_engine::Hall;
+use dunnock_serve::{Keys, Password, serve};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+/// The port that is tried first.
+const PORT: u16 = 5000;
+/// Ports after it that are tried if nobody named one.
+const MORE: u16 = 20;
+
+/// What is asked for on the command line.
+pub(crate) struct Asked {
+    pub(crate) port: Option<u16>,
+    pub(crate) listen: Option<String>,
+    pub(crate) json: bool,
+}
+
+pub(crate) async fn run(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<ExitCode> {
+    let workspace = place::workspace(None)?;
+    let flags = run::given(data, Vec::new());
+    let settings = place::settings(Some(&workspace), false, flags.clone())?;
+    place::keeps_its_own(&workspace, &settings)?;
+    let away = asked.listen.as_deref().map(address).transpose()?;
+    let password = match away {
+        Some(_) => Some(password()?),
+        None => None,
+    };
+    let listeners = listen(away, asked.port).await?;
+    let at = listeners.first().context("there is nothing to listen on")?.local_addr()?;
+    let folder = place::runtime_dir(&place::data_dir(&settings)?);
+    let keys = Arc::new(Keys::new(password));
+    let token = Token::write(&folder, at.port(), keys.token())?;
+    let serving = Arc::new(Serving::open(workspace, flags).await?);
+    let log = serving.log();
+    let picks = serving.clone();
+    let hall = Hall::new(log, Box::new(move |folder| picks.world(folder)));
+    let mut signals = Signals::new()?;
+    let server = serve(listeners, hall, serving, keys.clone());
+    match asked.json {
+        true => {
+            say::line(&serde_json::json!({ "v": 1, "url": format!("http://{at}"), "token_file": token.0 }).to_string())
+        }
+        false => {
+            say::line(&format!("serving on http://{at}"));
+            say::line(&format!("programs: authorization: Bearer $(cat {})", token.0.display()));
+            if let Some(ip) = away {
+                say::note(&format!(
+                    "whoever reaches {ip} and knows the password can run commands as you, and what is said goes over the network as it is. \
+                     Where that is not your own, leave --listen out and use a tunnel: ssh -L {0}:127.0.0.1:{0}",
+                    at.port()
+                ));
+            }
+        }
+    }
+    signals.next().await;
+    tokio::select! {
+        () = server.close() => {}
+        () = signals.next() => {} // told twice: what runs is killed with us
+    }
+    drop(token);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An address of this machine that others can reach.
+fn address(text: &str) -> anyhow::Result<IpAddr> {
+    let bad = || usage(format!("{text:?} is not an address; give one of this machine, as 192.168.0.7 or 0.0.0.0"));
+    text.parse().map_err(|_| bad())
+}
+
+/// The password for other machines: from a variable or a file that only this user can read.
+fn password() -> anyhow::Result<Password> {
+    let file = place::config_dir()?.join("password");
+    let ways = format!(
+        "to listen for other machines a password is needed: in DUNNOCK_PASSWORD, or in {} (chmod 600)",
+        file.display()
+    );
+    let text = match place::text_var("DUNNOCK_PASSWORD").filter(|text| !text.is_empty()) {
+        Some(text) => text,
+        None => {
+            let Ok(text) = std::fs::read_to_string(&file) else { return Err(usage(ways)) };
+            #[cfg(unix)]
+            if std::os::unix::fs::MetadataExt::mode(&file.metadata()?) & 0o077 != 0 {
+                return Err(usage(format!("others can read {0}; close it first: chmod 600 {0}", file.display())));
+            }
+            text
+        }
+    };
+    Password::new(&text).map_err(|why| usage(format!("{why}; {ways}")))
+}
+
+/// Sockets: on the address given, or on this machine's own two.
+async fn listen(away: Option<IpAddr>, port: Option<u16>) -> anyhow::Result<Vec<TcpListener>> {
+    let ip = away.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let ports = match port {
+        Some(port) => port..=port,
+        None => PORT..=PORT + MORE,
+    };
+    let mut last = None;
+    for port in ports {
+        match TcpListener::bind(SocketAddr::new(ip, port)).await {
+            Ok(first) => {
+                let port = first.local_addr()?.port();
+                let mut all = vec![first];
+                if away.is_none() {
+                    // The newer kind, where this machine has it; where somebody else has the port there, the address says which.
+                    all.extend(TcpListener::bind(SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port)).await.ok());
+                }
+                return Ok(all);
+            }
+            Err(error) => last = Some((port, error)),
+        }
+    }
+    let (port, error) = last.context("there is no port")?;
+    Err(usage(format!("port {port} of {ip} cannot be listened on: {error}. Choose another with --port")))
+}
+
+/// The file with the token, gone when the server is.
+struct Token(PathBuf);
+
+impl Token {
+    fn write(folder: &Path, port: u16, token: &str) -> anyhow::Result<Self> {
+        place::make_private(folder)?;
+        let path = folder.join(format!("serve-{port}.token"));
+        let mut file = tempfile::Builder::new().prefix(".token").tempfile_in(folder)?; // 0600 from its first moment
+        std::io::Write::write_all(&mut file, token.as_bytes())?;
+        file.persist(&path).with_context(|| format!("{} cannot be written", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,227 @@
+//! What the server asks of the program around it: settings and worlds of folders, kept files, the stateless service.
+
+use crate::back::{self, At};
+use crate::host::STEPS;
+use crate::settings::{Settings, Value};
+use crate::work::{self, Work};
+use crate::{found, place, preview, say};
+use dunnock_core::State;
+use dunnock_core::ports::{Log, Wait};
+use dunnock_engine::World;
+use dunnock_model::{Prompts, Service, Speaker, service_offers};
+use dunnock_proto::{Config, ConfigPatch, Hash, Level, Mode, QuestionId, Rule, Sandbox, SessionId};
+use dunnock_serve::{Change, Host, Once, Point, Refusal};
+use dunnock_store::Memory;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+type Flags = Vec<(&'static str, Value)>;
+
+/// The program around a server.
+pub(crate) struct Serving {
+    /// Where it was started.
+    workspace: PathBuf,
+    flags: Flags,
+    /// For folders that bring no settings of their own.
+    base: Work,
+    settings: Settings,
+    /// For those that do, by folder and what they bring.
+    others: Mutex<HashMap<(PathBuf, Hash), Work>>,
+    service: Arc<Speaker>,
+}
+
+fn conflict(error: anyhow::Error) -> Refusal {
+    Refusal::Conflict(format!("{error:#}"))
+}
+
+impl Serving {
+    pub(crate) async fn open(workspace: PathBuf, flags: Flags) -> anyhow::Result<Self> {
+        let settings = place::settings(None, false, flags.clone())?;
+        let mut base = work::open(&settings, None).await?;
+        base.confine(&settings, Sandbox::Auto);
+        let service = Arc::new(service(&settings)?);
+        Ok(Self { workspace, flags, base, settings, others: Mutex::default(), service })
+    }
+
+    pub(crate) fn log(&self) -> Arc<dyn Log> {
+        self.base.world.log.clone()
+    }
+
+    /// What works in a folder.
+    fn work(&self, folder: &Path) -> anyhow::Result<Work> {
+        let Ok(brings) = std::fs::read(folder.join(".dunnock/config.toml")) else { return Ok(self.base.clone()) };
+        let trusted = [u8::from(crate::trust::is_trusted(folder))];
+        let key = (folder.to_path_buf(), Hash::of_parts(&[&brings, &trusted]));
+        let known = |key| self.others.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        if let Some(work) = known(&key) {
+            return Ok(work);
+        }
+        let work = self.base.beside(&self.of(folder)?)?;
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).insert(key, work.clone());
+        Ok(work)
+    }
+
+    /// The settings of a folder.
+    fn of(&self, folder: &Path) -> anyhow::Result<Settings> {
+        place::settings(Some(folder), false, self.flags.clone())
+    }
+
+    /// The world of a folder.
+    pub(crate) fn world(&self, folder: &str) -> Result<World, String> {
+        self.work(Path::new(folder)).map(|work| work.world).map_err(|error| format!("{error:#}"))
+    }
+
+    async fn new_session(&self, given: Option<&str>, set: &ConfigPatch) -> Result<(String, Config), Refusal> {
+        let folder = match given {
+            Some(text) if !Path::new(text).is_absolute() => {
+                return Err(Refusal::NotFound(format!("{text:?} is not the whole path of a folder")));
+            }
+            Some(text) => place::workspace(Some(Path::new(text))).map_err(|e| Refusal::NotFound(format!("{e:#}")))?,
+            None => self.workspace.clone(),
+        };
+        let config = async {
+            let mut settings = self.of(&folder)?;
+            place::keeps_its_own(&folder, &settings)?;
+            let work = self.work(&folder)?;
+            let model = match &set.model {
+                Some(model) => model.clone(),
+                None => work::model(&mut settings, &work.speaker).await?,
+            };
+            let mut config = work::config(&settings, &work.speaker, model, true)?;
+            if settings.origin("max_steps").as_deref() == Some("default") {
+                config.max_steps = STEPS;
+            }
+            let config = config.with(set);
+            self.keepable(&work, &config)?;
+            anyhow::Ok(config)
+        };
+        let config = config.await.map_err(conflict)?;
+        Ok((folder.to_string_lossy().into_owned(), config))
+    }
+
+    fn keepable(&self, work: &Work, config: &Config) -> anyhow::Result<()> {
+        work.speaker.knows(&config.model).map_err(|why| anyhow::anyhow!(why))?;
+        let level = if config.sandbox == Sandbox::Off { Level::D } else { work.world.level };
+        work::keepable(config, level, work.world.day_budget)
+    }
+
+    async fn at(&self, session: &SessionId) -> anyhow::Result<At> {
+        let folder = self.base.world.log.listed(session).await?.map(|row| row.workspace).unwrap_or_default();
+        At::of(self.work(Path::new(&folder))?, session.clone()).await
+    }
+
+    fn one_call(&self) -> anyhow::Result<Once> {
+        if self.settings.budget_day().is_some() {
+            anyhow::bail!(
+                "budget_day is set, and a service that keeps nothing cannot keep it. Leave budget_day out, or use sessions"
+            );
+        }
+        let folder = self.workspace.to_string_lossy().into_owned();
+        let settings = self.of(&self.workspace)?;
+        let base = self.work(&self.workspace)?.world;
+        let model = settings.text("model").map(str::to_owned);
+        let model = model.or_else(|| work::model_by_key(&mut settings.clone()));
+        let model =
+            model.ok_or_else(|| anyhow::anyhow!("no model is configured; {}", found::without_model().join("; ")))?;
+        self.service.knows(&model).map_err(|why| anyhow::anyhow!(why))?;
+        let place = tempfile::Builder::new().prefix("once").rand_bytes(8).tempdir_in(&base.runtime)?;
+        let world = World {
+            log: Arc::new(Memory::default()),
+            model: Arc::new(Service(self.service.clone())),
+            files: None,
+            checkpoints: None,
+            locks: place.path().to_path_buf(),
+            runtime: place.path().to_path_buf(),
+            ..base
+        };
+        let config = work::config(&settings, &self.service, model, false)?;
+        let config = Config {
+            profile: "default".into(),
+            mode: if config.mode == Mode::Read { Mode::Read } else { Mode::Edits },
+            max_steps: 1,
+            verify: Vec::new(),
+            checkpoints: false,
+            ..config
+        };
+        Ok(Once { world, workspace: folder, config, holds: Box::new(place) })
+    }
+}
+
+/// Speaks for the stateless service: its own four tools, its own prompt.
+fn service(settings: &Settings) -> anyhow::Result<Speaker> {
+    work::speaker_with(settings, service_offers, Prompts::for_service)
+}
+
+impl Host for Serving {
+    fn begin<'a>(
+        &'a self,
+        workspace: Option<&'a str>,
+        set: &'a ConfigPatch,
+    ) -> Wait<'a, Result<(String, Config), Refusal>> {
+        Box::pin(self.new_session(workspace, set))
+    }
+
+    fn fits(&self, state: &State) -> Result<Option<ConfigPatch>, Refusal> {
+        let folder = state.workspace.clone().unwrap_or_default();
+        if !Path::new(folder.as_ref()).is_dir() {
+            let why = format!("the folder of this session, {folder}, is not there any more. Put it back to go on");
+            return Err(Refusal::Conflict(why));
+        }
+        let fits = || {
+            let (settings, work) = (self.of(Path::new(folder.as_ref()))?, self.work(Path::new(folder.as_ref()))?);
+            let patch = work::patch(&settings, &work.speaker, &state.config, None)?;
+            let config = patch.as_ref().map_or_else(|| state.config.as_ref().clone(), |patch| state.config.with(patch));
+            self.keepable(&work, &config)?;
+            anyhow::Ok(patch)
+        };
+        fits().map_err(conflict)
+    }
+
+    fn files(&self, workspace: &str) -> Vec<String> {
+        found::files(Path::new(workspace))
+    }
+
+    fn points<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Vec<Point>, Refusal>> {
+        Box::pin(async move {
+            let at = self.at(session).await.map_err(conflict)?;
+            let point = |p: dunnock_tui::Point| Point {
+                step: p.step,
+                seq: p.seq,
+                title: p.title,
+                files: p.files,
+                kept: p.kept,
+            };
+            Ok(back::points(&at).await.into_iter().map(point).collect())
+        })
+    }
+
+    fn diff<'a>(
+        &'a self,
+        session: &'a SessionId,
+        steps: Option<&'a str>,
+    ) -> Wait<'a, Result<(u32, u32, Vec<Change>), Refusal>> {
+        Box::pin(async move {
+            let at = self.at(session).await.map_err(conflict)?;
+            let (from, to, changes) = back::differences(&at, steps).await.map_err(conflict)?;
+            let change = |change: &dunnock_tools::Differs| Change {
+                path: say::one_line(&change.path),
+                how: change.how.into(),
+                diff: back::text(change, false),
+            };
+            Ok((from, to, changes.iter().map(change).collect()))
+        })
+    }
+
+    fn about(&self, state: &State, question: QuestionId) -> (Option<String>, Option<(Rule, String)>) {
+        preview::about(state, question).unwrap_or_default()
+    }
+
+    fn redacted(&self, text: &str) -> String {
+        dunnock_tools::redacted(text).to_string()
+    }
+
+    fn once(&self) -> Wait<'_, Result<Once, Refusal>> {
+        Box::pin(async move { self.one_call().map_err(conflict) })
+    }
+}

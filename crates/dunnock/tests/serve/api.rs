@@ -1,0 +1,232 @@
+//! Sessions over HTTP: list, search, make, read, command, look around (W3, W6, W7).
+
+use super::{Serve, kinds, prompt, reply};
+use crate::Home;
+use dunnock_testkit::model::Say;
+use dunnock_testkit::server::{ScriptedServer, Served};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+fn shell(command: &str) -> Served {
+    Say::calls(&[("shell", &json!({ "command": command }).to_string())]).into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn w3_a_session_is_made_read_listed_and_searched() {
+    let server =
+        ScriptedServer::start(vec![shell("echo purple > colour.txt"), Say::text("It is painted.").into()]).await;
+    let home = Home::with(&server);
+    let serve = Serve::start(&home);
+    let mut api = serve.api();
+    let id = api.make(&json!({ "prompt": "paint the barn" }));
+    let view = api.until(&id, &["done"]);
+    assert_eq!(view["title"], "paint the barn");
+    assert_eq!(view["workspace"], home.project().canonicalize().unwrap().to_str().unwrap());
+    assert_eq!(view["model"], "script/scripted");
+    assert_eq!(view["more"], false);
+    let created = view["created"].as_str().unwrap();
+    assert!(regex::Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$").unwrap().is_match(created), "{created}");
+    assert_eq!(home.read("colour.txt"), "purple\n");
+    let all = kinds(&view);
+    assert!(all.starts_with(&["created".into(), "taken".into(), "prompted".into()]), "{all:?}");
+    assert!(all.ends_with(&["ended".into()]), "{all:?}");
+    // From a sequence number on, and in shares, without a gap.
+    let seq = view["seq"].as_u64().unwrap();
+    let mut from = 0;
+    while from < seq {
+        let share = api.get(&format!("/api/sessions/{id}?from={from}&limit=3"));
+        let facts = share["facts"].as_array().unwrap();
+        assert!(facts.len() <= 3 && facts[0]["seq"] == from + 1, "{share}");
+        from = facts.last().unwrap()["seq"].as_u64().unwrap();
+        assert_eq!(share["more"], from < seq);
+    }
+    // Listed, and found by a word of it; not by another, and not in another folder.
+    let row = &api.get("/api/sessions")["sessions"][0];
+    assert_eq!((&row["id"], &row["state"], &row["version"]), (&json!(id), &json!("done"), &view["version"]));
+    let found = api.get("/api/sessions?search=barn");
+    assert_eq!(found["sessions"][0]["id"], json!(id), "{found}");
+    assert!(found["sessions"][0]["excerpt"].as_str().unwrap().contains("barn"), "{found}");
+    assert_eq!(api.get("/api/sessions?search=zebra")["sessions"], json!([]));
+    assert_eq!(api.get("/api/sessions?workspace=/elsewhere")["sessions"], json!([]));
+    // What lies around it.
+    let files = api.get(&format!("/api/sessions/{id}/files?match=clr"));
+    assert_eq!(files["files"], json!(["colour.txt"]));
+    let diff = api.get(&format!("/api/sessions/{id}/diff"));
+    assert_eq!(diff["changes"][0]["path"], "colour.txt", "{diff}");
+    assert!(diff["changes"][0]["diff"].as_str().unwrap().contains("+purple"), "{diff}");
+    let points = api.get(&format!("/api/sessions/{id}/checkpoints"));
+    let points = points["checkpoints"].as_array().unwrap();
+    assert!(points.len() >= 2 && points[0]["step"] == 0, "{points:?}");
+    // Back to before the first step: files, too.
+    let to = points[0]["seq"].clone();
+    let order = json!({ "id": "back", "command": { "rewind": { "to": { "fact": to }, "scope": "both" } } });
+    assert_eq!(api.post(&format!("/api/sessions/{id}/commands"), &order).0, 200);
+    let end = Instant::now() + Duration::from_secs(10);
+    while home.project().join("colour.txt").exists() {
+        assert!(Instant::now() < end, "it was not taken back");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(serve.end(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn w6_a_call_waits_is_approved_and_the_loop_goes_on_by_itself() {
+    let script = vec![shell("cat .env"), Say::text("Seen.").into()];
+    let server = ScriptedServer::start(script).await;
+    let home = Home::with(&server);
+    home.put(".env", "A=1\n");
+    let serve = Serve::start(&home);
+    let mut api = serve.api();
+    let id = api.make(&json!({ "prompt": "look" }));
+    let view = api.until(&id, &["waiting"]);
+    let question = &view["questions"][0];
+    assert_eq!(question["call"]["tool"], "shell", "{view:#}");
+    assert_eq!(question["call"]["arguments"], json!({ "command": "cat .env" }).to_string());
+    assert!(question["text"].as_str().unwrap().contains("cat .env"));
+    // An answer to something else is none; neither is one to what was not shown.
+    let commands = format!("/api/sessions/{id}/commands");
+    let mut wrong = reply("r0", &view, "yes");
+    wrong["command"]["reply"]["hash"] = json!("0".repeat(64));
+    let (status, no) = api.post(&commands, &wrong);
+    assert_eq!((status, &no["why"]), (409, &json!("changed")), "{no:#}");
+    assert_eq!(no["session"]["questions"][0]["id"], question["id"], "the fresh state comes along");
+    let (status, taken) = api.post(&commands, &reply("r1", &view, "yes"));
+    assert_eq!(status, 200, "{taken}");
+    // The same id again gets the same answer; another answer comes too late.
+    assert_eq!(api.post(&commands, &reply("r1", &view, "yes")), (200, taken));
+    let (status, no) = api.post(&commands, &reply("r2", &view, "no"));
+    assert_eq!((status, &no["why"]), (409, &json!("no_question")));
+    let view = api.until(&id, &["done"]);
+    assert_eq!(kinds(&view).iter().filter(|k| *k == "replied").count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn w3_the_loser_gets_a_conflict_and_the_fresh_state() {
+    let server = ScriptedServer::start(vec![Say::text("one").into(), Say::text("two").into()]).await;
+    let home = Home::with(&server);
+    let serve = Serve::start(&home);
+    let mut api = serve.api();
+    let id = api.make(&json!({ "prompt": "first" }));
+    let view = api.until(&id, &["done"]);
+    let commands = format!("/api/sessions/{id}/commands");
+    let titled = |n: u32| json!({ "id": format!("t{n}"), "expect": view["version"], "command": { "title": { "title": format!("title {n}") } } });
+    assert_eq!(api.post(&commands, &titled(1)).0, 200);
+    let (status, no) = api.post(&commands, &titled(2));
+    assert_eq!(status, 409);
+    let version = &no["session"]["version"];
+    assert_eq!(no["why"], json!({ "stale": { "version": version } }), "{no:#}");
+    assert_eq!(no["session"]["title"], "title 1");
+    assert!(no["error"].as_str().unwrap().contains("look again"), "{no}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn w7_the_live_channel_streams_and_resumes_without_a_gap() {
+    let script = vec![shell("echo hi"), Served::from(Say::text("These words come slowly.")).gated()];
+    let server = ScriptedServer::start(script).await;
+    let home = Home::with(&server);
+    let serve = Serve::start(&home);
+    let mut api = serve.api();
+    let id = api.make(&json!({}));
+    let mut live = api.live(&id, 0).ok().unwrap();
+    let welcome = live.next(Duration::from_secs(5)).unwrap();
+    assert_eq!(welcome["welcome"]["link"], 1, "{welcome}");
+    live.order("p1", &json!({ "prompt": { "text": "say hi" } })).unwrap();
+    let first = live.until(|m| m["fact"]["kind"] == "finished");
+    assert!(first.iter().any(|m| m["accepted"]["id"] == "p1"), "{first:?}");
+    let seen: Vec<u64> = first.iter().filter_map(|m| m["fact"]["seq"].as_u64()).collect();
+    // Somebody else comes in the middle of an answer and is told what was said so far.
+    server.open_gate(2);
+    let said = live.until(|m| m["delta"]["text"]["text"].is_string());
+    assert!(said.last().unwrap()["delta"]["text"]["text"].as_str().is_some_and(|t| !t.is_empty()), "{said:?}");
+    let last = *seen.last().unwrap();
+    drop(live);
+    let mut again = api.live(&id, last).ok().unwrap();
+    let late = again.until(|m| m["partial"]["turn"]["text"].is_string());
+    assert!(!late.last().unwrap()["partial"]["turn"]["text"].as_str().unwrap().is_empty(), "{late:?}");
+    server.open_gate(1000);
+    let rest = again.until(|m| m["fact"]["kind"] == "ended");
+    let rest: Vec<u64> = late.iter().chain(&rest).filter_map(|m| m["fact"]["seq"].as_u64()).collect();
+    let all: Vec<u64> = seen.iter().chain(&rest).copied().collect();
+    assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>(), "each fact once, in order");
+    // Cancelling is a command like any other.
+    again.order("p2", &json!({ "prompt": { "text": "again" } })).unwrap();
+    again.order("i1", &json!("interrupt")).unwrap();
+    let stopped = again.until(|m| m["fact"]["kind"] == "ended");
+    assert!(stopped.iter().any(|m| m["accepted"]["id"] == "i1" || m["refused"]["id"] == "i1"), "{stopped:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_done_says_so_and_changes_nothing() {
+    let server = ScriptedServer::start(vec![Say::text("x").into()]).await;
+    let home = Home::with(&server);
+    let serve = Serve::start(&home);
+    let mut api = serve.api();
+    let (status, no) = api.post("/api/sessions", &json!({ "workspace": "/no/such/folder" }));
+    assert!(status == 404 && no["error"].as_str().unwrap().contains("is not there"), "{no}");
+    let (status, no) = api.post("/api/sessions", &json!({ "workspace": "relative" }));
+    assert!(status == 404 && no["error"].as_str().unwrap().contains("whole path"), "{no}");
+    let (status, no) = api.post("/api/sessions", &json!({ "workspace": home.dir.path() }));
+    assert!(status == 409 && no["error"].as_str().unwrap().contains("your own settings"), "{no}");
+    let (status, no) = api.post("/api/sessions", &json!({ "set": { "model": "nobody/none" } }));
+    assert!(status == 409 && no["error"].as_str().unwrap().contains("nobody"), "{no}");
+    let (status, no) = api.post("/api/sessions", &json!({ "nonsense": 1 }));
+    assert!(status == 400 && no["error"].as_str().unwrap().contains("nonsense"), "{no}");
+    assert_eq!(api.get("/api/sessions")["sessions"], json!([]));
+    let (status, no) = api.post("/api/sessions/abcdefgh12/commands", &prompt("a", "b"));
+    assert!(status == 404 && no["error"].as_str().unwrap().contains("no session abcdefgh12"), "{no}");
+    assert_eq!(api.ask("GET", "/api/nothing", None).unwrap().status, 404);
+    assert_eq!(api.ask("PATCH", "/api/sessions", Some(&json!({}))).unwrap().status, 405);
+    // A blob of another session is not given out by asking for it here.
+    let id = api.make(&json!({}));
+    let heard = api.ask("GET", &format!("/api/sessions/{id}/blobs/{}", "0".repeat(64)), None).unwrap();
+    assert_eq!(heard.status, 404, "{}", heard.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_waits_for_the_next_fact_and_takes_nothing_over() {
+    let server = ScriptedServer::start(vec![Served::from(Say::text("Slowly.")).gated()]).await;
+    let home = Home::with(&server);
+    let serve = Serve::start(&home);
+    let mut api = serve.api();
+    let id = api.make(&json!({}));
+    let before = api.get(&format!("/api/sessions/{id}"));
+    let began = Instant::now();
+    let after = api.get(&format!("/api/sessions/{id}?from={}&wait=1", before["seq"]));
+    assert!(began.elapsed() > Duration::from_millis(900) && after["facts"] == json!([]), "{after}");
+    assert_eq!(after["seq"], before["seq"], "looking makes no fact");
+    let mut other = serve.api();
+    let (path, from) = (format!("/api/sessions/{id}"), before["seq"].clone());
+    let waits = std::thread::spawn(move || {
+        let began = Instant::now();
+        (other.get(&format!("{path}?from={from}&wait=30")), began.elapsed())
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(api.post(&format!("/api/sessions/{id}/commands"), &prompt("p", "go")).0, 200);
+    let (view, took): (Value, Duration) = waits.join().unwrap();
+    assert!(!view["facts"].as_array().unwrap().is_empty() && took < Duration::from_secs(5), "{took:?}");
+    server.open_gate(100);
+    api.until(&id, &["done"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_goes_on_by_itself_and_a_whole_output_can_be_had() {
+    let long = "seq 1 5000";
+    let server =
+        ScriptedServer::start(vec![shell(long), Say::text("Counted.").into(), Say::text("Forked.").into()]).await;
+    let home = Home::with(&server);
+    let serve = Serve::start(&home);
+    let mut api = serve.api();
+    let id = api.make(&json!({ "prompt": "count" }));
+    let view = api.until(&id, &["done"]);
+    let full = view["facts"].as_array().unwrap().iter().find_map(|f| f["body"]["full"].as_str()).unwrap().to_owned();
+    let heard = api.ask("GET", &format!("/api/sessions/{id}/blobs/{full}"), None).unwrap();
+    assert_eq!(heard.status, 200);
+    assert!(heard.body.starts_with("1\n2\n") && heard.body.ends_with("5000\n"));
+    assert_eq!(heard.header("content-type"), Some("application/octet-stream"));
+    let (status, forked) = api.post(&format!("/api/sessions/{id}/fork"), &json!({}));
+    assert_eq!(status, 201, "{forked}");
+    let other = forked["id"].as_str().unwrap();
+    assert_eq!(api.post(&format!("/api/sessions/{other}/commands"), &prompt("p", "and now?")).0, 200);
+    api.until(other, &["done"]);
+    assert_eq!(api.get(&format!("/api/sessions/{id}"))["seq"], view["seq"], "the first one stays as it was");
+}
