@@ -25,7 +25,8 @@ macro_rules! tools {
         /// Every tool as a model is told of it.
         #[must_use]
         pub fn offers() -> Vec<Offer> {
-            vec![$(offer::<$name>(),)*]
+            static ALL: std::sync::OnceLock<Vec<Offer>> = std::sync::OnceLock::new();
+            ALL.get_or_init(|| vec![$(offer::<$name>(),)*]).clone()
         }
 
         /// Every tool's name with its examples.

@@ -11,6 +11,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::{Request, Response, body::Incoming};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::BufRead as _;
 use std::net::SocketAddr;
@@ -89,8 +90,16 @@ fn children(pid: u32) -> Vec<u32> {
     .collect()
 }
 
-fn descriptors(pid: u32) -> usize {
-    std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+/// What a process holds open, by kind.
+fn descriptors(pid: u32) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+        let to = std::fs::read_link(entry.path()).unwrap_or_default();
+        let name = to.to_string_lossy().into_owned();
+        let kind = name.split([':', '[']).next().unwrap_or_default().rsplit(['/', '.']).next().unwrap_or_default().to_owned();
+        *kinds.entry(kind).or_default() += 1;
+    }
+    kinds
 }
 
 fn cpu(pid: u32) -> u64 {
