@@ -279,10 +279,11 @@ macro_rules! config {
 
         /// Some settings to change.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(default)]
         pub struct ConfigPatch {
-            $($(#[doc = $doc])* #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
+            $($(#[doc = $doc])*
+            #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+            pub $field: Option<$type>,)*
         }
 
         impl Default for Config {
@@ -298,6 +299,23 @@ macro_rules! config {
             }
         }
     };
+}
+
+/// Every setting of the whole, each of which may be missing; what may be nothing there may be set to nothing here.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for ConfigPatch {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ConfigPatch".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let mut schema = Config::json_schema(generator);
+        let fields = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut);
+        for field in fields.into_iter().flat_map(|fields| fields.values_mut()).filter_map(|f| f.as_object_mut()) {
+            field.remove("default");
+        }
+        schema.insert("description".into(), "Some settings to change.".into());
+        schema
+    }
 }
 
 config! {

@@ -85,7 +85,7 @@ pub(crate) async fn agent(State(app): State<App>, request: Request) -> Response 
         Ok(body) => body,
         Err(no) => return bad(no.0, no.1),
     };
-    let asked: AgentRequest = match serde_json::from_slice(&body) {
+    let asked: AgentRequest = match crate::strict::read(&body) {
         Ok(asked) => asked,
         Err(error) => return bad(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {error}")),
     };

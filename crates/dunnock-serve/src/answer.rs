@@ -2,7 +2,8 @@
 
 use crate::host::Refusal;
 use axum::body::{Body, to_bytes};
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dunnock_engine::DoorError;
@@ -82,7 +83,19 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Read<T> {
         let bytes = whole(request.into_body()).await?;
         let bad =
             |e: serde_json::Error| No::new(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {e}"));
-        serde_json::from_slice(&bytes).map(Self).map_err(bad)
+        crate::strict::read(&bytes).map(Self).map_err(bad)
+    }
+}
+
+/// What follows the question mark.
+pub(crate) struct Ask<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Ask<T> {
+    type Rejection = No;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, No> {
+        let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
+        let bad = |why: axum::extract::rejection::QueryRejection| No::new(StatusCode::BAD_REQUEST, why.body_text());
+        read.map(|axum::extract::Query(value)| Self(value)).map_err(bad)
     }
 }
 

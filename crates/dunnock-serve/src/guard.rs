@@ -96,6 +96,12 @@ pub(crate) fn judge(app: &App, came: Came, request: &Request<Body>) -> Result<Wh
         }
         Who::Program | Who::Browser | Who::Stranger => {}
     }
+    // What nobody answers is said before it is looked at what came along.
+    if path.starts_with("/api/")
+        && crate::routes_table::allowed(path).is_some_and(|all| !all.contains(&method.as_str()))
+    {
+        return Err(No::new(StatusCode::METHOD_NOT_ALLOWED, "not by this method; GET /api/openapi.json says how"));
+    }
     if writes {
         fits(method, headers)?;
     }
@@ -175,7 +181,7 @@ static HEADERS: [(HeaderName, &str); 7] = [
 ];
 
 /// An answer as it goes out.
-pub(crate) fn sealed(answer: impl IntoResponse) -> Response {
+pub(crate) fn sealed(path: &str, answer: impl IntoResponse) -> Response {
     let mut answer = answer.into_response();
     for (name, value) in &HEADERS {
         answer.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -187,8 +193,9 @@ pub(crate) fn sealed(answer: impl IntoResponse) -> Response {
         StatusCode::TOO_MANY_REQUESTS => {
             answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
         }
-        StatusCode::METHOD_NOT_ALLOWED if !answer.headers().contains_key(header::ALLOW) => {
-            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD, POST, DELETE"));
+        StatusCode::METHOD_NOT_ALLOWED => {
+            let all = crate::routes_table::allowed(path).map_or_else(|| "GET".to_owned(), |all| all.join(", "));
+            answer.headers_mut().extend(HeaderValue::from_str(&all).map(|all| (header::ALLOW, all)));
         }
         _ => {}
     }

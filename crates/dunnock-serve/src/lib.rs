@@ -18,8 +18,10 @@ mod login;
 mod look;
 mod net;
 mod openapi;
+mod recent;
 mod routes_table;
 mod sessions;
+mod strict;
 
 pub use agent::{AgentAnswer, AgentRequest, Past};
 pub use host::{Change, Host, Once, Point, Refusal};
@@ -36,6 +38,7 @@ pub(crate) struct App {
     pub(crate) hall: Arc<Hall>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) keys: Arc<Keys>,
+    pub(crate) recent: Arc<recent::Recent>,
     /// Live channels at once.
     pub(crate) lives: Arc<tokio::sync::Semaphore>,
     /// Calls of the stateless service at once.

@@ -4,11 +4,11 @@
 //! happens. The client sends [`Up`]. One message is one JSON object. Whoever comes back with the last fact it has misses nothing.
 
 use crate::App;
-use crate::answer::No;
+use crate::answer::{Ask, No};
 use crate::net::stop;
 use crate::sessions::id;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use dunnock_engine::Door;
@@ -38,7 +38,7 @@ pub(crate) struct LiveQuery {
 pub(crate) async fn live(
     State(app): State<App>,
     Path(session): Path<String>,
-    Query(query): Query<LiveQuery>,
+    Ask(query): Ask<LiveQuery>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<Response, No> {
     let session = id(&session)?;

@@ -1,10 +1,10 @@
 //! What lies around a session: files to mention, what it changed, where it can go back to, what it kept.
 
 use crate::App;
-use crate::answer::{No, Read, json};
+use crate::answer::{Ask, No, Read, json};
 use crate::host::{Change, Point};
 use crate::sessions::id;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dunnock_engine::fork as branch_off;
@@ -52,7 +52,7 @@ fn fits(path: &str, letters: &str) -> Option<usize> {
 pub(crate) async fn files(
     State(app): State<App>,
     Path(session): Path<String>,
-    Query(query): Query<FilesQuery>,
+    Ask(query): Ask<FilesQuery>,
 ) -> Result<Response, No> {
     let state = app.state(&id(&session)?).await?;
     let host = app.host.clone();
@@ -91,7 +91,7 @@ pub(crate) struct Diff {
 pub(crate) async fn diff(
     State(app): State<App>,
     Path(session): Path<String>,
-    Query(query): Query<DiffQuery>,
+    Ask(query): Ask<DiffQuery>,
 ) -> Result<Response, No> {
     let session = id(&session)?;
     app.state(&session).await?;

@@ -53,7 +53,8 @@ impl Server {
 pub fn serve(listeners: Vec<TcpListener>, hall: Arc<Hall>, host: Arc<dyn Host>, keys: Arc<Keys>) -> Server {
     let (stop, stopped) = watch::channel(false);
     let (lives, calls) = (Arc::new(Semaphore::new(LIVES)), Arc::new(Semaphore::new(CALLS)));
-    let app = App { hall: hall.clone(), host, keys, lives, calls, stopped: stopped.clone() };
+    let recent = Arc::default();
+    let app = App { hall: hall.clone(), host, keys, recent, lives, calls, stopped: stopped.clone() };
     let router = routes_table::router().with_state(app.clone());
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let task = |listener: TcpListener| {
@@ -113,15 +114,16 @@ async fn connection(stream: TcpStream, app: App, router: axum::Router) {
 }
 
 async fn answer(app: &App, router: axum::Router, came: Came, mut request: Request<Body>) -> Response {
+    let path = request.uri().path().to_owned();
     match judge(app, came, &request) {
         // The service has one form for everything that it says.
-        Err(no) if request.uri().path() == "/api/agent" => sealed(json(no.0, &AgentAnswer::broke(no.1))),
-        Err(no) => sealed(no),
+        Err(no) if path == "/api/agent" => sealed(&path, json(no.0, &AgentAnswer::broke(no.1))),
+        Err(no) => sealed(&path, no),
         Ok(who) => {
             request.extensions_mut().insert(came);
             request.extensions_mut().insert(who);
             match router.oneshot(request).await {
-                Ok(answer) => sealed(answer),
+                Ok(answer) => sealed(&path, answer),
                 Err(never) => match never {},
             }
         }

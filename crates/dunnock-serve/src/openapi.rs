@@ -35,7 +35,7 @@ pub fn document() -> String {
     let mut paths: Map<String, Value> = Map::new();
     for route in ROUTES {
         let item = paths.entry(route.path).or_insert_with(|| json!({}));
-        item[route.method] = operation(&mut generator, route);
+        item[route.method.to_lowercase()] = operation(&mut generator, route);
     }
     let mut document = json!({
         "openapi": "3.1.0",

@@ -34,7 +34,7 @@ fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 }
 
 const PLAIN: Route = Route {
-    method: "get",
+    method: "GET",
     path: "",
     about: "",
     query: None,
@@ -61,7 +61,7 @@ pub(crate) const ROUTES: &[Route] = &[
         ..PLAIN
     },
     Route {
-        method: "post",
+        method: "POST",
         path: "/api/sessions",
         about: "Makes a session, and gives it its first prompt.",
         body: Some(of::<sessions::New>),
@@ -80,7 +80,7 @@ pub(crate) const ROUTES: &[Route] = &[
         ..PLAIN
     },
     Route {
-        method: "post",
+        method: "POST",
         path: "/api/sessions/{id}/commands",
         about: "A command, carried out once: the same id gets the same answer. What cannot be done now is a conflict, with the fresh state.",
         body: Some(of::<Order>),
@@ -132,7 +132,7 @@ pub(crate) const ROUTES: &[Route] = &[
         ..PLAIN
     },
     Route {
-        method: "post",
+        method: "POST",
         path: "/api/sessions/{id}/fork",
         about: "A new session that goes on where this one was.",
         body: Some(of::<look::Fork>),
@@ -142,7 +142,7 @@ pub(crate) const ROUTES: &[Route] = &[
         ..PLAIN
     },
     Route {
-        method: "post",
+        method: "POST",
         path: "/api/agent",
         about: "The stateless service: one prompt, at most one call, one answer.",
         body: Some(of::<AgentRequest>),
@@ -152,7 +152,7 @@ pub(crate) const ROUTES: &[Route] = &[
         ..PLAIN
     },
     Route {
-        method: "post",
+        method: "POST",
         path: "/api/login",
         about: "A one-time code or the password, for a cookie.",
         body: Some(of::<login::Login>),
@@ -170,7 +170,7 @@ pub(crate) const ROUTES: &[Route] = &[
         ..PLAIN
     },
     Route {
-        method: "post",
+        method: "POST",
         path: "/api/code",
         about: "A new one-time code, for another browser.",
         body: Some(of::<login::Nothing>),
@@ -181,6 +181,18 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route { path: "/api/openapi.json", about: "This document.", good: (200, Some(of::<openapi::Any>)), ..PLAIN },
 ];
+
+/// The methods by which a path can be asked, if it is one.
+pub(crate) fn allowed(path: &str) -> Option<Vec<&'static str>> {
+    let parts: Vec<&str> = path.split('/').collect();
+    let fits = |route: &&Route| {
+        let known: Vec<&str> = route.path.split('/').collect();
+        known.len() == parts.len()
+            && known.iter().zip(&parts).all(|(k, p)| k == p || (k.starts_with('{') && !p.is_empty()))
+    };
+    let all: Vec<&'static str> = ROUTES.iter().filter(fits).map(|route| route.method).collect();
+    (!all.is_empty()).then_some(all)
+}
 
 /// The table as a router, and the page beside it.
 pub(crate) fn router() -> Router<App> {

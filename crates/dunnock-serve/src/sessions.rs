@@ -1,13 +1,13 @@
 //! Sessions: list, search, make, read, command.
 
 use crate::App;
-use crate::answer::{No, Read, json};
-use axum::extract::{Path, Query, State};
+use crate::answer::{Ask, No, Read, json};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use dunnock_core::State as Session;
 use dunnock_core::ports::Listed;
-use dunnock_engine::{Door, create, load};
+use dunnock_engine::{Door, create};
 use dunnock_proto::{
     About, At, Command, ConfigPatch, Hash, InputId, Order, QuestionId, Record, Refused, Rule, Seq, SessionId,
 };
@@ -97,7 +97,7 @@ pub(crate) struct ReadQuery {
     #[schemars(range(min = 0, max = 5000))]
     pub(crate) limit: Option<usize>,
     /// Seconds to wait for a fact, if there is none yet.
-    #[schemars(range(min = 0, max = 60))]
+    #[schemars(range(min = 0, max = 30))]
     pub(crate) wait: Option<u64>,
 }
 
@@ -200,7 +200,7 @@ impl App {
     /// The session as it stands.
     pub(crate) async fn state(&self, id: &SessionId) -> Result<Session, No> {
         self.seq(id).await?;
-        Ok(load(self.hall.log().as_ref(), id).await?.state)
+        Ok(self.recent.state(self.hall.log().as_ref(), id).await?)
     }
 
     async fn view(&self, id: &SessionId, from: Seq, limit: usize) -> Result<View, No> {
@@ -271,7 +271,7 @@ fn asks(host: &dyn crate::Host, state: &Session, question: &dunnock_core::Questi
 }
 
 /// Sessions, newest first; with words, those that hold them.
-pub(crate) async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> Result<Response, No> {
+pub(crate) async fn list(State(app): State<App>, Ask(query): Ask<ListQuery>) -> Result<Response, No> {
     let log = app.hall.log();
     let limit = query.limit.unwrap_or(ROWS).clamp(1, 1000);
     let words = query.search.as_deref().map(str::trim).filter(|words| !words.is_empty());
@@ -316,10 +316,10 @@ pub(crate) async fn make(State(app): State<App>, Read(new): Read<New>) -> Result
 pub(crate) async fn read(
     State(app): State<App>,
     Path(session): Path<String>,
-    Query(query): Query<ReadQuery>,
+    Ask(query): Ask<ReadQuery>,
 ) -> Result<Response, No> {
     let session = id(&session)?;
-    let until = Instant::now() + Duration::from_secs(query.wait.unwrap_or(0).min(60));
+    let until = Instant::now() + Duration::from_secs(query.wait.unwrap_or(0).min(30));
     let mut stopped = app.stopped.clone();
     // Looking is cheap and changes nothing: a reader takes no session over.
     loop {

@@ -111,7 +111,14 @@ impl Api {
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n{kind}\r\n",
             self.at, self.token
         );
-        let heard = self.once(format!("{head}{}", body.unwrap_or_default()).as_bytes());
+        let words = format!("{head}{}", body.unwrap_or_default());
+        // A connection that was left alone may have been closed meanwhile: like every client, this one tries a new one.
+        let used = self.line.is_some();
+        let mut heard = self.once(words.as_bytes());
+        if heard.is_err() && used {
+            self.line = None;
+            heard = self.once(words.as_bytes());
+        }
         if heard.is_err() {
             self.line = None;
         }

@@ -96,7 +96,8 @@ fn descriptors(pid: u32) -> BTreeMap<String, usize> {
     for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
         let to = std::fs::read_link(entry.path()).unwrap_or_default();
         let name = to.to_string_lossy().into_owned();
-        let kind = name.split([':', '[']).next().unwrap_or_default().rsplit(['/', '.']).next().unwrap_or_default().to_owned();
+        let kind =
+            name.split([':', '[']).next().unwrap_or_default().rsplit(['/', '.']).next().unwrap_or_default().to_owned();
         *kinds.entry(kind).or_default() += 1;
     }
     kinds

@@ -3,7 +3,7 @@
 use super::Serve;
 use crate::Home;
 use dunnock_testkit::model::Say;
-use dunnock_testkit::server::{Brain, Rules, ScriptedServer, Served};
+use dunnock_testkit::server::{Brain, Fault, Rules, ScriptedServer, Served};
 use dunnock_testkit::web::{Api, raw};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -19,6 +19,7 @@ async fn obedient() -> ScriptedServer {
                 let calls: Vec<(&str, &str)> = args.split("&&").map(|args| (tool, args)).collect();
                 Say::calls(&calls).into()
             }
+            None if said == "break" => Served::wrong(Say::text(""), Fault::Status(400, None)),
             None => Say::text(&format!("I say: {said}")).into(),
         }
     };
@@ -148,9 +149,7 @@ async fn s2_every_failure_has_its_form() {
     assert_eq!(heard.status, 403);
     bad(&heard.json());
     // A failure inside the service is no malformed request: 200.
-    drop(server);
-    let answer = ask(&mut api, "hello");
-    bad(&answer);
+    bad(&ask(&mut api, "break"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
