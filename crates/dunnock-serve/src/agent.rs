@@ -26,6 +26,7 @@ const ALL: usize = 4_000;
 #[serde(rename_all = "camelCase")]
 pub struct AgentRequest {
     /// What to do.
+    #[schemars(regex(pattern = r"\S"))]
     pub prompt: String,
     /// Accepted and ignored.
     #[serde(default)]

@@ -76,6 +76,13 @@ pub(crate) fn judge(app: &App, came: Came, request: &Request<Body>) -> Result<Wh
     if *method == Method::OPTIONS {
         return Err(No::new(StatusCode::METHOD_NOT_ALLOWED, "no page but our own may ask here"));
     }
+    // Whatever is open says by which method; what is not says so to those who may come in.
+    let methods = crate::routes_table::allowed(path);
+    let by_this = methods.is_none_or(|all| all.contains(&method.as_str()));
+    let no_method = || No::new(StatusCode::METHOD_NOT_ALLOWED, "not by this method; GET /api/openapi.json says how");
+    if !by_this && OPEN.iter().any(|(open, _)| *open == path) {
+        return Err(no_method());
+    }
     let who = who(app, came, headers)?;
     let live = headers.contains_key(header::UPGRADE);
     let writes = !matches!(*method, Method::GET | Method::HEAD);
@@ -96,11 +103,8 @@ pub(crate) fn judge(app: &App, came: Came, request: &Request<Body>) -> Result<Wh
         }
         Who::Program | Who::Browser | Who::Stranger => {}
     }
-    // What nobody answers is said before it is looked at what came along.
-    if path.starts_with("/api/")
-        && crate::routes_table::allowed(path).is_some_and(|all| !all.contains(&method.as_str()))
-    {
-        return Err(No::new(StatusCode::METHOD_NOT_ALLOWED, "not by this method; GET /api/openapi.json says how"));
+    if !by_this {
+        return Err(no_method());
     }
     if writes {
         fits(method, headers)?;

@@ -176,6 +176,14 @@ pub(crate) fn id(text: &str) -> Result<SessionId, No> {
     text.parse().map_err(|_| No::missing(format_args!("session {}", text.chars().take(40).collect::<String>())))
 }
 
+/// A number as the document bounds it.
+fn within<T: PartialOrd + std::fmt::Debug>(n: T, range: std::ops::RangeInclusive<T>, name: &str) -> Result<T, No> {
+    match range.contains(&n) {
+        true => Ok(n),
+        false => Err(No::new(StatusCode::BAD_REQUEST, format!("{name} is within {range:?}"))),
+    }
+}
+
 impl App {
     fn row(&self, row: Listed, excerpt: Option<String>) -> Row {
         Row {
@@ -273,7 +281,7 @@ fn asks(host: &dyn crate::Host, state: &Session, question: &dunnock_core::Questi
 /// Sessions, newest first; with words, those that hold them.
 pub(crate) async fn list(State(app): State<App>, Ask(query): Ask<ListQuery>) -> Result<Response, No> {
     let log = app.hall.log();
-    let limit = query.limit.unwrap_or(ROWS).clamp(1, 1000);
+    let limit = within(query.limit.unwrap_or(ROWS), 1..=1000, "limit")?;
     let words = query.search.as_deref().map(str::trim).filter(|words| !words.is_empty());
     let sessions = match words {
         None => {
@@ -319,7 +327,8 @@ pub(crate) async fn read(
     Ask(query): Ask<ReadQuery>,
 ) -> Result<Response, No> {
     let session = id(&session)?;
-    let until = Instant::now() + Duration::from_secs(query.wait.unwrap_or(0).min(30));
+    let until = Instant::now() + Duration::from_secs(within(query.wait.unwrap_or(0), 0..=30, "wait")?);
+    let limit = within(query.limit.unwrap_or(FACTS), 0..=FACTS, "limit")?;
     let mut stopped = app.stopped.clone();
     // Looking is cheap and changes nothing: a reader takes no session over.
     loop {
@@ -331,7 +340,6 @@ pub(crate) async fn read(
             () = crate::net::stop(&mut stopped) => break,
         }
     }
-    let limit = query.limit.unwrap_or(FACTS).min(FACTS);
     Ok(json(StatusCode::OK, &app.view(&session, query.from, limit).await?))
 }
 

@@ -27,11 +27,14 @@ fn unexpected(value: &Value) -> Unexpected<'_> {
     }
 }
 
-/// The greatest number up to which every whole one can be written.
-const WHOLE: f64 = 9_007_199_254_740_992.0;
+/// The greatest number that every language can read.
+const MOST: u64 = 9_007_199_254_740_991;
+/// The same, for numbers with a point.
+const WHOLE: f64 = 9_007_199_254_740_991.0;
 
 fn number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::Value, Error> {
     match (number.as_u64(), number.as_i64(), number.as_f64()) {
+        (Some(n), ..) if n > MOST => Err(Error::custom(format_args!("{n} is more than {MOST}"))),
         (Some(n), ..) => visitor.visit_u64(n),
         (_, Some(n), _) => visitor.visit_i64(n),
         (.., Some(n)) if n.fract() == 0.0 && (0.0..=WHOLE).contains(&n) => visitor.visit_u64(n as u64),
