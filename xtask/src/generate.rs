@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Each file and what it must hold.
 pub(crate) fn files() -> Vec<(PathBuf, String)> {
-    vec![(root().join("docs/facts.md"), facts())]
+    vec![(root().join("docs/facts.md"), facts()), (root().join("web/src/proto.gen.ts"), crate::typescript::file())]
 }
 
 fn facts() -> String {
@@ -25,10 +25,11 @@ fn facts() -> String {
 /// Writes them all.
 pub(crate) fn write() -> Result<(), String> {
     for (path, text) in files() {
+        path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|e| format!("{}: {e}", path.display()))?;
         std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     }
     // Pages that the program makes of itself are written by the tests that hold them.
-    let filter = "test(pages::) | test(lines::the_schema)";
+    let filter = "test(pages::) | test(lines::the_schema) | test(the_openapi_document)";
     let mut command = std::process::Command::new("cargo");
     command.args(["nextest", "run", "-p", "dunnock", "-E", filter]).env("DUNNOCK_BLESS", "1").current_dir(root());
     let status = command.status().map_err(|e| format!("cargo nextest: {e}"))?;

@@ -9,6 +9,7 @@ mod long;
 mod pictures;
 mod real;
 mod tidy;
+mod typescript;
 
 use std::process::ExitCode;
 

@@ -232,6 +232,9 @@ impl Driver {
         };
         self.stop_everything().await;
         self.world.tools.close(&self.session).await;
+        if let (Some(keeper), Some(folder)) = (&self.world.checkpoints, &self.loaded.state.workspace) {
+            keeper.rest(folder).await;
+        }
         drop(self.held.take());
         self.world.log.tidy().await;
         drop(self.ownership.take()); // whoever waits for the end finds nothing left behind

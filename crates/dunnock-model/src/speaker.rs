@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+/// Connections that are kept for the next request.
+const IDLE: usize = 64;
 /// The longest summary, in tokens.
 const SUMMARY: u64 = 1_500;
 
@@ -115,7 +117,8 @@ impl Speaker {
                 .connect_timeout(self.patience.connect)
                 .redirect(reqwest::redirect::Policy::none())
                 .tcp_nodelay(true)
-                .pool_idle_timeout(Duration::from_secs(90));
+                .pool_idle_timeout(Duration::from_secs(90))
+                .pool_max_idle_per_host(IDLE);
             if near {
                 builder = builder.no_proxy();
                 if !tls {

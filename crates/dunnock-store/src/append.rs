@@ -1,39 +1,113 @@
 //! Compare-and-append: facts, inputs, blobs, list and ledger in one transaction.
 
 use crate::blobs::{AS_IT_IS, DEFLATED, SMALL, packed};
-use crate::open::{Sqlite, Writer, classify, failed};
+use crate::open::{Sqlite, Writer, classify, failed, lock};
 use dunnock_core::failpoint;
 use dunnock_core::ports::{Appended, Batch, Blob, Charge, LogError};
 use dunnock_proto::{Body, Need, Record, SessionId};
 use sqlx::{AssertSqlSafe, Row, SqliteConnection};
+use tokio::sync::oneshot;
 
 /// Facts in one statement; longer batches take several.
 const ROWS: usize = 16;
 
+/// A batch that waits for a writer, and where its end is told.
+pub(crate) struct Waiting {
+    batch: Batch,
+    tell: oneshot::Sender<Result<Appended, LogError>>,
+}
+
+fn gone() -> LogError {
+    LogError::Unsure("who wrote for us is gone".into())
+}
+
+/// Batches that one transaction takes at most.
+const TOGETHER: usize = 64;
+
 impl Sqlite {
+    /// Writes a batch. Whoever gets the writer writes for all who wait: many sessions share one sync, and one alone waits for
+    /// nobody.
     pub(crate) async fn write_batch(&self, batch: Batch) -> Result<Appended, LogError> {
         for blob in &batch.blobs {
             self.keep_large(blob)?;
         }
-        let size =
-            batch.records.iter().map(|r| if let Body::Text(text) = &r.body { text.len() as u64 } else { 0 }).sum();
+        let (tell, mut told) = oneshot::channel();
+        lock(&self.waiting).push_back(Waiting { batch, tell });
         failpoint::hit("store.lock.before", "");
-        let mut writer = self.writer().await?;
+        let writer = tokio::select! {
+            biased;
+            // Somebody who came before has written for us.
+            end = &mut told => return end.unwrap_or_else(|_| Err(gone())),
+            writer = self.writer() => writer,
+        };
         failpoint::hit("store.lock.after", "");
-        // A session may have been forgotten since, and this blob's file with it: now nobody can.
-        for blob in batch.blobs.iter().filter(|b| b.len() > SMALL && !self.blob_path(b.hash).exists()) {
-            self.keep_large(blob)?;
+        if let Ok(end) = told.try_recv() {
+            return end;
         }
-        let end = transact(&mut writer, &batch).await;
+        let share: Vec<Waiting> = {
+            let mut waiting = lock(&self.waiting);
+            let most = waiting.len().min(TOGETHER);
+            waiting.drain(..most).collect()
+        };
+        match writer {
+            Ok(writer) => self.write_share(writer, share).await,
+            // Nobody else knows more about it than we do.
+            Err(error) => share.into_iter().for_each(|one| drop(one.tell.send(Err(error.clone())))),
+        }
+        // Ours was among them, unless there were very many.
+        match told.try_recv() {
+            Ok(end) => end,
+            Err(_) => told.await.unwrap_or_else(|_| Err(gone())),
+        }
+    }
+
+    async fn write_share(&self, mut writer: Writer<'_>, share: Vec<Waiting>) {
+        // A session may have been forgotten since, and a blob's file with it: now nobody can.
+        let mut share: Vec<(Waiting, Result<Appended, LogError>)> = share
+            .into_iter()
+            .map(|one| {
+                let lost = |b: &&Blob| b.len() > SMALL && !self.blob_path(b.hash).exists();
+                let kept = one.batch.blobs.iter().filter(lost).try_for_each(|blob| self.keep_large(blob));
+                (one, kept.map(|()| Appended::Done))
+            })
+            .collect();
+        let size = |record: &Record| if let Body::Text(text) = &record.body { text.len() as u64 } else { 0 };
+        let size = share.iter().flat_map(|(one, _)| &one.batch.records).map(size).sum();
+        let mut fine: Vec<&mut (Waiting, Result<Appended, LogError>)> =
+            share.iter_mut().filter(|(_, end)| end.is_ok()).collect();
+        let ends = match fine.as_slice() {
+            [_, _, ..] => together(&mut writer, fine.iter().map(|(one, _)| &one.batch)).await,
+            _ => None,
+        };
+        match ends {
+            Some(ends) => fine.iter_mut().zip(ends).for_each(|(one, end)| one.1 = end),
+            // One alone; or something went wrong with one of them, and each hears its own.
+            None => {
+                for (one, end) in fine {
+                    *end = self.alone(&mut writer, &one.batch).await;
+                }
+            }
+        }
+        if share.iter().any(|(_, end)| matches!(end, Err(LogError::Unsure(_)))) {
+            writer.abandon();
+        }
+        drop(writer);
+        self.fold_back(size);
+        for (one, end) in share {
+            let _ = one.tell.send(end.map_err(|e| self.mark_damage(e))); // who is gone needs no answer
+        }
+    }
+
+    async fn alone(&self, writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, LogError> {
+        writer.connected(&self.dir).await?;
+        let end = transact(writer, batch).await;
         match &end {
             Err(LogError::Unsure(_)) => writer.abandon(),
             // What the write-ahead log holds may fit where it belongs, and then there is room again.
             Err(LogError::Full(_)) => writer.fold_now(&self.dir).await,
             _ => {}
         }
-        drop(writer);
-        self.fold_back(size);
-        end.map_err(|e| self.mark_damage(e))
+        end
     }
 
     pub(crate) async fn keep_blob(&self, session: &SessionId, blob: &Blob) -> Result<(), LogError> {
@@ -51,7 +125,13 @@ impl Sqlite {
 /// that writes the facts and commits.
 async fn transact(writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, LogError> {
     let conn = writer.conn()?;
-    let end = write(conn, batch).await;
+    let end = write(conn, batch, "BEGIN IMMEDIATE", "COMMIT").await;
+    let end = match end {
+        // The frames before the commit's own could not be written, or were never reached: nothing was committed.
+        Err(Broke::AtTheEnd(LogError::Failed(why))) => Err(LogError::Unsure(why)),
+        Err(Broke::AtTheEnd(known) | Broke::Before(known)) => Err(known),
+        Ok(end) => Ok(end),
+    };
     if end == Ok(Appended::Done) {
         failpoint::hit("store.commit.after", "");
         return end;
@@ -64,17 +144,73 @@ async fn transact(writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, Lo
     end
 }
 
-async fn write(conn: &mut SqliteConnection, batch: &Batch) -> Result<Appended, LogError> {
+/// Several batches as one transaction, each of which is taken or not for itself. `None` if anything went wrong before the end: then
+/// nothing was written.
+async fn together<'a>(
+    writer: &mut Writer<'_>,
+    batches: impl Iterator<Item = &'a Batch>,
+) -> Option<Vec<Result<Appended, LogError>>> {
+    let conn = writer.conn().ok()?;
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.ok()?;
+    let mut ends = Vec::new();
+    for batch in batches {
+        let end = match write(conn, batch, "SAVEPOINT one", "RELEASE one").await {
+            Ok(Appended::Done) => Ok(Appended::Done),
+            Ok(other) => {
+                sqlx::query("ROLLBACK TO one; RELEASE one").execute(&mut *conn).await.map(|_| other).map_err(drop)
+            }
+            Err(_) => Err(()),
+        };
+        match end {
+            Ok(end) => ends.push(Ok(end)),
+            Err(()) => {
+                if sqlx::query("ROLLBACK").execute(&mut *conn).await.is_err() {
+                    writer.abandon();
+                }
+                return None;
+            }
+        }
+    }
+    failpoint::hit("store.together.before", "");
+    match sqlx::query("COMMIT").execute(&mut *conn).await {
+        Ok(_) => failpoint::hit("store.together.after", ""),
+        Err(error) => {
+            let error = match classify(error) {
+                LogError::Failed(why) => LogError::Unsure(why),
+                known @ (LogError::Full(_) | LogError::Damaged(_) | LogError::Unsure(_)) => known,
+            };
+            if sqlx::query("ROLLBACK").execute(&mut *conn).await.is_err() {
+                writer.abandon();
+            }
+            ends.iter_mut().filter(|end| **end == Ok(Appended::Done)).for_each(|end| *end = Err(error.clone()));
+        }
+    }
+    Some(ends)
+}
+
+/// Where a write broke: only at its end is there doubt.
+enum Broke {
+    Before(LogError),
+    AtTheEnd(LogError),
+}
+
+impl From<LogError> for Broke {
+    fn from(error: LogError) -> Self {
+        Self::Before(error)
+    }
+}
+
+async fn write(conn: &mut SqliteConnection, batch: &Batch, begin: &str, end: &str) -> Result<Appended, Broke> {
     let Some((last, more)) = batch.records.chunks(ROWS).collect::<Vec<_>>().split_last().map(|(l, m)| (*l, m.to_vec()))
     else {
         return Ok(Appended::Done);
     };
-    let Some(no) = take_row(conn, batch).await? else { return repeated_or_conflict(conn, batch).await };
+    let Some(no) = take_row(conn, batch, begin).await? else { return Ok(repeated_or_conflict(conn, batch).await?) };
     for (id, seq) in &batch.inputs {
         let sql = "INSERT INTO inputs (no, id, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
         let done = sqlx::query(sql).bind(no).bind(id.as_str()).bind(*seq as i64).execute(&mut *conn).await;
         if done.map_err(classify)?.rows_affected() == 0 {
-            return repeated_or_conflict(conn, batch).await;
+            return Ok(repeated_or_conflict(conn, batch).await?);
         }
     }
     for blob in &batch.blobs {
@@ -90,30 +226,24 @@ async fn write(conn: &mut SqliteConnection, batch: &Batch) -> Result<Appended, L
         insert(conn, no, records, "").await.map_err(classify)?;
     }
     failpoint::hit("store.commit.before", "");
-    match insert(conn, no, last, "; COMMIT").await {
+    match insert(conn, no, last, &format!("; {end}")).await {
         Ok(()) => Ok(Appended::Done),
-        // The frames before the commit's own could not be written, or were never reached: nothing was committed.
-        Err(error) => match classify(error) {
-            LogError::Failed(why) => Err(LogError::Unsure(why)),
-            known @ (LogError::Full(_) | LogError::Damaged(_) | LogError::Unsure(_)) => Err(known),
-        },
+        Err(error) => Err(Broke::AtTheEnd(classify(error))),
     }
 }
 
 /// Begins the transaction and moves the session's row on, if it stands where the writer saw it.
-async fn take_row(conn: &mut SqliteConnection, batch: &Batch) -> Result<Option<i64>, LogError> {
+async fn take_row(conn: &mut SqliteConnection, batch: &Batch, begin: &str) -> Result<Option<i64>, LogError> {
     let Some(last) = batch.records.last() else { return Ok(None) };
     let listing = &batch.listing;
     let sql = if batch.after == 0 {
-        "BEGIN IMMEDIATE;
-         INSERT INTO sessions (id, title, workspace, status, version, seq, chain, created, updated)
+        "INSERT INTO sessions (id, title, workspace, status, version, seq, chain, created, updated)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8) ON CONFLICT (id) DO NOTHING RETURNING no"
     } else {
-        "BEGIN IMMEDIATE;
-         UPDATE sessions SET title = ?2, workspace = ?3, status = ?4, version = ?5, seq = ?6, chain = ?7, updated = ?8
+        "UPDATE sessions SET title = ?2, workspace = ?3, status = ?4, version = ?5, seq = ?6, chain = ?7, updated = ?8
          WHERE id = ?1 AND seq = ?9 RETURNING no"
     };
-    let row = sqlx::query(sql)
+    let row = sqlx::query(AssertSqlSafe(format!("{begin}; {sql}")))
         .bind(batch.session.as_str())
         .bind(&listing.title)
         .bind(&listing.workspace)

@@ -3,12 +3,14 @@
 //! Invariant: every connection is made by [`connect`], so that all have the same pragmas. Invariant: a database of a later
 //! release is left alone.
 
+use crate::append::Waiting;
 use crate::salvage::{self, Salvaged};
 use crate::schema;
 use dunnock_core::failpoint;
 use dunnock_core::ports::LogError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +33,8 @@ pub struct Sqlite {
     pub(crate) write: Mutex<Option<SqliteConnection>>,
     pub(crate) read: Mutex<Option<SqliteConnection>>,
     gate: Arc<File>,
+    /// Batches that wait for whoever writes next.
+    pub(crate) waiting: std::sync::Mutex<VecDeque<Waiting>>,
     /// Locked together with every other process that uses the database; a salvage needs it alone.
     _in_use: File,
     folding: Arc<AtomicBool>,
@@ -86,6 +90,7 @@ impl Sqlite {
             write,
             read,
             gate,
+            waiting: std::sync::Mutex::default(),
             _in_use: in_use,
             folding: Arc::default(),
             unfolded: AtomicU64::new(0),
@@ -171,6 +176,13 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// Makes a connection anew where it was given up.
+    pub(crate) async fn connected(&mut self, dir: &Path) -> Result<(), LogError> {
+        if self.slot.is_none() {
+            *self.slot = Some(connect(&dir.join(NAME)).await?);
+        }
+        Ok(())
+    }
     pub(crate) fn conn(&mut self) -> Result<&mut SqliteConnection, LogError> {
         self.slot.as_mut().ok_or_else(|| LogError::Failed("the connection is closed".into()))
     }
@@ -187,6 +199,10 @@ impl Writer<'_> {
     pub(crate) fn abandon(&mut self) {
         *self.slot = None;
     }
+}
+
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 struct Held(Arc<File>);

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_dunnock-killable");
 
-fn script() -> Vec<Served> {
+pub fn script() -> Vec<Served> {
     let big = r#"{"command":"echo a >> log; head -c 1500000 /dev/zero | tr '\\0' x"}"#;
     vec![
         Say::calls(&[("shell", big)]).into(),

@@ -15,6 +15,7 @@ mod golden;
 mod kills;
 mod kills_back;
 mod kills_cli;
+mod kills_serve;
 mod server;
 mod sessions;
 mod speed;

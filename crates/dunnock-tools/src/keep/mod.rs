@@ -535,6 +535,17 @@ fn differs(pack: &mut Pack, changes: &Changes, mut left: u64) -> io::Result<Vec<
 }
 
 impl Checkpoints for Keeper {
+    fn rest<'a>(&'a self, workspace: &'a str) -> Wait<'a, ()> {
+        Box::pin(async move {
+            let Ok(root) = Path::new(workspace).canonicalize() else { return };
+            let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+            // The list's own is the last: nobody is at it. Whoever comes next reads it from the disk.
+            if stores.get(&root).is_some_and(|store| Arc::strong_count(store) == 1) {
+                stores.remove(&root);
+            }
+        })
+    }
+
     fn keep<'a>(&'a self, session: &'a SessionId, workspace: &'a str, mark: Seq) -> Wait<'a, Checkpointed> {
         let session = session.clone();
         let kept = self.with(workspace, move |open| open.keep(&session, mark > 0));

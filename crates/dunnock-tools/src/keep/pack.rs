@@ -15,6 +15,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 const HEADER: usize = 56;
 /// A name of its own at the beginning of each file, so that nothing that was written about another is taken for it.
@@ -86,7 +87,6 @@ pub(crate) struct Pack {
     records: u64,
     /// Headers of those that were not read from the table.
     fresh: Vec<u8>,
-    compress: Compress,
     /// What was here was damaged and lies beside it now; nobody was told yet.
     pub(crate) put_aside: bool,
 }
@@ -138,7 +138,6 @@ impl Pack {
             synced: START,
             records: 0,
             fresh: Vec::new(),
-            compress: Compress::new(LEVEL, false),
             put_aside: false,
         })
     }
@@ -275,7 +274,7 @@ impl Pack {
     pub(crate) fn put(&mut self, bytes: &[u8]) -> io::Result<Hash> {
         let hash = Hash::of(bytes);
         if !self.has(&hash) {
-            let packed = deflate(&mut self.compress, bytes);
+            let packed = deflate(bytes);
             match packed {
                 Some(packed) => self.append(hash, bytes.len() as u64, Form::Deflate, &packed)?,
                 None => self.append(hash, bytes.len() as u64, Form::Plain, bytes)?,
@@ -569,7 +568,24 @@ fn header(hash: Hash, place: Place) -> [u8; HEADER] {
 }
 
 /// The bytes in fewer bytes; `None` if they do not become fewer.
-fn deflate(compress: &mut Compress, bytes: &[u8]) -> Option<Vec<u8>> {
+/// Compressors that nobody uses now: each takes a quarter of a megabyte, so they are shared by everything that is kept.
+static IDLE: Mutex<Vec<Compress>> = Mutex::new(Vec::new());
+/// So many of them wait for the next.
+const IDLE_MOST: usize = 2;
+
+fn deflate(bytes: &[u8]) -> Option<Vec<u8>> {
+    let idle = || IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let waiting = idle().pop();
+    let mut compress = waiting.unwrap_or_else(|| Compress::new(LEVEL, false));
+    let packed = deflate_with(&mut compress, bytes);
+    let mut idle = idle();
+    if idle.len() < IDLE_MOST {
+        idle.push(compress);
+    }
+    packed
+}
+
+fn deflate_with(compress: &mut Compress, bytes: &[u8]) -> Option<Vec<u8>> {
     compress.reset();
     let mut out = Vec::with_capacity(bytes.len());
     match compress.compress_vec(bytes, &mut out, FlushCompress::Finish) {

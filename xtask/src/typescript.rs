@@ -1,0 +1,123 @@
+//! The words on the wire as TypeScript, made from the JSON schemas of `dunnock-proto`.
+
+use dunnock_proto::{Event, Frame, Greeting, Order, Record, Up};
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+
+const HEAD: &str = "\
+// Made by `cargo xtask generate` from crates/dunnock-proto. Do not edit.
+
+/** What a client of the live channel sends is `Up`; it receives `Greeting` first, and then `Frame`. */
+";
+
+/// The whole file.
+pub(crate) fn file() -> String {
+    // As they are sent, so that what is always there is not said to be optional.
+    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    for make in [of::<Order>, of::<Up>, of::<Greeting>, of::<Frame>, of::<Record>] {
+        make(&mut generator);
+    }
+    let facts = Event::schemas(&mut generator);
+    let mut text = String::from(HEAD);
+    let mut kinds = String::from("/** The body of a fact, by its kind. */\nexport interface Facts {\n");
+    for (kind, schema) in facts {
+        let _ = writeln!(kinds, "  {kind}: {};", shape(schema.as_value(), 1));
+    }
+    for (name, schema) in generator.take_definitions(true) {
+        let _ = write!(text, "\n{}{}", about(&schema, 0), declared(&name, &schema));
+    }
+    let _ = write!(text, "\n{kinds}}}\n");
+    text.push_str("\n/** A fact whose kind this release knows. */\nexport type Fact = { [K in keyof Facts]: Record & { kind: K; body: Facts[K] } }[keyof Facts];\n");
+    text
+}
+
+fn of<T: schemars::JsonSchema>(generator: &mut SchemaGenerator) {
+    generator.subschema_for::<T>();
+}
+
+fn about(schema: &Value, depth: usize) -> String {
+    match schema.get("description").and_then(Value::as_str) {
+        Some(words) => format!("{}/** {} */\n", "  ".repeat(depth), words.replace('\n', " ").replace("*/", "* /")),
+        None => String::new(),
+    }
+}
+
+fn declared(name: &str, schema: &Value) -> String {
+    let object = schema.get("properties").is_some() && schema.get("oneOf").is_none();
+    match object {
+        true => format!("export interface {name} {}\n", shape(schema, 0)),
+        false => format!("export type {name} = {};\n", shape(schema, 0)),
+    }
+}
+
+fn union(all: &[Value], depth: usize) -> String {
+    let mut each: Vec<String> = all.iter().map(|one| shape(one, depth)).collect();
+    each.dedup();
+    each.join(" | ")
+}
+
+/// A schema as a type.
+fn shape(schema: &Value, depth: usize) -> String {
+    let Some(map) = schema.as_object() else { return "unknown".into() };
+    let list = |key: &str| map.get(key).and_then(Value::as_array).map(Vec::as_slice);
+    if let Some(name) = map.get("$ref").and_then(Value::as_str).and_then(|r| r.rsplit('/').next()) {
+        return name.into();
+    }
+    if let Some(value) = map.get("const") {
+        return value.to_string();
+    }
+    if let Some(values) = list("enum") {
+        return values.iter().map(Value::to_string).collect::<Vec<_>>().join(" | ");
+    }
+    if let Some(all) = list("oneOf").or_else(|| list("anyOf")) {
+        return union(all, depth);
+    }
+    match map.get("type") {
+        Some(Value::Array(types)) => {
+            let each: Vec<String> = types.iter().map(|t| typed(t.as_str().unwrap_or_default(), map, depth)).collect();
+            each.join(" | ")
+        }
+        Some(Value::String(name)) => typed(name, map, depth),
+        _ => "unknown".into(),
+    }
+}
+
+fn typed(name: &str, map: &Map<String, Value>, depth: usize) -> String {
+    match name {
+        "string" => "string".into(),
+        "integer" | "number" => "number".into(),
+        "boolean" => "boolean".into(),
+        "null" => "null".into(),
+        "array" => match map.get("prefixItems").and_then(Value::as_array) {
+            Some(items) => format!("[{}]", items.iter().map(|i| shape(i, depth)).collect::<Vec<_>>().join(", ")),
+            None => format!("({})[]", map.get("items").map_or("unknown".into(), |items| shape(items, depth))),
+        },
+        "object" => object(map, depth),
+        _ => "unknown".into(),
+    }
+}
+
+fn object(map: &Map<String, Value>, depth: usize) -> String {
+    let Some(fields) = map.get("properties").and_then(Value::as_object) else {
+        return match map.get("additionalProperties") {
+            Some(values @ Value::Object(_)) => format!("{{ [key: string]: {} }}", shape(values, depth)),
+            _ => "{ [key: string]: never }".into(),
+        };
+    };
+    let required = map.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut text = String::from("{\n");
+    for (name, schema) in fields {
+        let mark = if required.iter().any(|r| r == name) { "" } else { "?" };
+        let _ = write!(
+            text,
+            "{}{}{name}{mark}: {};\n",
+            about(schema, depth + 1),
+            "  ".repeat(depth + 1),
+            shape(schema, depth + 1)
+        );
+    }
+    let _ = write!(text, "{}}}", "  ".repeat(depth));
+    text
+}
