@@ -166,8 +166,20 @@ impl Door {
     /// # Errors
     /// As there.
     pub async fn send(&mut self, command: Command) -> Result<Result<Seq, Refusal>, DoorError> {
+        self.expecting(None, command).await
+    }
+
+    /// The same, for a session that is at this version.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn expecting(
+        &mut self,
+        expect: Option<Seq>,
+        command: Command,
+    ) -> Result<Result<Seq, Refusal>, DoorError> {
         let id = InputId::from_random(self.world.clock.random());
-        self.order(Order { id, expect: None, command }).await
+        self.order(Order { id, expect, command }).await
     }
 
     /// Sends a command and waits until it is durable or refused. If the owner dies meanwhile it is sent again, with the
@@ -187,7 +199,10 @@ impl Door {
             };
             match answer {
                 Some(answer) => return Ok(answer),
-                None => self.inner = reach(&self.world, self.hall.as_ref(), &self.session, self.seen).await?,
+                None => {
+                    tokio::time::sleep(Duration::from_millis(2)).await; // a driver that leaves takes a moment
+                    self.inner = reach(&self.world, self.hall.as_ref(), &self.session, self.seen).await?;
+                }
             }
         }
     }

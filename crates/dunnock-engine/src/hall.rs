@@ -12,6 +12,7 @@ use crate::world::World;
 use dunnock_core::ports::{Log, LogError};
 use dunnock_proto::{Decoded, Event, Seq, SessionId};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -26,6 +27,7 @@ pub type Pick = Box<dyn Fn(&str) -> Result<World, String> + Send + Sync>;
 pub struct Hall {
     log: Arc<dyn Log>,
     pick: Pick,
+    closed: AtomicBool,
     rooms: Mutex<HashMap<SessionId, Arc<Room>>>,
 }
 
@@ -45,17 +47,22 @@ pub(crate) struct Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         self.room.guests.send_modify(|n| *n -= 1);
-        if self.room.driver.try_lock().is_ok_and(|driver| driver.is_none()) {
+        let empty = |driver: &Option<Handle>| driver.as_ref().is_none_or(is_gone);
+        if self.room.driver.try_lock().is_ok_and(|driver| empty(&driver)) {
             self.hall.tidy(&self.session, &self.room);
         }
     }
+}
+
+fn is_gone(handle: &Handle) -> bool {
+    handle.summary().borrow().gone.is_some()
 }
 
 impl Hall {
     /// An empty one.
     #[must_use]
     pub fn new(log: Arc<dyn Log>, pick: Pick) -> Arc<Self> {
-        Arc::new(Self { log, pick, rooms: Mutex::default() })
+        Arc::new(Self { log, pick, closed: AtomicBool::new(false), rooms: Mutex::default() })
     }
 
     /// The log that all its sessions are in.
@@ -89,6 +96,7 @@ impl Hall {
 
     /// Lets everything go: what is under way is told to stop, and reports.
     pub async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
         let rooms: Vec<Arc<Room>> = self.rooms().values().cloned().collect();
         let closing = rooms.into_iter().map(|room| {
             tokio::spawn(async move {
@@ -128,27 +136,28 @@ impl Hall {
         session: &SessionId,
     ) -> Result<Option<(Handle, Guest)>, DoorError> {
         let fresh = || Arc::new(Room { driver: tokio::sync::Mutex::default(), guests: watch::Sender::new(0) });
-        let room = self.rooms().entry(session.clone()).or_insert_with(fresh).clone();
-        // Counted from now on, so that the driver does not leave before we have it.
-        room.guests.send_modify(|n| *n += 1);
+        let room = {
+            let mut rooms = self.rooms();
+            let room = rooms.entry(session.clone()).or_insert_with(fresh).clone();
+            // Counted from now on, so that neither the driver nor the room goes before we have it.
+            room.guests.send_modify(|n| *n += 1);
+            room
+        };
         let guest = Guest { hall: self.clone(), session: session.clone(), room: room.clone() };
         let mut driver = room.driver.lock().await;
-        if let Some(handle) = driver.as_ref().filter(|handle| handle.summary().borrow().gone.is_none()) {
+        if let Some(handle) = driver.as_ref().filter(|handle| !is_gone(handle)) {
             return Ok(Some((handle.clone(), guest)));
         }
-        let taken = match Ownership::try_take(&world.locks, &world.runtime, session, &world.app) {
-            Ok(Some(ownership)) => Driver::start(world.clone(), session.clone(), ownership).await.map(Some),
-            Ok(None) => Ok(None),
-            Err(error) => Err(LogError::Failed(error.to_string())),
+        *driver = None;
+        if self.closed.load(Ordering::Acquire) {
+            return Err(LogError::Failed("this server is about to end".into()).into());
+        }
+        let Some(ownership) = Ownership::try_take(&world.locks, &world.runtime, session, &world.app)? else {
+            return Ok(None);
         };
-        let handle = match taken {
-            Ok(Some(handle)) => handle,
-            other => {
-                drop((driver, guest));
-                self.tidy(session, &room);
-                return other.map(|_| None).map_err(DoorError::from);
-            }
-        };
+        // Whoever asked for it may leave meanwhile: what is begun comes to its end all the same.
+        let begun = tokio::spawn(Driver::start(world.clone(), session.clone(), ownership));
+        let handle = begun.await.map_err(|e| LogError::Failed(e.to_string()))??;
         *driver = Some(handle.clone());
         tokio::spawn(self.clone().keep(session.clone(), room.clone(), handle.clone()));
         Ok(Some((handle, guest)))
@@ -157,35 +166,32 @@ impl Hall {
     /// Until the driver is gone, or nobody needs it any more.
     async fn keep(self: Arc<Self>, session: SessionId, room: Arc<Room>, handle: Handle) {
         let (mut summary, mut guests) = (handle.summary(), room.guests.subscribe());
-        loop {
-            if summary.wait_for(|s| s.gone.is_some() || idle(s)).await.is_err() {
-                break;
-            }
-            if summary.borrow().gone.is_some() {
-                break;
-            }
+        while summary.wait_for(|s| s.gone.is_some() || idle(s)).await.is_ok() && !is_gone(&handle) {
             tokio::select! {
                 left = guests.wait_for(|n| *n == 0) => drop(left),
                 _ = summary.changed() => continue,
             }
             tokio::time::sleep(LINGER).await;
-            let mut driver = room.driver.lock().await;
-            let rests = idle(&summary.borrow_and_update());
-            if rests && *guests.borrow_and_update() == 0 {
-                handle.close().await;
-                *driver = None;
+            // Nobody comes in while the lock is held.
+            let _alone = room.driver.lock().await;
+            if idle(&summary.borrow_and_update()) && *guests.borrow_and_update() == 0 {
+                handle.clone().close().await;
                 break;
             }
         }
+        let mut driver = room.driver.lock().await;
+        if driver.as_ref().is_some_and(|other| other.owner() == handle.owner()) {
+            *driver = None;
+        }
+        drop(driver);
         self.tidy(&session, &room);
     }
 
-    /// Forgets a room that nobody is in or on the way to.
+    /// Forgets a room whose driver is gone, unless somebody is in it or on the way to it: they were counted under the same lock.
     fn tidy(&self, session: &SessionId, room: &Arc<Room>) {
         let mut rooms = self.rooms();
         let ours = rooms.get(session).is_some_and(|known| Arc::ptr_eq(known, room));
-        // The list's and ours: whoever else comes takes the list's lock first.
-        if ours && Arc::strong_count(room) == 2 {
+        if ours && *room.guests.borrow() == 0 {
             rooms.remove(session);
         }
     }

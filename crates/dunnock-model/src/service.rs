@@ -33,7 +33,8 @@ const ALIASES: &[Alias] = &[
         about: "Lists the files of a folder, or those that match a pattern such as src/**/*.rs.",
         schema: r#"{"type":"object","properties":{"path":{"type":"string","maxLength":4096,"description":"A folder or a pattern, relative to the root."}},"required":["path"],"additionalProperties":false}"#,
         turned: |args| match args.get("path").and_then(Value::as_str) {
-            Some(pattern) if pattern.contains(['*', '?', '[', '{']) => json!({ "glob": pattern }),
+            // What leads out is refused as a path; as a pattern it would merely match nothing.
+            Some(pattern) if pattern.contains(['*', '?', '{']) && !leads_out(pattern) => json!({ "glob": pattern }),
             _ => json!({ "path": args.get("path") }),
         },
     },
@@ -57,6 +58,10 @@ const ALIASES: &[Alias] = &[
         turned: |args| json!({ "path": args.get("filePath"), "old": args.get("oldString"), "new": args.get("newString"), "exact": true }),
     },
 ];
+
+fn leads_out(path: &str) -> bool {
+    path.trim().starts_with('/') || path.split('/').any(|name| name == "..")
+}
 
 /// What the service offers, under the names that callers know.
 #[must_use]
@@ -119,19 +124,21 @@ fn turn(part: &mut Part) {
     };
     let mut ours = call.as_ref().clone();
     ours.tool = alias.ours.into();
-    if let Ok(Value::Object(args)) = serde_json::from_str(&call.args) {
-        let schema: Value = serde_json::from_str(alias.schema).unwrap_or_default();
-        let unknown = |key: &&String| schema["properties"].get(key.as_str()).is_none();
-        match args.keys().find(unknown) {
-            Some(key) => ours.fault = Some(format!("{} takes no {key}", alias.theirs).into()),
-            None => {
-                let mut turned = (alias.turned)(&args);
-                if let Value::Object(map) = &mut turned {
-                    map.retain(|_, value| !value.is_null());
+    match serde_json::from_str(&call.args) {
+        Ok(Value::Object(args)) => {
+            let schema: Value = serde_json::from_str(alias.schema).unwrap_or_default();
+            match args.keys().find(|key| schema["properties"].get(key.as_str()).is_none()) {
+                Some(key) => ours.fault = Some(format!("{} takes no {key}", alias.theirs).into()),
+                None => {
+                    let mut turned = (alias.turned)(&args);
+                    if let Value::Object(map) = &mut turned {
+                        map.retain(|_, value| !value.is_null());
+                    }
+                    ours.args = turned.to_string().into();
                 }
-                ours.args = turned.to_string().into();
             }
         }
+        _ => ours.fault = Some("its arguments are not a JSON object".into()),
     }
     *call = Arc::new(ours);
 }

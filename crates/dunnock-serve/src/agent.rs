@@ -3,7 +3,7 @@
 //! It is the same loop on a log in memory. What a caller says of earlier calls is condensed and put before the prompt.
 
 use crate::App;
-use crate::answer::{json, whole};
+use crate::answer::{BODY_TIME, LONGEST, No, json, whole};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -82,9 +82,9 @@ impl AgentAnswer {
 /// Answers one prompt.
 pub(crate) async fn agent(State(app): State<App>, request: Request) -> Response {
     let bad = |status, why: String| json(status, &AgentAnswer::broke(why));
-    let body = match whole(request.into_body()).await {
+    let body = match whole(request.into_body(), LONGEST, BODY_TIME).await {
         Ok(body) => body,
-        Err(no) => return bad(no.0, no.1),
+        Err(no) => return refused(&no),
     };
     let asked: AgentRequest = match crate::strict::read(&body) {
         Ok(asked) => asked,
@@ -96,12 +96,19 @@ pub(crate) async fn agent(State(app): State<App>, request: Request) -> Response 
     let Ok(_place) = app.calls.clone().acquire_owned().await else {
         return bad(StatusCode::OK, "the server is about to end".into());
     };
-    let answer = match tokio::time::timeout(TIME, once(&app, &asked)).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(why)) => AgentAnswer::broke(why),
-        Err(_) => AgentAnswer::broke(format!("there was no answer within {} s", TIME.as_secs())),
+    json(StatusCode::OK, &once(&app, &asked).await.unwrap_or_else(AgentAnswer::broke))
+}
+
+/// What is not even looked at, in the service's own form: whoever is not let in is told so, and everything else is malformed.
+pub(crate) fn refused(no: &No) -> Response {
+    let status = match no.0 {
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE | StatusCode::REQUEST_TIMEOUT => {
+            StatusCode::BAD_REQUEST
+        }
+        StatusCode::TOO_MANY_REQUESTS => StatusCode::UNAUTHORIZED,
+        other => other,
     };
-    json(StatusCode::OK, &answer)
+    json(status, &AgentAnswer::broke(no.1.clone()))
 }
 
 async fn once(app: &App, asked: &AgentRequest) -> Result<AgentAnswer, String> {
@@ -111,7 +118,9 @@ async fn once(app: &App, asked: &AgentRequest) -> Result<AgentAnswer, String> {
     let session = create(&once.world, &once.workspace, once.config.clone()).await.map_err(|e| e.to_string())?;
     let mut door = Door::open(once.world.clone(), session.clone(), 0).await.map_err(|e| e.to_string())?;
     let text = condensed(asked.context_history.as_deref().unwrap_or_default(), &asked.prompt);
-    let answer = converse(&mut door, text).await;
+    let answer = tokio::time::timeout(TIME, converse(&mut door, text)).await;
+    let answer = answer.unwrap_or_else(|_| Err(format!("there was no answer within {} s", TIME.as_secs())));
+    // However it went: nothing of it goes on.
     door.close().await;
     drop(once.holds);
     answer

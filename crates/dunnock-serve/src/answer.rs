@@ -14,8 +14,11 @@ use std::time::Duration;
 
 /// The longest body that is read.
 pub(crate) const LONGEST: usize = 8 << 20;
+/// The same, of somebody who is not known yet; and how long that may take.
+pub(crate) const SHORT: usize = 4 << 10;
+const SHORT_TIME: Duration = Duration::from_secs(5);
 /// How long a body may take.
-const BODY_TIME: Duration = Duration::from_secs(30);
+pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What is said when something was not done.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -80,11 +83,23 @@ pub(crate) struct Read<T>(pub(crate) T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Read<T> {
     type Rejection = No;
     async fn from_request(request: Request, _: &S) -> Result<Self, No> {
-        let bytes = whole(request.into_body()).await?;
-        let bad =
-            |e: serde_json::Error| No::new(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {e}"));
-        crate::strict::read(&bytes).map(Self).map_err(bad)
+        parsed(&whole(request.into_body(), LONGEST, BODY_TIME).await?).map(Self)
     }
+}
+
+/// The same, of somebody who is not known yet.
+pub(crate) struct Brief<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Brief<T> {
+    type Rejection = No;
+    async fn from_request(request: Request, _: &S) -> Result<Self, No> {
+        parsed(&whole(request.into_body(), SHORT, SHORT_TIME).await?).map(Self)
+    }
+}
+
+fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, No> {
+    let bad = |e: serde_json::Error| No::new(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {e}"));
+    crate::strict::read(bytes).map_err(bad)
 }
 
 /// What follows the question mark.
@@ -100,13 +115,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Ask<T> {
 }
 
 /// All of a body, if it is not too long and does not take for ever.
-pub(crate) async fn whole(body: Body) -> Result<axum::body::Bytes, No> {
-    match tokio::time::timeout(BODY_TIME, to_bytes(body, LONGEST)).await {
+pub(crate) async fn whole(body: Body, longest: usize, time: Duration) -> Result<axum::body::Bytes, No> {
+    match tokio::time::timeout(time, to_bytes(body, longest)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) => {
             let long = std::error::Error::source(&error).is_some_and(|e| e.to_string().contains("length limit"));
             Err(match long {
-                true => too_long(),
+                true => too_long(longest),
                 false => No::new(StatusCode::BAD_REQUEST, "the body broke off"),
             })
         }
@@ -114,6 +129,6 @@ pub(crate) async fn whole(body: Body) -> Result<axum::body::Bytes, No> {
     }
 }
 
-pub(crate) fn too_long() -> No {
-    No::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {LONGEST} bytes"))
+pub(crate) fn too_long(longest: usize) -> No {
+    No::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {longest} bytes here"))
 }

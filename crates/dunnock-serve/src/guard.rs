@@ -2,15 +2,15 @@
 //!
 //! The rules, in this order: one Host header, and it is the address that was connected to (421); an Origin, if there is one, is our
 //! own (403); nobody is told what other pages may do (OPTIONS is 405); whoever is not known gets the one open page and the
-//! log-in (401); a browser that changes something says where it comes from and what only our page knows (403); what is sent is
-//! JSON (415) and not too long (413).
+//! log-in (401); a browser shows what only our page knows, and says where it comes from if it changes something (403); what is sent
+//! is JSON (415) and not too long (413).
 
 use crate::App;
-use crate::answer::{LONGEST, No, too_long};
+use crate::answer::{LONGEST, No, SHORT, too_long};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// What a page of ours sends with everything that changes something.
 pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-dunnock-token");
@@ -20,16 +20,21 @@ const OPEN: &[(&str, Method)] = &[("/", Method::GET), ("/", Method::HEAD), ("/ap
 
 /// Where a connection came in.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Came(pub(crate) SocketAddr);
+pub(crate) struct Came {
+    /// The address that was connected to.
+    pub(crate) at: SocketAddr,
+    /// Who connected.
+    pub(crate) from: IpAddr,
+}
 
 impl Came {
     /// The name of our cookie: cookies know no ports, so the port is in the name.
     pub(crate) fn cookie(self) -> String {
-        format!("dunnock_{}", self.0.port())
+        format!("dunnock_{}", self.at.port())
     }
 
     fn is_ours(self, host: &str) -> bool {
-        let (ip, port) = (self.0.ip(), self.0.port());
+        let (ip, port) = (self.at.ip(), self.at.port());
         let names = [SocketAddr::new(ip, port).to_string(), format!("localhost:{port}")];
         let local = ip.is_loopback();
         let own = |name: &String| name == host && (local || !name.starts_with("localhost"));
@@ -92,14 +97,12 @@ pub(crate) fn judge(app: &App, came: Came, request: &Request<Body>) -> Result<Wh
         Who::Browser if (writes || live) && origin.is_none() => {
             return Err(No::new(StatusCode::FORBIDDEN, "a browser must say which page it comes from (Origin)"));
         }
-        Who::Browser if writes && !open => {
-            let known = single(headers, &TOKEN).ok().flatten().is_some_and(|word| app.keys.is_header(word));
-            if !known {
-                return Err(No::new(
-                    StatusCode::FORBIDDEN,
-                    format!("the header {TOKEN} is missing or wrong; GET /api/me says it"),
-                ));
-            }
+        // Cookies know no ports: whatever listens on this machine may have seen ours. What only our page knows is in no cookie.
+        Who::Browser if !open && !page_knows(app, headers, live) => {
+            return Err(No::new(
+                StatusCode::FORBIDDEN,
+                format!("the header {TOKEN} is missing or wrong; POST /api/login gives it"),
+            ));
         }
         Who::Program | Who::Browser | Who::Stranger => {}
     }
@@ -107,16 +110,25 @@ pub(crate) fn judge(app: &App, came: Came, request: &Request<Body>) -> Result<Wh
         return Err(no_method());
     }
     if writes {
-        fits(method, headers)?;
+        fits(method, headers, if open { SHORT } else { LONGEST })?;
     }
     Ok(who)
 }
 
+/// Whether a browser shows what it was given at the log-in: in a header, or, where a page cannot set one, among the protocols of a
+/// live channel.
+fn page_knows(app: &App, headers: &HeaderMap, live: bool) -> bool {
+    let by_header = single(headers, &TOKEN).ok().flatten();
+    let offered = single(headers, &header::SEC_WEBSOCKET_PROTOCOL).ok().flatten().filter(|_| live).unwrap_or_default();
+    let by_protocol = offered.split(',').filter_map(|word| word.trim().strip_prefix("token."));
+    by_header.into_iter().chain(by_protocol).any(|word| app.keys.is_header(word))
+}
+
 /// What is sent must be JSON, so that a browser would have to ask first, and of a size that can be read.
-fn fits(method: &Method, headers: &HeaderMap) -> Result<(), No> {
+fn fits(method: &Method, headers: &HeaderMap, longest: usize) -> Result<(), No> {
     let length = single(headers, &header::CONTENT_LENGTH).ok().flatten().and_then(|n| n.parse::<usize>().ok());
-    if length.is_some_and(|n| n > LONGEST) {
-        return Err(too_long());
+    if length.is_some_and(|n| n > longest) {
+        return Err(too_long(longest));
     }
     let empty =
         *method == Method::DELETE && length.unwrap_or(0) == 0 && !headers.contains_key(header::TRANSFER_ENCODING);
@@ -164,7 +176,7 @@ fn stranger(app: &App, headers: &HeaderMap) -> No {
         false => No::new(
             StatusCode::UNAUTHORIZED,
             "who are you? Programs send \"authorization: Bearer TOKEN\" with the token of the file that \"dunnock serve\" names; a \
-             browser opens the address that it prints",
+             browser logs in at /api/login",
         ),
     }
 }

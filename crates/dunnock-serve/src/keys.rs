@@ -2,8 +2,9 @@
 //!
 //! Invariant: secrets are compared in constant time, and a wrong one costs its sender more each time, never anybody else.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq as _;
@@ -15,8 +16,10 @@ const CODES: usize = 16;
 /// Wrong words within [`WINDOW`] before answers become refusals to look.
 const PATIENCE: u32 = 50;
 const WINDOW: Duration = Duration::from_secs(10);
-/// Wrong passwords before one has to wait.
+/// Wrong passwords before one has to wait; when they are forgotten; and how many addresses are remembered.
 const GUESSES: u32 = 5;
+const FORGOTTEN: Duration = Duration::from_secs(600);
+const GUESSERS: usize = 1024;
 
 /// A password that was given by a file or a variable, never by a flag.
 #[derive(Clone)]
@@ -56,9 +59,8 @@ pub struct Keys {
 struct Wrong {
     /// When somebody last came with a wrong word.
     recent: VecDeque<Instant>,
-    /// Wrong passwords in a row, and until when no other is looked at.
-    guesses: u32,
-    until: Option<Instant>,
+    /// Who guessed at the password: how often in a row, and until when they must wait.
+    guessers: HashMap<IpAddr, (u32, Instant)>,
 }
 
 /// 256 bits that nobody can guess.
@@ -133,22 +135,29 @@ impl Keys {
         self.password.is_some()
     }
 
-    /// Whether the password is right; while one must wait none is looked at, not even the right one.
-    pub(crate) fn is_password(&self, word: &str) -> Result<bool, Duration> {
-        let mut wrong = lock(&self.wrong);
-        if let Some(left) =
-            wrong.until.map(|until| until.saturating_duration_since(Instant::now())).filter(|d| !d.is_zero())
+    /// Whether the password is right; while somebody must wait none of theirs is looked at, not even the right one.
+    pub(crate) fn is_password(&self, from: IpAddr, word: &str) -> Result<bool, Duration> {
+        let (mut wrong, now) = (lock(&self.wrong), Instant::now());
+        wrong.guessers.retain(|_, (_, until)| now.saturating_duration_since(*until) < FORGOTTEN);
+        let known = wrong.guessers.get(&from).copied();
+        if let Some(left) = known.map(|(_, until)| until.saturating_duration_since(now)).filter(|left| !left.is_zero())
         {
             return Err(left);
         }
         // Of one length whatever is sent, so that not even that is told.
         let digest = |text: &str| dunnock_proto::Hash::of(text.as_bytes()).0;
         let right = self.password.as_ref().is_some_and(|p| digest(&p.0).ct_eq(&digest(word)).into());
-        wrong.guesses = if right { 0 } else { wrong.guesses + 1 };
-        if let Some(more) = wrong.guesses.checked_sub(GUESSES) {
-            wrong.until = Some(Instant::now() + Duration::from_secs(1 << more.min(8)));
+        if right {
+            wrong.guessers.remove(&from);
+            return Ok(true);
         }
-        Ok(right)
+        if wrong.guessers.len() >= GUESSERS {
+            return Err(Duration::from_secs(60)); // so many at once is no mistake of anybody's
+        }
+        let guesses = known.map_or(1, |(n, _)| n + 1);
+        let pause = guesses.checked_sub(GUESSES).map_or(0, |more| 1 << more.min(8));
+        wrong.guessers.insert(from, (guesses, now + Duration::from_secs(pause)));
+        Ok(false)
     }
 
     /// Somebody came with a wrong word: whether there were too many lately.
@@ -188,15 +197,17 @@ mod tests {
     }
 
     #[test]
-    fn after_wrong_passwords_not_even_the_right_one_is_looked_at() {
+    fn after_wrong_passwords_not_even_the_right_one_is_looked_at_and_others_are_not_held_up() {
         let keys = Keys::new(Some(Password::new("correct horse battery").unwrap()));
-        assert_eq!(keys.is_password("correct horse battery"), Ok(true));
+        let (one, other): (IpAddr, IpAddr) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
+        assert_eq!(keys.is_password(one, "correct horse battery"), Ok(true));
         for _ in 0..GUESSES {
-            assert_eq!(keys.is_password("wrong"), Ok(false));
+            assert_eq!(keys.is_password(one, "wrong"), Ok(false));
         }
-        assert!(keys.is_password("correct horse battery").is_err());
-        lock(&keys.wrong).until = Some(Instant::now());
-        assert_eq!(keys.is_password("correct horse battery"), Ok(true));
+        assert!(keys.is_password(one, "correct horse battery").is_err());
+        assert_eq!(keys.is_password(other, "correct horse battery"), Ok(true));
+        lock(&keys.wrong).guessers.get_mut(&one).unwrap().1 = Instant::now();
+        assert_eq!(keys.is_password(one, "correct horse battery"), Ok(true));
     }
 
     #[test]
@@ -204,6 +215,6 @@ mod tests {
         assert!(Password::new("12345678901\n").is_err());
         assert!(Password::new("123456789012\n").is_ok());
         let none = Keys::new(None);
-        assert_eq!(none.is_password(""), Ok(false));
+        assert_eq!(none.is_password("::1".parse().unwrap(), ""), Ok(false));
     }
 }

@@ -12,7 +12,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use dunnock_engine::Door;
-use dunnock_proto::{Frame, Greeting, LINK_VERSION, Owner, Seq, SessionId, Up};
+use dunnock_proto::{Delta, Frame, Greeting, LINK_VERSION, Owner, Refused, Seq, SessionId, Up};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
@@ -48,19 +48,19 @@ pub(crate) async fn live(
     let busy = || No::new(StatusCode::SERVICE_UNAVAILABLE, "too many live channels are open; close some");
     let place = app.lives.clone().try_acquire_owned().map_err(|_| busy())?;
     let from = query.from.min(seq);
-    let upgrade = upgrade.max_message_size(LONGEST).max_frame_size(LONGEST);
+    let upgrade = upgrade.max_message_size(LONGEST).max_frame_size(LONGEST).protocols(["dunnock"]);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let link = query.link.unwrap_or(LINK_VERSION);
         let mut stopped = app.stopped.clone();
         tokio::select! {
-            () = speak(&app, socket, session, from, link) => {}
+            () = speak(&app, socket, session, (from, seq), link) => {}
             () = stop(&mut stopped) => {}
         }
         drop(place);
     }))
 }
 
-async fn speak(app: &App, mut socket: WebSocket, session: SessionId, from: Seq, link: u32) {
+async fn speak(app: &App, mut socket: WebSocket, session: SessionId, from: (Seq, Seq), link: u32) {
     let end = match link == LINK_VERSION {
         false => {
             let app = env!("CARGO_PKG_VERSION").into();
@@ -86,17 +86,18 @@ async fn send(socket: &mut WebSocket, what: &impl serde::Serialize) -> Option<()
 }
 
 /// Until one side leaves; what the client is told as the last.
-async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, from: Seq) -> Option<CloseFrame> {
+async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, (from, seq): (Seq, Seq)) -> Option<CloseFrame> {
     let mut door = match app.hall.door(session.clone(), from).await {
         Ok(door) => door,
         Err(error) => return Some(close(1011, &error.to_string())),
     };
     let (owner, seq, app_version) = match door.handle() {
         Some(handle) => (handle.owner(), handle.summary().borrow().seq, env!("CARGO_PKG_VERSION").to_owned()),
-        None => (Owner(0), from, env!("CARGO_PKG_VERSION").to_owned()),
+        None => (Owner(0), seq, env!("CARGO_PKG_VERSION").to_owned()),
     };
     send(socket, &Greeting::Welcome { link: LINK_VERSION, app: app_version, owner, seq }).await?;
     let mut ping = tokio::time::interval_at(tokio::time::Instant::now() + PING, PING);
+    ping.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut silent = 0;
     loop {
         tokio::select! {
@@ -108,7 +109,12 @@ async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, from: Seq) 
                 silent = 0;
                 match message? {
                     Ok(Message::Text(text)) => match order(app, &mut door, &session, &text).await {
-                        Ok(frame) => send(socket, &frame).await?,
+                        Ok(frames) => {
+                            for frame in frames {
+                                send(socket, &frame).await?;
+                            }
+                            silent = 0;
+                        }
                         Err(end) => return Some(end),
                     },
                     Ok(Message::Binary(_)) => return Some(close(1003, "words, please: one JSON object a message")),
@@ -135,13 +141,20 @@ fn broken(error: &axum::Error) -> CloseFrame {
 }
 
 /// Carries a client's words out.
-async fn order(app: &App, door: &mut Door, session: &SessionId, text: &str) -> Result<Frame, CloseFrame> {
-    let Up::Order(order) = serde_json::from_str(text).map_err(|e| close(1007, &format!("not a command: {e}")))?;
+async fn order(app: &App, door: &mut Door, session: &SessionId, text: &str) -> Result<Vec<Frame>, CloseFrame> {
+    let read = crate::strict::read(text.as_bytes());
+    let Up::Order(mut order) = read.map_err(|e| close(1007, &format!("not a command: {e}")))?;
     let id = order.id.clone();
-    app.prepare(door, session, &order.command).await.map_err(|no| close(1008, &no.1))?;
+    if let Err(no) = app.prepare(door, session, &mut order).await {
+        // What cannot be kept here is refused, like anything that does not fit; the channel stays.
+        let state = app.state(session).await.map_err(|no| close(1011, &no.1))?;
+        let questions = state.questions.iter().map(|q| q.id).collect();
+        let refused = Frame::Refused { id, why: Refused::Invalid, version: state.version, questions };
+        return Ok(vec![Frame::Delta(Delta::Said { text: no.1.into() }), refused]);
+    }
     match door.order(order).await {
-        Ok(Ok(seq)) => Ok(Frame::Accepted { id, seq }),
-        Ok(Err(no)) => Ok(Frame::Refused { id, why: no.why, version: no.version, questions: no.questions }),
+        Ok(Ok(seq)) => Ok(vec![Frame::Accepted { id, seq }]),
+        Ok(Err(no)) => Ok(vec![Frame::Refused { id, why: no.why, version: no.version, questions: no.questions }]),
         Err(error) => Err(close(1011, &error.to_string())),
     }
 }

@@ -1,7 +1,7 @@
 //! How a browser comes in: a one-time code, or a password, for a cookie.
 
 use crate::App;
-use crate::answer::{No, Read, json};
+use crate::answer::{Brief, No, Read, json};
 use crate::guard::{Came, TOKEN};
 use axum::Extension;
 use axum::extract::State;
@@ -22,13 +22,20 @@ pub(crate) enum Login {
 
 /// What a page sends from then on.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Me {
-    /// The name of the header that everything which changes something carries.
+pub(crate) struct Welcome {
+    /// The name of the header that every request of the page carries.
     header: String,
-    /// Its value.
+    /// Its value. It is given here and nowhere else; a page keeps it where only its own origin can read.
     token: String,
+}
+
+/// Whoever is let in.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Me {
     /// This release.
     version: String,
+    /// The version of the link that live channels speak.
+    link: u32,
 }
 
 /// A code for another browser.
@@ -43,21 +50,16 @@ pub(crate) struct Code {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Nothing {}
 
-fn me(app: &App) -> Me {
-    let version = env!("CARGO_PKG_VERSION").into();
-    Me { header: TOKEN.to_string(), token: app.keys.header().to_owned(), version }
-}
-
 /// Exchanges a code or the password for a cookie.
 pub(crate) async fn login(
     State(app): State<App>,
     Extension(came): Extension<Came>,
-    Read(login): Read<Login>,
+    Brief(login): Brief<Login>,
 ) -> Result<Response, No> {
     let right = match &login {
         Login::Code(code) => app.keys.redeem(code),
         Login::Password(_) if !app.keys.has_password() => false,
-        Login::Password(word) => app.keys.is_password(word).map_err(|left| {
+        Login::Password(word) => app.keys.is_password(came.from, word).map_err(|left| {
             let seconds = left.as_secs() + 1;
             No::new(StatusCode::TOO_MANY_REQUESTS, format!("too many wrong passwords; wait {seconds} s"))
         })?,
@@ -73,7 +75,8 @@ pub(crate) async fn login(
             (_, Login::Password(_)) => No::new(StatusCode::UNAUTHORIZED, "that is not the password"),
         });
     }
-    let mut answer = json(StatusCode::OK, &me(&app));
+    let welcome = Welcome { header: TOKEN.to_string(), token: app.keys.header().to_owned() };
+    let mut answer = json(StatusCode::OK, &welcome);
     let cookie = format!("{}={}; HttpOnly; SameSite=Strict; Path=/", came.cookie(), app.keys.cookie());
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         answer.headers_mut().insert(header::SET_COOKIE, cookie);
@@ -81,9 +84,9 @@ pub(crate) async fn login(
     Ok(answer)
 }
 
-/// What a page that has the cookie must send.
-pub(crate) async fn who(State(app): State<App>) -> Response {
-    json(StatusCode::OK, &me(&app))
+/// That one is let in, and by what.
+pub(crate) async fn who() -> Response {
+    json(StatusCode::OK, &Me { version: env!("CARGO_PKG_VERSION").into(), link: dunnock_proto::LINK_VERSION })
 }
 
 /// A new one-time code, for whoever is in already.

@@ -1,13 +1,12 @@
 //! Accepts connections, bounded in number and in time, and puts the guard before the routes.
 
-use crate::agent::AgentAnswer;
-use crate::answer::json;
-use crate::guard::{Came, judge, sealed};
+use crate::answer::No;
+use crate::guard::{Came, Who, judge, sealed};
 use crate::keys::Keys;
 use crate::{App, Host, routes_table};
 use axum::body::Body;
-use axum::http::Request;
-use axum::response::Response;
+use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use dunnock_engine::Hall;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -102,7 +101,8 @@ async fn connection(stream: TcpStream, app: App, router: axum::Router) {
     let _ = stream.set_nodelay(true);
     let Ok(at) = stream.local_addr() else { return };
     // An address of the older kind that came in by a socket for both is what its owner would write.
-    let came = Came(SocketAddr::new(at.ip().to_canonical(), at.port()));
+    let Ok(from) = stream.peer_addr() else { return };
+    let came = Came { at: SocketAddr::new(at.ip().to_canonical(), at.port()), from: from.ip().to_canonical() };
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
         let (app, router) = (app.clone(), router.clone());
         async move { Ok::<Response, Infallible>(answer(&app, router, came, request.map(Body::new)).await) }
@@ -113,19 +113,39 @@ async fn connection(stream: TcpStream, app: App, router: axum::Router) {
     let _ = builder.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
 }
 
+/// Something of ours went wrong.
+fn broke() -> No {
+    No::new(StatusCode::INTERNAL_SERVER_ERROR, "an error inside the server; the session itself is as it was")
+}
+
+/// Who is not known here gets one answer and no more.
+fn part(answer: &mut Response) {
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+}
+
 async fn answer(app: &App, router: axum::Router, came: Came, mut request: Request<Body>) -> Response {
     let path = request.uri().path().to_owned();
     match judge(app, came, &request) {
         // The service has one form for everything that it says.
-        Err(no) if path == "/api/agent" => sealed(&path, json(no.0, &AgentAnswer::broke(no.1))),
-        Err(no) => sealed(&path, no),
+        Err(no) => {
+            let mut answer = match path == "/api/agent" {
+                true => sealed(&path, crate::agent::refused(&no)),
+                false => sealed(&path, no),
+            };
+            part(&mut answer);
+            answer
+        }
         Ok(who) => {
             request.extensions_mut().insert(came);
             request.extensions_mut().insert(who);
-            match router.oneshot(request).await {
-                Ok(answer) => sealed(&path, answer),
-                Err(never) => match never {},
+            // In a task of its own: a client that leaves cuts nothing off in the middle.
+            let answer = tokio::spawn(router.oneshot(request)).await;
+            let answer = answer.map_or_else(|_| broke().into_response(), |Ok(answer)| answer);
+            let mut answer = sealed(&path, answer);
+            if who == Who::Stranger {
+                part(&mut answer);
             }
+            answer
         }
     }
 }

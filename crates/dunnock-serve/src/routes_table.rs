@@ -156,7 +156,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "/api/login",
         about: "A one-time code or the password, for a cookie.",
         body: Some(of::<login::Login>),
-        good: (200, Some(of::<login::Me>)),
+        good: (200, Some(of::<login::Welcome>)),
         bad: &[MALFORMED, (429, of::<Wrong>)],
         open: true,
         handler: || post(login::login),
@@ -164,7 +164,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/me",
-        about: "What a page that has the cookie sends with everything that changes something.",
+        about: "Whether one is let in, and by which release.",
         good: (200, Some(of::<login::Me>)),
         handler: || get(login::who),
         ..PLAIN

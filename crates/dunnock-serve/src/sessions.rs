@@ -241,14 +241,19 @@ impl App {
 }
 
 impl App {
-    /// Before a command that makes a session work: its settings must fit, and rules that the person made since come first.
-    pub(crate) async fn prepare(&self, door: &mut Door, session: &SessionId, command: &Command) -> Result<(), No> {
-        if !goes_on(command) {
+    /// Before a command that makes a session of ours work: its settings must fit, and rules that the person made since come first.
+    /// What another process drives is that process's matter.
+    pub(crate) async fn prepare(&self, door: &mut Door, session: &SessionId, order: &mut Order) -> Result<(), No> {
+        if !goes_on(&order.command) || door.handle().is_none() {
             return Ok(());
         }
         let state = self.state(session).await?;
-        if let Some(set) = self.host.fits(&state)? {
-            let _ = door.send(Command::Configure { set }).await?; // refused while it works: the next one is soon enough
+        let Some(set) = self.host.fits(&state)? else { return Ok(()) };
+        // Of the same version as the command, which then follows it.
+        if let Ok(seq) = door.expecting(order.expect, Command::Configure { set }).await?
+            && order.expect.is_some()
+        {
+            order.expect = Some(seq);
         }
         Ok(())
     }
@@ -347,13 +352,13 @@ pub(crate) async fn read(
 pub(crate) async fn command(
     State(app): State<App>,
     Path(session): Path<String>,
-    Read(order): Read<Order>,
+    Read(mut order): Read<Order>,
 ) -> Result<Response, No> {
     let session = id(&session)?;
     let seq = app.seq(&session).await?;
     let order_id = order.id.clone();
     let mut door = app.hall.door(session.clone(), seq).await?;
-    app.prepare(&mut door, &session, &order.command).await?;
+    app.prepare(&mut door, &session, &mut order).await?;
     match door.order(order).await? {
         Ok(seq) => Ok(json(StatusCode::OK, &Taken { id: order_id, seq })),
         Err(refusal) => {

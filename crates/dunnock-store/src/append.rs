@@ -33,31 +33,33 @@ impl Sqlite {
         }
         let (tell, mut told) = oneshot::channel();
         lock(&self.waiting).push_back(Waiting { batch, tell });
-        failpoint::hit("store.lock.before", "");
-        let writer = tokio::select! {
-            biased;
-            // Somebody who came before has written for us.
-            end = &mut told => return end.unwrap_or_else(|_| Err(gone())),
-            writer = self.writer() => writer,
-        };
-        failpoint::hit("store.lock.after", "");
-        if let Ok(end) = told.try_recv() {
-            return end;
-        }
-        let share: Vec<Waiting> = {
-            let mut waiting = lock(&self.waiting);
-            let most = waiting.len().min(TOGETHER);
-            waiting.drain(..most).collect()
-        };
-        match writer {
-            Ok(writer) => self.write_share(writer, share).await,
-            // Nobody else knows more about it than we do.
-            Err(error) => share.into_iter().for_each(|one| drop(one.tell.send(Err(error.clone())))),
-        }
-        // Ours was among them, unless there were very many.
-        match told.try_recv() {
-            Ok(end) => end,
-            Err(_) => told.await.unwrap_or_else(|_| Err(gone())),
+        // Mostly once: only behind very many others ours is not among the first.
+        loop {
+            failpoint::hit("store.lock.before", "");
+            let writer = tokio::select! {
+                biased;
+                // Somebody who came before has written for us.
+                end = &mut told => return end.unwrap_or_else(|_| Err(gone())),
+                writer = self.writer() => writer,
+            };
+            failpoint::hit("store.lock.after", "");
+            if let Ok(end) = told.try_recv() {
+                return end;
+            }
+            let share: Vec<Waiting> = {
+                let mut waiting = lock(&self.waiting);
+                waiting.retain(|one| !one.tell.is_closed()); // nobody waits for those any more
+                let most = waiting.len().min(TOGETHER);
+                waiting.drain(..most).collect()
+            };
+            match writer {
+                Ok(writer) => self.write_share(writer, share).await,
+                // Nobody else knows more about it than we do.
+                Err(error) => share.into_iter().for_each(|one| drop(one.tell.send(Err(error.clone())))),
+            }
+            if let Ok(end) = told.try_recv() {
+                return end;
+            }
         }
     }
 
@@ -80,7 +82,12 @@ impl Sqlite {
             _ => None,
         };
         match ends {
-            Some(ends) => fine.iter_mut().zip(ends).for_each(|(one, end)| one.1 = end),
+            Some(ends) => {
+                if ends.iter().any(|end| matches!(end, Err(LogError::Full(_)))) {
+                    writer.fold_now(&self.dir).await;
+                }
+                fine.iter_mut().zip(ends).for_each(|(one, end)| one.1 = end);
+            }
             // One alone; or something went wrong with one of them, and each hears its own.
             None => {
                 for (one, end) in fine {
@@ -124,6 +131,7 @@ impl Sqlite {
 /// Each statement is a trip to SQLite's thread, so the usual append makes two: one that takes the session's row, and one
 /// that writes the facts and commits.
 async fn transact(writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, LogError> {
+    writer.begun();
     let conn = writer.conn()?;
     let end = write(conn, batch, "BEGIN IMMEDIATE", "COMMIT").await;
     let end = match end {
@@ -133,15 +141,26 @@ async fn transact(writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, Lo
         Ok(end) => Ok(end),
     };
     if end == Ok(Appended::Done) {
+        writer.ended();
         failpoint::hit("store.commit.after", "");
         return end;
     }
     // A full disk and a failed write end the transaction by themselves; then there is nothing left to roll back. Only a
     // commit that failed leaves doubt, and `write` has said so.
-    if sqlx::query("ROLLBACK").execute(&mut *conn).await.is_err() {
+    back(writer).await;
+    end
+}
+
+/// Rolls back; a connection on which that fails is given up.
+async fn back(writer: &mut Writer<'_>) {
+    let rolled = match writer.conn() {
+        Ok(conn) => sqlx::query("ROLLBACK").execute(conn).await.is_ok(),
+        Err(_) => false,
+    };
+    writer.ended();
+    if !rolled {
         writer.abandon();
     }
-    end
 }
 
 /// Several batches as one transaction, each of which is taken or not for itself. `None` if anything went wrong before the end: then
@@ -150,40 +169,43 @@ async fn together<'a>(
     writer: &mut Writer<'_>,
     batches: impl Iterator<Item = &'a Batch>,
 ) -> Option<Vec<Result<Appended, LogError>>> {
-    let conn = writer.conn().ok()?;
-    sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.ok()?;
-    let mut ends = Vec::new();
-    for batch in batches {
-        let end = match write(conn, batch, "SAVEPOINT one", "RELEASE one").await {
-            Ok(Appended::Done) => Ok(Appended::Done),
-            Ok(other) => {
-                sqlx::query("ROLLBACK TO one; RELEASE one").execute(&mut *conn).await.map(|_| other).map_err(drop)
-            }
-            Err(_) => Err(()),
-        };
-        match end {
-            Ok(end) => ends.push(Ok(end)),
-            Err(()) => {
-                if sqlx::query("ROLLBACK").execute(&mut *conn).await.is_err() {
-                    writer.abandon();
-                }
-                return None;
-            }
+    writer.begun();
+    let ends = match each(writer.conn().ok()?, batches).await {
+        Some(ends) => ends,
+        None => {
+            back(writer).await;
+            return None;
         }
-    }
+    };
     failpoint::hit("store.together.before", "");
-    match sqlx::query("COMMIT").execute(&mut *conn).await {
-        Ok(_) => failpoint::hit("store.together.after", ""),
+    match sqlx::query("COMMIT").execute(writer.conn().ok()?).await {
+        Ok(_) => {
+            writer.ended();
+            failpoint::hit("store.together.after", "");
+            Some(ends.into_iter().map(Ok).collect())
+        }
+        // What one was told may rest on what another wrote: all are in doubt.
         Err(error) => {
             let error = match classify(error) {
                 LogError::Failed(why) => LogError::Unsure(why),
                 known @ (LogError::Full(_) | LogError::Damaged(_) | LogError::Unsure(_)) => known,
             };
-            if sqlx::query("ROLLBACK").execute(&mut *conn).await.is_err() {
-                writer.abandon();
-            }
-            ends.iter_mut().filter(|end| **end == Ok(Appended::Done)).for_each(|end| *end = Err(error.clone()));
+            back(writer).await;
+            Some(ends.iter().map(|_| Err(error.clone())).collect())
         }
+    }
+}
+
+/// Each batch in a savepoint of its own.
+async fn each<'a>(conn: &mut SqliteConnection, batches: impl Iterator<Item = &'a Batch>) -> Option<Vec<Appended>> {
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.ok()?;
+    let mut ends = Vec::new();
+    for batch in batches {
+        let end = write(conn, batch, "SAVEPOINT one", "RELEASE one").await.ok()?;
+        if end != Appended::Done {
+            sqlx::query("ROLLBACK TO one; RELEASE one").execute(&mut *conn).await.ok()?;
+        }
+        ends.push(end);
     }
     Some(ends)
 }

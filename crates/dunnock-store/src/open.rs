@@ -117,7 +117,7 @@ impl Sqlite {
             *slot = Some(connect(&self.dir.join(NAME)).await?);
         }
         let held = hold(&self.gate).await?;
-        Ok(Writer { slot, _held: held })
+        Ok(Writer { slot, begun: false, _held: held })
     }
 
     pub(crate) async fn reader(&self) -> Result<MutexGuard<'_, Option<SqliteConnection>>, LogError> {
@@ -172,10 +172,28 @@ impl Sqlite {
 /// The right to write, for as long as it lives.
 pub(crate) struct Writer<'a> {
     slot: MutexGuard<'a, Option<SqliteConnection>>,
+    /// Something was begun on it and has not come to its end.
+    begun: bool,
     _held: Held,
 }
 
+impl Drop for Writer<'_> {
+    /// Whoever is dropped in the middle leaves a transaction open: nobody may go on in it.
+    fn drop(&mut self) {
+        if self.begun {
+            *self.slot = None;
+        }
+    }
+}
+
 impl Writer<'_> {
+    /// From here until [`Writer::ended`] the connection is in the middle of something.
+    pub(crate) fn begun(&mut self) {
+        self.begun = true;
+    }
+    pub(crate) fn ended(&mut self) {
+        self.begun = false;
+    }
     /// Makes a connection anew where it was given up.
     pub(crate) async fn connected(&mut self, dir: &Path) -> Result<(), LogError> {
         if self.slot.is_none() {

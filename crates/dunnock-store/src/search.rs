@@ -47,8 +47,10 @@ impl Sqlite {
                 true
             })
             .await?;
-            sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(classify)?;
+            writer.begun();
+            let conn = writer.conn()?;
             let filled = async {
+                sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await?;
                 for (seq, text) in words {
                     let sql = "INSERT INTO words (rowid, text) SELECT id, ?3 FROM facts WHERE no = ?1 AND seq = ?2";
                     sqlx::query(sql).bind(no).bind(seq.cast_signed()).bind(text).execute(&mut *conn).await?;
@@ -58,6 +60,7 @@ impl Sqlite {
                 sqlx::query("COMMIT").execute(&mut *conn).await
             }
             .await;
+            writer.ended();
             if let Err(error) = filled {
                 writer.abandon();
                 return Err(classify(error));

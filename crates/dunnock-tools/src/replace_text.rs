@@ -140,14 +140,17 @@ fn replace(args: &ReplaceText, hand: &Hand) -> Result<Thought, Refusal> {
 
 /// The text itself, found once.
 fn once(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited, usize), String> {
-    match text.text().matches(&args.old).count() {
-        0 => Err(format!("the text does not occur in {name}")),
-        1 => {
-            let (old, new) = (regex::escape(&args.old), args.new.replace('$', "$$"));
-            let args = ReplaceText { path: String::new(), old, new, regex: true, all: false, exact: true };
-            by_expression(&args, text, name)
+    let found: Vec<usize> = text.text().match_indices(args.old.as_str()).map(|(at, _)| at).collect();
+    match found.as_slice() {
+        [] => Err(format!("the text does not occur in {name}")),
+        [at] => {
+            let line = text.text().get(..*at).unwrap_or_default().matches('\n').count();
+            let lines = vec![line..line + args.new.matches('\n').count() + 1];
+            let put = (*at..at + args.old.len(), args.new.as_str());
+            let text = text.splice_each(std::iter::once(put), Breaks::AsThere);
+            Ok((Edited { text, rung: edit::Rung::Exact, lines }, 1))
         }
-        n => Err(format!("the text occurs {n} times in {name}; it must occur once")),
+        many => Err(format!("the text occurs {} times in {name}; it must occur once", many.len())),
     }
 }
 

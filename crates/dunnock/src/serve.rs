@@ -46,29 +46,38 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<E
     let hall = Hall::new(log, Box::new(move |folder| picks.world(folder)));
     let mut signals = Signals::new()?;
     let server = serve(listeners, hall, serving, keys.clone());
+    let url = format!("http://{}", SocketAddr::new(near(at.ip()), at.port()));
     match asked.json {
-        true => {
-            say::line(&serde_json::json!({ "v": 1, "url": format!("http://{at}"), "token_file": token.0 }).to_string())
-        }
+        true => say::line(&serde_json::json!({ "v": 1, "url": url, "token_file": token.0 }).to_string()),
         false => {
-            say::line(&format!("serving on http://{at}"));
+            say::line(&format!("serving on {url}"));
             say::line(&format!("programs: authorization: Bearer $(cat {})", token.0.display()));
-            if let Some(ip) = away {
-                say::note(&format!(
-                    "whoever reaches {ip} and knows the password can run commands as you, and what is said goes over the network as it is. \
-                     Where that is not your own, leave --listen out and use a tunnel: ssh -L {0}:127.0.0.1:{0}",
-                    at.port()
-                ));
-            }
         }
     }
+    if let Some(ip) = away {
+        let where_to = if ip.is_unspecified() { "any address of this machine".to_owned() } else { ip.to_string() };
+        say::note(&format!(
+            "whoever reaches {where_to} and knows the password can run commands as you, and what is said goes over the network as it is. \
+             Where that is not your own, leave --listen out and use a tunnel: ssh -L {0}:127.0.0.1:{0}",
+            at.port()
+        ));
+    }
     signals.next().await;
+    drop(token); // before the port is free for somebody else, who writes another
     tokio::select! {
         () = server.close() => {}
         () = signals.next() => {} // told twice: what runs is killed with us
     }
-    drop(token);
     Ok(ExitCode::SUCCESS)
+}
+
+/// An address that can be written down: "any" is none.
+fn near(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        known => known,
+    }
 }
 
 /// An address of this machine that others can reach.
@@ -111,9 +120,10 @@ async fn listen(away: Option<IpAddr>, port: Option<u16>) -> anyhow::Result<Vec<T
             Ok(first) => {
                 let port = first.local_addr()?.port();
                 let mut all = vec![first];
-                if away.is_none() {
-                    // The newer kind, where this machine has it; where somebody else has the port there, the address says which.
-                    all.extend(TcpListener::bind(SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port)).await.ok());
+                // This machine's own addresses in any case; the newer kind where there is one.
+                let own = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+                for other in own.into_iter().filter(|own| *own != ip && !ip.is_unspecified()) {
+                    all.extend(TcpListener::bind(SocketAddr::new(other, port)).await.ok());
                 }
                 return Ok(all);
             }
@@ -124,8 +134,8 @@ async fn listen(away: Option<IpAddr>, port: Option<u16>) -> anyhow::Result<Vec<T
     Err(usage(format!("port {port} of {ip} cannot be listened on: {error}. Choose another with --port")))
 }
 
-/// The file with the token, gone when the server is.
-struct Token(PathBuf);
+/// The file with the token, gone when the server is, unless another one's is there by then.
+struct Token(PathBuf, String);
 
 impl Token {
     fn write(folder: &Path, port: u16, token: &str) -> anyhow::Result<Self> {
@@ -134,12 +144,14 @@ impl Token {
         let mut file = tempfile::Builder::new().prefix(".token").tempfile_in(folder)?; // 0600 from its first moment
         std::io::Write::write_all(&mut file, token.as_bytes())?;
         file.persist(&path).with_context(|| format!("{} cannot be written", path.display()))?;
-        Ok(Self(path))
+        Ok(Self(path, token.to_owned()))
     }
 }
 
 impl Drop for Token {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        if std::fs::read_to_string(&self.0).is_ok_and(|token| token == self.1) {
+            let _ = std::fs::remove_file(&self.0);
+        }
     }
 }

@@ -25,7 +25,6 @@ pub(crate) struct Serving {
     flags: Flags,
     /// For folders that bring no settings of their own.
     base: Work,
-    settings: Settings,
     /// For those that do, by folder and what they bring.
     others: Mutex<HashMap<(PathBuf, Hash), Work>>,
     service: Arc<Speaker>,
@@ -41,7 +40,7 @@ impl Serving {
         let mut base = work::open(&settings, None).await?;
         base.confine(&settings, Sandbox::Auto);
         let service = Arc::new(service(&settings)?);
-        Ok(Self { workspace, flags, base, settings, others: Mutex::default(), service })
+        Ok(Self { workspace, flags, base, others: Mutex::default(), service })
     }
 
     pub(crate) fn log(&self) -> Arc<dyn Log> {
@@ -112,13 +111,13 @@ impl Serving {
     }
 
     fn one_call(&self) -> anyhow::Result<Once> {
-        if self.settings.budget_day().is_some() {
+        let settings = self.of(&self.workspace)?;
+        if settings.budget_day().is_some() {
             anyhow::bail!(
                 "budget_day is set, and a service that keeps nothing cannot keep it. Leave budget_day out, or use sessions"
             );
         }
         let folder = self.workspace.to_string_lossy().into_owned();
-        let settings = self.of(&self.workspace)?;
         let base = self.work(&self.workspace)?.world;
         let model = settings.text("model").map(str::to_owned);
         let model = model.or_else(|| work::model_by_key(&mut settings.clone()));
@@ -148,6 +147,20 @@ impl Serving {
     }
 }
 
+/// What the person's rules changed since a session was given them: what was denied meanwhile is denied, what was taken back is
+/// taken back. What a client forbade stays forbidden.
+fn rules_since(config: &Config) -> anyhow::Result<Option<ConfigPatch>> {
+    let rules = crate::rules::load()?;
+    let mut deny = config.deny.clone();
+    deny.extend(rules.deny.into_iter().filter(|rule| !config.deny.contains(rule)));
+    let patch = ConfigPatch {
+        deny: (deny != config.deny).then_some(deny),
+        allow: (rules.allow != config.allow).then_some(rules.allow),
+        ..ConfigPatch::default()
+    };
+    Ok((patch != ConfigPatch::default()).then_some(patch))
+}
+
 /// Speaks for the stateless service: its own four tools, its own prompt.
 fn service(settings: &Settings) -> anyhow::Result<Speaker> {
     work::speaker_with(settings, service_offers, Prompts::for_service)
@@ -169,8 +182,8 @@ impl Host for Serving {
             return Err(Refusal::Conflict(why));
         }
         let fits = || {
-            let (settings, work) = (self.of(Path::new(folder.as_ref()))?, self.work(Path::new(folder.as_ref()))?);
-            let patch = work::patch(&settings, &work.speaker, &state.config, None)?;
+            let work = self.work(Path::new(folder.as_ref()))?;
+            let patch = rules_since(&state.config)?;
             let config = patch.as_ref().map_or_else(|| state.config.as_ref().clone(), |patch| state.config.with(patch));
             self.keepable(&work, &config)?;
             anyhow::Ok(patch)

@@ -171,15 +171,22 @@ async fn held(id: &str) -> Held {
             Ok(_) => Err("it was let in".into()),
         },
         "G285" => {
-            let (cookie, _) = den.browser();
+            let (cookie, token) = den.browser();
+            let token = token.trim().rsplit(' ').next().unwrap().to_owned();
+            let shown = format!("{cookie}sec-websocket-protocol: dunnock, token.{token}\r\n");
             for origin in ["origin: https://evil.test\r\n", "origin: null\r\n", ""] {
-                match den.live(&format!("{cookie}{origin}")) {
+                match den.live(&format!("{shown}{origin}")) {
                     Err(heard) => drop(refused(&den, &heard, &[403])?),
                     Ok(_) => return Err(format!("let in with {origin:?}")),
                 }
             }
+            // Cookie and page, without what only our page knows: another server on this machine might have seen the cookie.
+            match den.live(&format!("{cookie}{ours}")) {
+                Err(heard) => drop(refused(&den, &heard, &[403])?),
+                Ok(_) => return Err("let in by the cookie alone".into()),
+            }
             let mut own_page =
-                den.live(&format!("{cookie}{ours}")).map_err(|no| format!("our own page is refused: {no:?}"))?;
+                den.live(&format!("{shown}{ours}")).map_err(|no| format!("our own page is refused: {no:?}"))?;
             match own_page.next(Duration::from_secs(5)) {
                 Some(_) => Ok("403; our own page is let in".into()),
                 None => Err("our own page hears nothing".into()),
@@ -243,7 +250,12 @@ async fn held(id: &str) -> Held {
                 &den.ask("GET /api/sessions HTTP/1.1", &own, &format!("{}; dunnock_{port}=x\r\n", cookie.trim()), ""),
                 &[401],
             )?;
-            // The cookie alone writes nothing.
+            // The cookie alone neither reads nor writes.
+            refused(&den, &den.ask("GET /api/sessions HTTP/1.1", &own, &cookie, ""), &[403])?;
+            let read = den.ask("GET /api/sessions HTTP/1.1", &own, &format!("{cookie}{token}"), "");
+            if read.status != 200 {
+                return Err(format!("{read:?}"));
+            }
             refused(&den, &den.write(&format!("{cookie}{ours}{JSON}")), &[403])?;
             refused(&den, &den.write(&format!("{cookie}{ours}{JSON}x-dunnock-token: {}\r\n", "0".repeat(64))), &[403])?;
             let right = den.write(&format!("{cookie}{token}{ours}{JSON}"));

@@ -99,7 +99,9 @@ async fn parked_sessions_cost_no_memory() {
         std::thread::sleep(Duration::from_secs(2));
         let (after, open_after) = (serve.memory_kb(), descriptors(&serve));
         let each = after.saturating_sub(before) as f64 / parked as f64;
-        println!("{parked} parked sessions: {before} kB before, {after} kB after, {each:.2} kB each; {open} and {open_after} descriptors");
+        println!(
+            "{parked} parked sessions: {before} kB before, {after} kB after, {each:.2} kB each; {open} and {open_after} descriptors"
+        );
         let waiting = serve.api().get("/api/sessions?limit=1000");
         assert!(waiting["sessions"].as_array().unwrap().iter().all(|row| row["state"] == "waiting"), "not all wait");
         // The first many make room that the next ones use again: what counts is that it does not grow with their number.
@@ -117,7 +119,10 @@ async fn r24_memory_and_descriptors_stay_flat() {
     let serve = Serve::start(&home);
     let (rounds, each) = (10, sessions / 10);
     let size = || {
-        let sizes = std::fs::read_dir(home.data()).unwrap().flatten().filter(|e| e.file_name().to_string_lossy().starts_with("dunnock.db"));
+        let sizes = std::fs::read_dir(home.data())
+            .unwrap()
+            .flatten()
+            .filter(|e| e.file_name().to_string_lossy().starts_with("dunnock.db"));
         sizes.map(|e| e.metadata().unwrap().len()).sum::<u64>()
     };
     let mut told: Vec<(u64, usize, u64)> = Vec::new();
