@@ -110,13 +110,8 @@ fn object(map: &Map<String, Value>, depth: usize) -> String {
     let mut text = String::from("{\n");
     for (name, schema) in fields {
         let mark = if required.iter().any(|r| r == name) { "" } else { "?" };
-        let _ = write!(
-            text,
-            "{}{}{name}{mark}: {};\n",
-            about(schema, depth + 1),
-            "  ".repeat(depth + 1),
-            shape(schema, depth + 1)
-        );
+        let (words, blank, kind) = (about(schema, depth + 1), "  ".repeat(depth + 1), shape(schema, depth + 1));
+        let _ = writeln!(text, "{words}{blank}{name}{mark}: {kind};");
     }
     let _ = write!(text, "{}}}", "  ".repeat(depth));
     text

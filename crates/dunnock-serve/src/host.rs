@@ -32,11 +32,7 @@ pub trait Host: Send + Sync {
     /// The steps that a session can go back to.
     fn points<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Vec<Point>, Refusal>>;
     /// What a session changed between two steps, given as `3..7`; all of it if not given.
-    fn diff<'a>(
-        &'a self,
-        session: &'a SessionId,
-        steps: Option<&'a str>,
-    ) -> Wait<'a, Result<(u32, u32, Vec<Change>), Refusal>>;
+    fn diff<'a>(&'a self, session: &'a SessionId, steps: Option<&'a str>) -> Wait<'a, Result<Changes, Refusal>>;
     /// What a command that waits would do to the folder, and the rule that "always" would grant, in words.
     fn about(&self, state: &State, question: QuestionId) -> (Option<String>, Option<(Rule, String)>);
     /// A text without what looks like a key.
@@ -70,6 +66,17 @@ pub struct Point {
     pub files: Option<usize>,
     /// Files that would be left alone, since others changed them.
     pub kept: Vec<String>,
+}
+
+/// What a session changed between two steps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Changes {
+    /// The first of them.
+    pub from: u32,
+    /// The last.
+    pub to: u32,
+    /// File by file.
+    pub changes: Vec<Change>,
 }
 
 /// How a file differs between two steps.

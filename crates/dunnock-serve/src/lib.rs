@@ -24,7 +24,7 @@ mod sessions;
 mod strict;
 
 pub use agent::{AgentAnswer, AgentRequest, Past};
-pub use host::{Change, Host, Once, Point, Refusal};
+pub use host::{Change, Changes, Host, Once, Point, Refusal};
 pub use keys::{Keys, Password};
 pub use net::{Server, serve};
 pub use openapi::document as openapi;

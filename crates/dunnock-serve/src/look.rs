@@ -2,7 +2,7 @@
 
 use crate::App;
 use crate::answer::{Ask, No, Read, json};
-use crate::host::{Change, Point};
+use crate::host::Point;
 use crate::sessions::id;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -79,14 +79,6 @@ pub(crate) struct DiffQuery {
     steps: Option<String>,
 }
 
-/// What a session changed.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Diff {
-    from: u32,
-    to: u32,
-    changes: Vec<Change>,
-}
-
 /// What a session changed between two steps.
 pub(crate) async fn diff(
     State(app): State<App>,
@@ -95,8 +87,7 @@ pub(crate) async fn diff(
 ) -> Result<Response, No> {
     let session = id(&session)?;
     app.state(&session).await?;
-    let (from, to, changes) = app.host.diff(&session, query.steps.as_deref()).await?;
-    Ok(json(StatusCode::OK, &Diff { from, to, changes }))
+    Ok(json(StatusCode::OK, &app.host.diff(&session, query.steps.as_deref()).await?))
 }
 
 /// Where a session can go back to.

@@ -111,7 +111,7 @@ pub(crate) const ROUTES: &[Route] = &[
         path: "/api/sessions/{id}/diff",
         about: "What the session changed between two steps.",
         query: Some(of::<look::DiffQuery>),
-        good: (200, Some(of::<look::Diff>)),
+        good: (200, Some(of::<crate::Changes>)),
         bad: &[MALFORMED, GONE, CLASH, LATER],
         handler: || get(look::diff),
         ..PLAIN

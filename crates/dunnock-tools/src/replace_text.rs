@@ -145,7 +145,7 @@ fn once(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited, usize), 
         [] => Err(format!("the text does not occur in {name}")),
         [at] => {
             let line = text.text().get(..*at).unwrap_or_default().matches('\n').count();
-            let lines = vec![line..line + args.new.matches('\n').count() + 1];
+            let lines = std::iter::once(line..line + args.new.matches('\n').count() + 1).collect();
             let put = (*at..at + args.old.len(), args.new.as_str());
             let text = text.splice_each(std::iter::once(put), Breaks::AsThere);
             Ok((Edited { text, rung: edit::Rung::Exact, lines }, 1))

@@ -335,7 +335,7 @@ impl Host {
         let tell = self.tell.clone();
         tokio::task::spawn_blocking(move || {
             let Some(hash) = state.question(question).map(|asked| asked.hash) else { return };
-            let Some((preview, rule)) = preview::about(&state, question) else { return };
+            let Some(preview::Look { does: preview, rule }) = preview::about(&state, question) else { return };
             let _ = tell.blocking_send(Told::About { question, hash, preview, rule });
         });
     }

@@ -9,8 +9,16 @@ use std::path::Path;
 /// Entries that are counted, at most.
 const MOST: usize = 100_000;
 
-/// What a command that waits would do, and the rule that "always" would grant, with its words. `None` for other questions.
-pub(crate) fn about(s: &State, question: QuestionId) -> Option<(Option<String>, Option<(Rule, String)>)> {
+/// What a person should know of a command that waits.
+pub(crate) struct Look {
+    /// What it would do to the folder, where that is known.
+    pub(crate) does: Option<String>,
+    /// The rule that "always" would grant, and its words.
+    pub(crate) rule: Option<(Rule, String)>,
+}
+
+/// A look at the command that a question is about. `None` for other questions.
+pub(crate) fn about(s: &State, question: QuestionId) -> Option<Look> {
     let About::Approval { call } = s.question(question)?.about else { return None };
     let call = s.call(call)?;
     // All of it: what calls of this shape are let have is part of the rule.
@@ -19,7 +27,7 @@ pub(crate) fn about(s: &State, question: QuestionId) -> Option<(Option<String>, 
         open => format!("{} ({open})", policy::show(rule)),
     };
     let rule = policy::offer(s, call).map(|rule| (rule.clone(), words(&rule)));
-    Some((of(s, call), rule))
+    Some(Look { does: of(s, call), rule })
 }
 
 /// In one line; nothing where it is not known.

@@ -10,7 +10,7 @@ use dunnock_core::ports::{Log, Wait};
 use dunnock_engine::World;
 use dunnock_model::{Prompts, Service, Speaker, service_offers};
 use dunnock_proto::{Config, ConfigPatch, Hash, Level, Mode, QuestionId, Rule, Sandbox, SessionId};
-use dunnock_serve::{Change, Host, Once, Point, Refusal};
+use dunnock_serve::{Change, Changes, Host, Once, Point, Refusal};
 use dunnock_store::Memory;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -209,11 +209,7 @@ impl Host for Serving {
         })
     }
 
-    fn diff<'a>(
-        &'a self,
-        session: &'a SessionId,
-        steps: Option<&'a str>,
-    ) -> Wait<'a, Result<(u32, u32, Vec<Change>), Refusal>> {
+    fn diff<'a>(&'a self, session: &'a SessionId, steps: Option<&'a str>) -> Wait<'a, Result<Changes, Refusal>> {
         Box::pin(async move {
             let at = self.at(session).await.map_err(conflict)?;
             let (from, to, changes) = back::differences(&at, steps).await.map_err(conflict)?;
@@ -222,12 +218,12 @@ impl Host for Serving {
                 how: change.how.into(),
                 diff: back::text(change, false),
             };
-            Ok((from, to, changes.iter().map(change).collect()))
+            Ok(Changes { from, to, changes: changes.iter().map(change).collect() })
         })
     }
 
     fn about(&self, state: &State, question: QuestionId) -> (Option<String>, Option<(Rule, String)>) {
-        preview::about(state, question).unwrap_or_default()
+        preview::about(state, question).map_or((None, None), |look| (look.does, look.rule))
     }
 
     fn redacted(&self, text: &str) -> String {

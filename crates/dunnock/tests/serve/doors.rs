@@ -1,6 +1,6 @@
 //! One session, several doors: terminal and HTTP at the same time, and a server that dies (R22, R23).
 
-use super::{Serve, kinds, prompt, reply};
+use super::{Serve, kinds, reply};
 use crate::Home;
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{ScriptedServer, Served};
@@ -182,5 +182,4 @@ async fn a_server_that_ends_leaves_nothing_and_what_ran_goes_on_later() {
     let view = api.get(&format!("/api/sessions/{id}"));
     let outcome = view["facts"].as_array().unwrap().iter().find(|f| f["kind"] == "finished").unwrap();
     assert_eq!(outcome["body"]["outcome"], "cut", "{outcome:#}");
-    let _ = prompt("p", "");
 }

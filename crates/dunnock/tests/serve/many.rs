@@ -33,6 +33,9 @@ enum Came {
     Refused(Value, u64),
 }
 
+/// Makes a lie of what was seen, if it can.
+type Lie = fn(&mut What) -> bool;
+
 /// A little chance of our own: the same with the same seed.
 struct Dice(u64);
 
@@ -75,8 +78,8 @@ fn choose(dice: &mut Dice, view: &Value, text: &str) -> Value {
 
 /// One client: looks and commands at random, over HTTP or a live channel.
 fn client(n: usize, mut api: Api, session: &str, rounds: usize) -> Vec<Op> {
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (n as u64 + 1) * 7_919);
-    let mut live: Option<Live> = (n % 2 == 0).then(|| api.live(session, u64::MAX >> 12).ok().unwrap());
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ ((n as u64 + 1) * 7_919));
+    let mut live: Option<Live> = n.is_multiple_of(2).then(|| api.live(session, u64::MAX >> 12).ok().unwrap());
     let (mut ops, mut view) = (Vec::new(), Value::Null);
     for round in 0..rounds {
         let began = Instant::now();
@@ -251,7 +254,7 @@ async fn r7_eight_clients_ten_thousand_operations_one_order() {
     );
     assert!(counts["taken"] > 100 && counts["stale"] > 20 && asked.len() > 10, "{counts:?}");
     // The check itself can fail: each of these is a lie about what was seen.
-    let lies: [(&str, fn(&mut What) -> bool); 4] = [
+    let lies: [(&str, Lie); 4] = [
         ("a command that was lost", |what| match what {
             What::Order { id, came: Came::Taken(_), .. } => {
                 id.push('x');

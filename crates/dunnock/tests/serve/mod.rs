@@ -33,7 +33,7 @@ impl Serve {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let mut line = String::new();
         std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let told: Value = serde_json::from_str(&line).unwrap_or_else(|_| Value::Null);
+        let told: Value = serde_json::from_str(&line).unwrap_or_default();
         let Some(url) = told["url"].as_str() else {
             let _ = child.kill();
             unreachable!("it does not serve: {line}")
