@@ -19,10 +19,12 @@ while true; do
         jq -c --arg id "$RANDOM$RANDOM" '{id: $id, command: {reply: {question: .id, hash: .hash, answer: "yes"}}}' <<<"$question" |
             call -d @- "$url/api/sessions/$session/commands" >/dev/null
     done
-    state=$(jq -r .state <<<"$view")
+    said=$(jq -r '[.facts[] | select(.kind == "answered") | .body.parts[] | .text.text // empty] | last // empty' <<<"$view")
+    answer=${said:-${answer:-}}
+    state=$(jq -r 'if .more then "working" else .state end' <<<"$view")
     case $state in working | waiting) continue ;; esac
     break
 done
 echo "$state" >&2
-call "$url/api/sessions/$session" | jq -r '[.facts[] | select(.kind == "answered") | .body.parts[] | .text.text // empty] | last'
+echo "$answer"
 [ "$state" = done ]

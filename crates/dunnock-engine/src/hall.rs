@@ -183,8 +183,9 @@ impl Hall {
         if driver.as_ref().is_some_and(|other| other.owner() == handle.owner()) {
             *driver = None;
         }
-        drop(driver);
-        self.tidy(&session, &room);
+        if driver.is_none() {
+            self.tidy(&session, &room);
+        }
     }
 
     /// Forgets a room whose driver is gone, unless somebody is in it or on the way to it: they were counted under the same lock.

@@ -105,7 +105,6 @@ pub(crate) fn refused(no: &No) -> Response {
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE | StatusCode::REQUEST_TIMEOUT => {
             StatusCode::BAD_REQUEST
         }
-        StatusCode::TOO_MANY_REQUESTS => StatusCode::UNAUTHORIZED,
         other => other,
     };
     json(status, &AgentAnswer::broke(no.1.clone()))
@@ -154,7 +153,9 @@ async fn converse(door: &mut Door, text: String) -> Result<AgentAnswer, String> 
                 return match (ended, &end.why) {
                     (Some(answer), _) => Ok(answer),
                     (None, Why::Failed { error }) => Err(error.to_string()),
-                    (None, _) => Ok(AgentAnswer::said(words)),
+                    (None, Why::Done) => Ok(AgentAnswer::said(words)),
+                    (None, Why::Budget) => Err("the budget does not cover it".into()),
+                    (None, why) => Err(format!("it ended without an answer: {why:?}")),
                 };
             }
             _ => {}

@@ -172,7 +172,7 @@ fn who(app: &App, came: Came, headers: &HeaderMap) -> Result<Who, No> {
 fn stranger(app: &App, headers: &HeaderMap) -> No {
     let tried = headers.contains_key(header::AUTHORIZATION) || headers.contains_key(header::COOKIE);
     match tried && app.keys.wrong() {
-        true => No::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens; wait some seconds"),
+        true => No::new(StatusCode::FORBIDDEN, "too many wrong tokens; wait some seconds"),
         false => No::new(
             StatusCode::UNAUTHORIZED,
             "who are you? Programs send \"authorization: Bearer TOKEN\" with the token of the file that \"dunnock serve\" names; a \

@@ -76,6 +76,14 @@ fn same(ours: &str, theirs: &str) -> bool {
     ours.as_bytes().ct_eq(theirs.as_bytes()).into()
 }
 
+/// Whoever has one address of the newer kind has all of its network.
+fn neighbourhood(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V6(ip) => IpAddr::V6((u128::from(ip) >> 64 << 64).into()),
+        old => old,
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -137,7 +145,7 @@ impl Keys {
 
     /// Whether the password is right; while somebody must wait none of theirs is looked at, not even the right one.
     pub(crate) fn is_password(&self, from: IpAddr, word: &str) -> Result<bool, Duration> {
-        let (mut wrong, now) = (lock(&self.wrong), Instant::now());
+        let (mut wrong, now, from) = (lock(&self.wrong), Instant::now(), neighbourhood(from));
         wrong.guessers.retain(|_, (_, until)| now.saturating_duration_since(*until) < FORGOTTEN);
         let known = wrong.guessers.get(&from).copied();
         if let Some(left) = known.map(|(_, until)| until.saturating_duration_since(now)).filter(|left| !left.is_zero())
@@ -151,8 +159,10 @@ impl Keys {
             wrong.guessers.remove(&from);
             return Ok(true);
         }
-        if wrong.guessers.len() >= GUESSERS {
-            return Err(Duration::from_secs(60)); // so many at once is no mistake of anybody's
+        if wrong.guessers.len() >= GUESSERS
+            && let Some(oldest) = wrong.guessers.iter().min_by_key(|(_, (_, until))| *until).map(|(ip, _)| *ip)
+        {
+            wrong.guessers.remove(&oldest);
         }
         let guesses = known.map_or(1, |(n, _)| n + 1);
         let pause = guesses.checked_sub(GUESSES).map_or(0, |more| 1 << more.min(8));
@@ -208,6 +218,18 @@ mod tests {
         assert_eq!(keys.is_password(other, "correct horse battery"), Ok(true));
         lock(&keys.wrong).guessers.get_mut(&one).unwrap().1 = Instant::now();
         assert_eq!(keys.is_password(one, "correct horse battery"), Ok(true));
+    }
+
+    #[test]
+    fn guesses_from_everywhere_are_each_counted() {
+        let keys = Keys::new(Some(Password::new("correct horse battery").unwrap()));
+        for n in 0..2 * GUESSERS as u32 {
+            assert_eq!(keys.is_password(std::net::Ipv4Addr::from(n).into(), "wrong"), Ok(false));
+        }
+        assert_eq!(lock(&keys.wrong).guessers.len(), GUESSERS);
+        let one = |n: u16| IpAddr::V6(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, n));
+        (0..5).for_each(|n| assert_eq!(keys.is_password(one(n), "wrong"), Ok(false)));
+        assert!(keys.is_password(one(99), "correct horse battery").is_err(), "one network is one guesser");
     }
 
     #[test]

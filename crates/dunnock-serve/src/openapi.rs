@@ -84,12 +84,12 @@ fn operation(generator: &mut SchemaGenerator, route: &Route) -> Value {
         "/api/agent" => |g| g.subschema_for::<crate::AgentAnswer>(),
         _ => |g| g.subschema_for::<Wrong>(),
     };
-    let mut guards = vec![(401, "Nobody that is known here."), (403, "A page of another origin.")];
+    let mut guards = vec![
+        (401, "Nobody that is known here."),
+        (403, "A page of another origin, or one wrong token after the other."),
+    ];
     if route.body.is_some() && route.path != "/api/agent" {
         guards.extend([(413, "Too long."), (415, "Not JSON."), (408, "The body took too long.")]);
-    }
-    if !route.open && route.path != "/api/agent" {
-        guards.push((429, "Too many wrong tokens; wait."));
     }
     for (status, about) in guards {
         let response = said(generator, about, refused);

@@ -247,6 +247,10 @@ impl App {
         if !goes_on(&order.command) || door.handle().is_none() {
             return Ok(());
         }
+        // What was answered before gets the same answer, however things stand now.
+        if self.hall.log().answered(session, &order.id).await?.is_some() {
+            return Ok(());
+        }
         let state = self.state(session).await?;
         let Some(set) = self.host.fits(&state)? else { return Ok(()) };
         // Of the same version as the command, which then follows it.
@@ -358,7 +362,10 @@ pub(crate) async fn command(
     let seq = app.seq(&session).await?;
     let order_id = order.id.clone();
     let mut door = app.hall.door(session.clone(), seq).await?;
-    app.prepare(&mut door, &session, &mut order).await?;
+    if let Err(no) = app.prepare(&mut door, &session, &mut order).await {
+        let session = Some(app.view(&session, Seq::MAX, 0).await?);
+        return Ok(json(no.0, &Conflict { error: no.1, why: None, session }));
+    }
     match door.order(order).await? {
         Ok(seq) => Ok(json(StatusCode::OK, &Taken { id: order_id, seq })),
         Err(refusal) => {

@@ -21,6 +21,15 @@ fn gone() -> LogError {
     LogError::Unsure("who wrote for us is gone".into())
 }
 
+/// What was told, if anything was; a teller that is gone leaves doubt.
+fn heard(told: &mut oneshot::Receiver<Result<Appended, LogError>>) -> Option<Result<Appended, LogError>> {
+    match told.try_recv() {
+        Ok(end) => Some(end),
+        Err(oneshot::error::TryRecvError::Closed) => Some(Err(gone())),
+        Err(oneshot::error::TryRecvError::Empty) => None,
+    }
+}
+
 /// Batches that one transaction takes at most.
 const TOGETHER: usize = 64;
 
@@ -36,16 +45,17 @@ impl Sqlite {
         // Mostly once: only behind very many others ours is not among the first.
         loop {
             failpoint::hit("store.lock.before", "");
-            let writer = tokio::select! {
+            let slot = tokio::select! {
                 biased;
                 // Somebody who came before has written for us.
                 end = &mut told => return end.unwrap_or_else(|_| Err(gone())),
-                writer = self.writer() => writer,
+                slot = self.write.lock() => slot,
             };
-            failpoint::hit("store.lock.after", "");
-            if let Ok(end) = told.try_recv() {
+            if let Some(end) = heard(&mut told) {
                 return end;
             }
+            let writer = self.writer_with(slot).await;
+            failpoint::hit("store.lock.after", "");
             let share: Vec<Waiting> = {
                 let mut waiting = lock(&self.waiting);
                 waiting.retain(|one| !one.tell.is_closed()); // nobody waits for those any more
@@ -57,7 +67,7 @@ impl Sqlite {
                 // Nobody else knows more about it than we do.
                 Err(error) => share.into_iter().for_each(|one| drop(one.tell.send(Err(error.clone())))),
             }
-            if let Ok(end) = told.try_recv() {
+            if let Some(end) = heard(&mut told) {
                 return end;
             }
         }
@@ -90,8 +100,14 @@ impl Sqlite {
             }
             // One alone; or something went wrong with one of them, and each hears its own.
             None => {
+                let mut full = None;
                 for (one, end) in fine {
-                    *end = self.alone(&mut writer, &one.batch).await;
+                    // What one could not write for want of room the next cannot either.
+                    *end = match &full {
+                        Some(full) => Err(LogError::clone(full)),
+                        None => self.alone(&mut writer, &one.batch).await,
+                    };
+                    full = full.or_else(|| end.clone().err().filter(|e| matches!(e, LogError::Full(_))));
                 }
             }
         }
@@ -99,7 +115,7 @@ impl Sqlite {
             writer.abandon();
         }
         drop(writer);
-        self.fold_back(size);
+        self.fold_back(size, share.len() as u64);
         for (one, end) in share {
             let _ = one.tell.send(end.map_err(|e| self.mark_damage(e))); // who is gone needs no answer
         }

@@ -112,7 +112,15 @@ impl Sqlite {
 
     /// Takes the writer: first this process's, then the machine's. SQLite's own way of waiting starves writers.
     pub(crate) async fn writer(&self) -> Result<Writer<'_>, LogError> {
-        let mut slot = self.write.lock().await;
+        self.writer_with(self.write.lock().await).await
+    }
+
+    /// The same, for whoever has this process's already. It must not be given up in the middle: a lock that is waited for would
+    /// come to nobody, and be given back under somebody else.
+    pub(crate) async fn writer_with<'a>(
+        &'a self,
+        mut slot: MutexGuard<'a, Option<SqliteConnection>>,
+    ) -> Result<Writer<'a>, LogError> {
         if slot.is_none() {
             *slot = Some(connect(&self.dir.join(NAME)).await?);
         }
@@ -129,8 +137,8 @@ impl Sqlite {
     }
 
     /// Folds the write-ahead log back when it has grown, on a connection of its own.
-    pub(crate) fn fold_back(&self, appended: u64) {
-        let unfolded = self.unfolded.fetch_add(appended + APPEND_BYTES, Ordering::AcqRel);
+    pub(crate) fn fold_back(&self, appended: u64, batches: u64) {
+        let unfolded = self.unfolded.fetch_add(appended + APPEND_BYTES * batches, Ordering::AcqRel);
         if unfolded < WAL_BYTES || self.folding.swap(true, Ordering::AcqRel) {
             return;
         }

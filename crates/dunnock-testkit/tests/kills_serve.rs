@@ -68,6 +68,7 @@ impl Drop for Served<'_> {
 }
 
 /// What the client received, in order.
+#[derive(Clone)]
 struct Client {
     session: Option<String>,
     seen: u64,
@@ -195,4 +196,85 @@ async fn r1_the_server_is_killed_everywhere_and_the_client_catches_up() {
         places.len()
     );
     assert!(times.len() >= 30 && killed >= 55 && unknowns > 0, "{} places, {killed} kills", times.len());
+}
+
+/// Many sessions write as one: killed before and after their common commit, each of them goes on, and nothing ran twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn r1_sessions_that_share_a_commit_are_killed_with_it() {
+    let server = ScriptedServer::start(script()).await;
+    let url = server.base_url();
+    const TOGETHER: usize = 6;
+    for place in
+        ["store.together.before#1", "store.together.after#1", "store.together.before#9", "store.together.after#9"]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let served = Served { dir: dir.path(), url: &url, child: None, api: None, kills: 0, begun: BTreeSet::new() };
+        let served = std::sync::Mutex::new(served);
+        let kills = tokio::task::block_in_place(|| {
+            served.lock().unwrap().start(&[("DUNNOCK_FAIL_AT", place)]);
+            let work = |n: usize| {
+                // A folder each: the same line from two sessions would look like one that ran twice.
+                let folder = dir.path().join(format!("project/{n}"));
+                std::fs::create_dir_all(&folder).unwrap();
+                let end = Instant::now() + Duration::from_secs(90);
+                let (mut session, mut seen, mut accepted) = (None::<String>, 0, false);
+                loop {
+                    assert!(Instant::now() < end, "{place}: session {n} never ended");
+                    let mut api = served.lock().unwrap().api().clone();
+                    let mut once = || -> Option<bool> {
+                        if session.is_none() {
+                            let rows = api
+                                .ask("GET", &format!("/api/sessions?workspace={}", folder.display()), None)
+                                .ok()?
+                                .json();
+                            let known = rows["sessions"][0]["id"].as_str().map(str::to_owned);
+                            let set = json!({ "workspace": folder, "set": { "mode": "all", "attended": false } });
+                            session = match known {
+                                Some(id) => Some(id),
+                                None => api.ask("POST", "/api/sessions", Some(&set)).ok()?.json()["id"]
+                                    .as_str()
+                                    .map(str::to_owned),
+                            };
+                        }
+                        let mut live = api.live(session.as_ref()?, seen).ok()?;
+                        if !accepted {
+                            live.order("prompt", &json!({ "prompt": { "text": "do it" } })).ok()?;
+                        }
+                        loop {
+                            let message = live.next(Duration::from_secs(20))?;
+                            if let Some(seq) = message["fact"]["seq"].as_u64() {
+                                assert_eq!(seq, seen + 1, "{place}: session {n}: a fact was lost or came twice");
+                                seen = seq;
+                                if message["fact"]["kind"] == "ended" {
+                                    return Some(true);
+                                }
+                            }
+                            accepted |= message["accepted"]["id"] == "prompt";
+                        }
+                    };
+                    if once() == Some(true) {
+                        return;
+                    }
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            };
+            std::thread::scope(|scope| {
+                let work = &work;
+                let all: Vec<_> = (0..TOGETHER).map(|n| scope.spawn(move || work(n))).collect();
+                all.into_iter().for_each(|one| one.join().unwrap());
+            });
+            served.lock().unwrap().kills
+        });
+        assert_eq!(kills, 1, "{place} was not passed");
+        for n in 0..TOGETHER {
+            let log = std::fs::read_to_string(dir.path().join(format!("project/{n}/log"))).unwrap_or_default();
+            for line in ["a", "b"] {
+                assert!(
+                    log.lines().filter(|l| *l == line).count() <= 1,
+                    "{place}: session {n} ran {line:?} twice\n{log}"
+                );
+            }
+        }
+        println!("{place}: killed with {TOGETHER} sessions at work; all went on, every fact once");
+    }
 }

@@ -16,6 +16,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Folders with settings of their own that are kept ready.
+const OTHERS: usize = 64;
+
 type Flags = Vec<(&'static str, Value)>;
 
 /// The program around a server.
@@ -26,7 +29,7 @@ pub(crate) struct Serving {
     /// For folders that bring no settings of their own.
     base: Work,
     /// For those that do, by folder and what they bring.
-    others: Mutex<HashMap<(PathBuf, Hash), Work>>,
+    others: Mutex<HashMap<PathBuf, (Hash, Work)>>,
     service: Arc<Speaker>,
 }
 
@@ -39,7 +42,7 @@ impl Serving {
         let settings = place::settings(None, false, flags.clone())?;
         let mut base = work::open(&settings, None).await?;
         base.confine(&settings, Sandbox::Auto);
-        let service = Arc::new(service(&settings)?);
+        let service = Arc::new(service(&place::settings(Some(&workspace), false, flags.clone())?)?);
         Ok(Self { workspace, flags, base, others: Mutex::default(), service })
     }
 
@@ -51,13 +54,17 @@ impl Serving {
     fn work(&self, folder: &Path) -> anyhow::Result<Work> {
         let Ok(brings) = std::fs::read(folder.join(".dunnock/config.toml")) else { return Ok(self.base.clone()) };
         let trusted = [u8::from(crate::trust::is_trusted(folder))];
-        let key = (folder.to_path_buf(), Hash::of_parts(&[&brings, &trusted]));
-        let known = |key| self.others.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
-        if let Some(work) = known(&key) {
-            return Ok(work);
+        let brings = Hash::of_parts(&[&brings, &trusted]);
+        let others = || self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, work)) = others().get(folder).filter(|(known, _)| *known == brings) {
+            return Ok(work.clone());
         }
         let work = self.base.beside(&self.of(folder)?)?;
-        self.others.lock().unwrap_or_else(PoisonError::into_inner).insert(key, work.clone());
+        let mut others = others();
+        if others.len() >= OTHERS {
+            others.clear(); // what is in use is held by whoever uses it; the rest is made again
+        }
+        others.insert(folder.to_path_buf(), (brings, work.clone()));
         Ok(work)
     }
 

@@ -4,12 +4,13 @@ use super::{judge, of};
 use crate::Home;
 use crate::serve::Serve;
 use dunnock_testkit::model::Say;
-use dunnock_testkit::server::{ScriptedServer, Served};
+use dunnock_testkit::server::{Brain, Rules, ScriptedServer, Served};
 use dunnock_testkit::web::{Heard, Live, frame, raw};
 use serde_json::json;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 type Held = Result<String, String>;
@@ -91,7 +92,8 @@ fn sessions(den: &Den, host: &str, more: &str) -> Heard {
 }
 
 async fn held(id: &str) -> Held {
-    let den = den(vec![Say::text("x").into()]).await;
+    let outside = Say::calls(&[("readFile", r#"{"filePath":"../outside.txt"}"#)]);
+    let den = den(vec![if id == "G301" { outside.into() } else { Say::text("x").into() }]).await;
     let (port, own) = (den.serve.at.port(), den.host());
     let ours = format!("origin: http://{}\r\n", den.serve.at);
     match id {
@@ -361,7 +363,7 @@ fn guesses(den: &Den) -> Held {
                     let said = String::from_utf8_lossy(&bytes[..got]).into_owned();
                     match said.get(9..12) {
                         Some("401") => unknown += 1,
-                        Some("429") => later += 1,
+                        Some("403") => later += 1,
                         _ => other += 1,
                     }
                     if got == 0 || said.contains("connection: close") {
@@ -409,14 +411,17 @@ fn bind(den: &Den) -> Held {
     }
     std::fs::remove_file(&file).unwrap();
     // Loopback is all that listens otherwise.
-    let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let sockets =
+        ["/proc/net/tcp", "/proc/net/tcp6"].map(|file| std::fs::read_to_string(file).unwrap_or_default()).join("\n");
     let port = format!("{:04X}", den.serve.at.port());
     let mine: Vec<&str> = sockets
         .lines()
         .filter_map(|l| l.split_whitespace().nth(1))
         .filter(|l| l.ends_with(&format!(":{port}")))
         .collect();
-    match mine.iter().all(|l| l.starts_with("0100007F:")) && !mine.is_empty() {
+    match mine.iter().all(|l| l.starts_with("0100007F:") || l.starts_with("00000000000000000000000001000000:"))
+        && !mine.is_empty()
+    {
         true => Ok("refused; only loopback listens".into()),
         false => Err(format!("{mine:?}")),
     }
@@ -546,7 +551,7 @@ fn root_is_fixed(den: &Den) -> Held {
         let mut body = json!({ "prompt": "read" });
         body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         let (_, answer) = api.post("/api/agent", &body);
-        if answer.to_string().contains("TOPSECRET") {
+        if answer.to_string().contains("TOPSECRET") || answer["success"] != false {
             return Err(answer.to_string());
         }
     }
@@ -571,8 +576,12 @@ fn cases_of_the_local_server() {
             (case.id.clone(), runtime.block_on(held(&case.id)))
         })
     };
-    let waiting: Vec<_> = of(name).into_iter().map(alone).collect();
-    let results = waiting.into_iter().map(|one| one.join().unwrap()).collect();
+    // Those that measure how others fare come after the rest.
+    let (timed, rest): (Vec<_>, Vec<_>) =
+        of(name).into_iter().partition(|case| ["G292", "G297"].contains(&case.id.as_str()));
+    let waiting: Vec<_> = rest.into_iter().map(alone).collect();
+    let mut results: Vec<_> = waiting.into_iter().map(|one| one.join().unwrap()).collect();
+    results.extend(timed.into_iter().map(|case| alone(case).join().unwrap()));
     judge(name, results);
 }
 
@@ -581,19 +590,29 @@ fn cases_of_the_local_server() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_boxed_child_cannot_reach_the_server() {
     let name = "cases::http::a_boxed_child_cannot_reach_the_server";
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let script = format!(
-        "import glob, os, socket\nfor at in ('127.0.0.1', '::1', 'localhost'):\n    try:\n        socket.create_connection((at, {port}), 2); print('REACHED', at)\n    except OSError as e:\n        print('no', at, e)\nfor path in glob.glob(os.environ['HOME'] + '/.local/share/dunnock/run/*') + glob.glob('/run/user/*/dunnock/*'):\n    print('SEEN', path)\nprint('over')\n"
-    );
-    let boxed = json!({ "command": ["python3", "-c", script] }).to_string();
-    let asks =
-        format!("curl -s -m 2 http://127.0.0.1:{port}/api/sessions; cat ~/.local/share/dunnock/run/*.token; echo over");
-    let granted = json!({ "command": asks }).to_string();
-    let script =
-        vec![Say::calls(&[("shell", &boxed)]).into(), Say::calls(&[("shell", &granted)]).into(), Say::text("x").into()];
-    let model = ScriptedServer::start(script).await;
+    // The model learns the port when the server has it.
+    let port: Arc<OnceLock<u16>> = Arc::default();
+    let known = port.clone();
+    let brain = move |_: dunnock_testkit::speech::Wire, request: &serde_json::Value| -> Served {
+        let port = known.get().unwrap();
+        let script = format!(
+            "import glob, os, socket\nfor at in ('127.0.0.1', '::1', 'localhost'):\n    try:\n        socket.create_connection((at, {port}), 2); print('REACHED', at)\n    except OSError as e:\n        print('no', at, e)\nfor path in glob.glob(os.environ['HOME'] + '/.local/share/dunnock/run/*') + glob.glob('/run/user/*/dunnock/*'):\n    print('SEEN', path)\nprint('over')\n"
+        );
+        let asks = format!(
+            "curl -s -m 2 http://127.0.0.1:{port}/api/sessions; cat ~/.local/share/dunnock/run/*.token; echo over"
+        );
+        let results = request["messages"].as_array().unwrap().iter().filter(|m| m["role"] == "tool").count();
+        match results {
+            0 => Say::calls(&[("shell", &json!({ "command": ["python3", "-c", script] }).to_string())]).into(),
+            1 => Say::calls(&[("shell", &json!({ "command": asks }).to_string())]).into(),
+            _ => Say::text("x").into(),
+        }
+    };
+    let model =
+        ScriptedServer::with(Vec::new(), Rules { brain: Some(Brain(Arc::new(brain))), ..Rules::default() }).await;
     let home = Home::with(&model);
-    let serve = Serve::with(home.command(&["serve", "--port", &port.to_string(), "--json"]));
+    let serve = Serve::start(&home);
+    port.set(serve.at.port()).unwrap();
     let mut api = serve.api();
     let mut results = Vec::new();
     for case in of(name) {

@@ -5,6 +5,8 @@ use crate::Home;
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{ScriptedServer, Served};
 use serde_json::{Value, json};
+use std::io::BufRead as _;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 fn shell(command: &str) -> Served {
@@ -229,4 +231,55 @@ async fn a_fork_goes_on_by_itself_and_a_whole_output_can_be_had() {
     assert_eq!(api.post(&format!("/api/sessions/{other}/commands"), &prompt("p", "and now?")).0, 200);
     api.until(other, &["done"]);
     assert_eq!(api.get(&format!("/api/sessions/{id}"))["seq"], view["seq"], "the first one stays as it was");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_machines_come_in_by_the_password_and_are_told_what_it_means() {
+    let server = ScriptedServer::start(vec![Say::text("x").into()]).await;
+    let home = Home::with(&server);
+    // Another address of this very machine stands for another machine's way in.
+    let mut command = home.command(&["serve", "--port", "0", "--listen", "127.0.0.2"]);
+    let mut child = command
+        .env("DUNNOCK_PASSWORD", "a long enough password")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    let at: std::net::SocketAddr = line.trim().rsplit("http://").next().unwrap().parse().unwrap();
+    assert_eq!(at.ip().to_string(), "127.0.0.2");
+    let login = |word: &str| {
+        let body = json!({ "password": word }).to_string();
+        let head = format!(
+            "POST /api/login HTTP/1.1\r\nhost: {at}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        dunnock_testkit::web::raw(at, format!("{head}{body}").as_bytes())
+    };
+    assert_eq!(login("wrong").status, 401);
+    let heard = login("a long enough password");
+    assert_eq!(heard.status, 200, "{}", heard.body);
+    let (cookie, token) = (
+        heard.header("set-cookie").unwrap().split(';').next().unwrap().to_owned(),
+        heard.json()["token"].as_str().unwrap().to_owned(),
+    );
+    let get = |host: &str| {
+        let words = format!(
+            "GET /api/sessions HTTP/1.1\r\nhost: {host}\r\ncookie: {cookie}\r\nx-dunnock-token: {token}\r\n\r\n"
+        );
+        dunnock_testkit::web::raw(at, words.as_bytes()).status
+    };
+    assert_eq!(get(&at.to_string()), 200);
+    assert_eq!(get(&format!("other.test:{}", at.port())), 421, "a name is not the address that was connected to");
+    for _ in 0..4 {
+        login("wrong");
+    }
+    assert_eq!(login("wrong").status, 401);
+    assert_eq!(login("a long enough password").status, 429, "one has to wait");
+    assert_eq!(get(&at.to_string()), 200, "who is in stays in");
+    let _ = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    let told = crate::told(child.wait_with_output().unwrap());
+    assert!(told.err.contains("can run commands as you") && told.err.contains("ssh -L"), "{}", told.err);
 }
