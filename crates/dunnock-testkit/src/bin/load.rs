@@ -183,7 +183,7 @@ async fn main() {
     let mut api = Api::new(server.at, &server.token);
     let mut most_launcher = 0;
     let done = loop {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        tokio::time::sleep(Duration::from_millis(if sessions > 200 { 1_000 } else { 100 })).await; // a list of a thousand is work, too
         most_launcher = children(pid).into_iter().map(|c| status_kb(c, "VmRSS:")).max().unwrap_or(0).max(most_launcher);
         let (done, working) = tokio::task::block_in_place(|| sessions_done(&mut api, sessions));
         if working == 0 || began.elapsed() > Duration::from_secs(1200) {
