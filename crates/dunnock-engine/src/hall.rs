@@ -88,12 +88,6 @@ impl Hall {
         Door::through(self.clone(), world, session, from).await
     }
 
-    /// How many sessions are driven here now.
-    #[must_use]
-    pub fn driven(&self) -> usize {
-        self.rooms().len()
-    }
-
     /// Lets everything go: what is under way is told to stop, and reports.
     pub async fn close(&self) {
         self.closed.store(true, Ordering::Release);

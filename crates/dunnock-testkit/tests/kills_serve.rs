@@ -68,7 +68,6 @@ impl Drop for Served<'_> {
 }
 
 /// What the client received, in order.
-#[derive(Clone)]
 struct Client {
     session: Option<String>,
     seen: u64,
@@ -191,7 +190,7 @@ async fn r1_the_server_is_killed_everywhere_and_the_client_catches_up() {
         unknowns += usize::from(check(place, dir.path(), &served, &client, &base).await);
     }
     println!(
-        "R1 through the server: {} places, {} kills, {killed} struck with a client attached, {unknowns} with an unknown outcome",
+        "R1 through the server: {} places, {} kills, {killed} struck while a client was at work, {unknowns} with an unknown outcome",
         times.len(),
         places.len()
     );

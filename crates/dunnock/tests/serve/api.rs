@@ -1,6 +1,6 @@
 //! Sessions over HTTP: list, search, make, read, command, look around (W3, W6, W7).
 
-use super::{Serve, kinds, prompt, reply};
+use super::{Serve, kinds, prompt, reply, shell};
 use crate::Home;
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{ScriptedServer, Served};
@@ -8,10 +8,6 @@ use serde_json::{Value, json};
 use std::io::BufRead as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-
-fn shell(command: &str) -> Served {
-    Say::calls(&[("shell", &json!({ "command": command }).to_string())]).into()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn w3_a_session_is_made_read_listed_and_searched() {

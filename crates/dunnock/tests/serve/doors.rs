@@ -1,15 +1,11 @@
 //! One session, several doors: terminal and HTTP at the same time, and a server that dies (R22, R23).
 
-use super::{Serve, kinds, reply};
+use super::{Serve, kinds, reply, shell};
 use crate::Home;
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{ScriptedServer, Served};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-
-fn shell(command: &str) -> Served {
-    Say::calls(&[("shell", &json!({ "command": command }).to_string())]).into()
-}
 
 fn first_session(api: &mut dunnock_testkit::web::Api) -> String {
     let end = Instant::now() + Duration::from_secs(20);

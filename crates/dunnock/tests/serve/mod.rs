@@ -9,6 +9,8 @@ mod load;
 mod many;
 
 use crate::Home;
+use dunnock_testkit::model::Say;
+use dunnock_testkit::server::Served;
 use dunnock_testkit::web::Api;
 use serde_json::{Value, json};
 use std::io::BufRead as _;
@@ -74,6 +76,11 @@ impl Drop for Serve {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// An answer of the model that wants a command run.
+pub fn shell(command: &str) -> Served {
+    Say::calls(&[("shell", &json!({ "command": command }).to_string())]).into()
 }
 
 /// A prompt as a command.
