@@ -26,3 +26,7 @@ dist:
 # Long runs: core, kills, processes, damage, mutants
 long *NAME:
     cargo xtask long {{NAME}}
+
+# The web app, for the next build to take in
+web:
+    cargo xtask web

@@ -17,8 +17,22 @@ fn run(command: &mut Command) -> Result<String, String> {
     }
 }
 
+/// Builds the web app into `web/dist`.
+pub(crate) fn web() -> Result<(), String> {
+    for words in [&["ci", "--no-audit", "--no-fund"][..], &["run", "build"]] {
+        let status = Command::new("npm").args(words).current_dir(root().join("web")).status();
+        let why =
+            |why: String| format!("npm {}: {why}. The web app needs Node 20.19 or newer, and npm", words.join(" "));
+        if !status.map_err(|e| why(e.to_string()))?.success() {
+            return Err(why("it failed".into()));
+        }
+    }
+    Ok(())
+}
+
 /// Builds `dist/dunnock` and `dist/dunnock.sha256`.
 pub(crate) fn make(profile: &str) -> Result<(), String> {
+    web()?;
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut build = Command::new(cargo);
     build.args(["build", "--profile", profile, "--locked", "-p", "dunnock", "--target", TARGET]).current_dir(root());

@@ -7,7 +7,11 @@ use std::path::PathBuf;
 
 /// Each file and what it must hold.
 pub(crate) fn files() -> Vec<(PathBuf, String)> {
-    vec![(root().join("docs/facts.md"), facts()), (root().join("web/src/proto.gen.ts"), crate::typescript::file())]
+    vec![
+        (root().join("docs/facts.md"), facts()),
+        (root().join("web/src/proto.gen.ts"), crate::typescript::file()),
+        (root().join("web/src/api.gen.ts"), crate::typescript::api()),
+    ]
 }
 
 fn facts() -> String {

@@ -18,6 +18,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["generate"] => generate::write(),
+        // The web app, for the next build to take in.
+        ["web"] => dist::web(),
         ["dist"] => dist::make("release"),
         // Quicker to build, larger: to check what only a static binary can show.
         ["dist", "--quick"] => dist::make("quick"),
@@ -32,7 +34,7 @@ fn main() -> ExitCode {
         ["long"] => long::all(),
         ["long", name] => long::one(name),
         _ => Err(
-            "usage: cargo xtask generate | dist [--quick] | packages | fuzz [SECONDS] | pictures | real | long [NAME]"
+            "usage: cargo xtask generate | web | dist [--quick] | packages | fuzz [SECONDS] | pictures | real | long [NAME]"
                 .into(),
         ),
     };

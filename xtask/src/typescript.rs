@@ -33,6 +33,37 @@ pub(crate) fn file() -> String {
     text
 }
 
+const API_HEAD: &str = "\
+// Made by `cargo xtask generate` from docs/openapi.json. Do not edit.
+
+import type * as proto from './proto.gen';
+";
+
+/// What the server answers, and what it is sent, from its own document.
+pub(crate) fn api() -> String {
+    let text = std::fs::read_to_string(crate::tidy::root().join("docs/openapi.json")).unwrap_or_default();
+    let document: Value = serde_json::from_str(&text).unwrap_or_default();
+    let known = file();
+    let is_known = |name: &str| {
+        known.contains(&format!("export interface {name} ")) || known.contains(&format!("export type {name} "))
+    };
+    let mut out = String::from(API_HEAD);
+    let empty = Map::new();
+    let schemas = document.pointer("/components/schemas").and_then(Value::as_object).unwrap_or(&empty);
+    let (theirs, ours): (Vec<_>, Vec<_>) =
+        schemas.iter().partition(|(name, _)| is_known(name) && !CLASHES.contains(&name.as_str()));
+    let body: String =
+        ours.iter().map(|(name, schema)| format!("\n{}{}", about(schema, 0), declared(name, schema))).collect();
+    let words: Vec<&str> = body.split(|c: char| !c.is_alphanumeric()).collect();
+    for (name, _) in theirs.iter().filter(|(name, _)| words.contains(&name.as_str())) {
+        let _ = writeln!(out, "type {name} = proto.{name};");
+    }
+    out + &body
+}
+
+/// Names that mean one thing on the link and another to the server.
+const CLASHES: &[&str] = &["Forked", "Started", "Taken"];
+
 fn of<T: schemars::JsonSchema>(generator: &mut SchemaGenerator) {
     generator.subschema_for::<T>();
 }

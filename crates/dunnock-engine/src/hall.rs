@@ -71,6 +71,16 @@ impl Hall {
         &self.log
     }
 
+    /// Whether this process drives a session right now.
+    #[must_use]
+    pub fn drives(&self, session: &SessionId) -> bool {
+        let room = self.rooms().get(session).cloned();
+        // A driver that is being begun or ended has the lock: one that is there soon, or was a moment ago.
+        room.is_some_and(|room| {
+            room.driver.try_lock().map_or(true, |driver| driver.as_ref().is_some_and(|h| !is_gone(h)))
+        })
+    }
+
     /// The world of a workspace.
     ///
     /// # Errors

@@ -18,6 +18,12 @@ pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-dunnock-token");
 /// Paths that are open to everybody: one page without anybody's data, and the log-in.
 const OPEN: &[(&str, Method)] = &[("/", Method::GET), ("/", Method::HEAD), ("/api/login", Method::POST)];
 
+/// The same for the parts of the page, which are in every copy of this program.
+fn is_open(path: &str, method: &Method) -> bool {
+    let part = path.starts_with(crate::assets::FOLDER) && matches!(*method, Method::GET | Method::HEAD);
+    part || OPEN.iter().any(|(open, by)| *open == path && by == method)
+}
+
 /// Where a connection came in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Came {
@@ -91,7 +97,7 @@ pub(crate) fn judge(app: &App, came: Came, request: &Request<Body>) -> Result<Wh
     let who = who(app, came, headers)?;
     let live = headers.contains_key(header::UPGRADE);
     let writes = !matches!(*method, Method::GET | Method::HEAD);
-    let open = OPEN.contains(&(path, method.clone()));
+    let open = is_open(path, method);
     match who {
         Who::Stranger if !open => return Err(stranger(app, headers)),
         Who::Browser if (writes || live) && origin.is_none() => {
@@ -200,7 +206,11 @@ static HEADERS: [(HeaderName, &str); 7] = [
 pub(crate) fn sealed(path: &str, answer: impl IntoResponse) -> Response {
     let mut answer = answer.into_response();
     for (name, value) in &HEADERS {
-        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+        // Where an answer says so itself, it knows why.
+        let may_differ = *name == header::CACHE_CONTROL || *name == header::CONTENT_SECURITY_POLICY;
+        if !(may_differ && answer.headers().contains_key(name)) {
+            answer.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
     }
     match answer.status() {
         StatusCode::UNAUTHORIZED => {

@@ -1,9 +1,10 @@
 //! What only the program around the server knows: settings, folders, kept files, models.
 
+use crate::start::Start;
 use dunnock_core::State;
 use dunnock_core::ports::Wait;
 use dunnock_engine::World;
-use dunnock_proto::{Config, ConfigPatch, QuestionId, Rule, Seq, SessionId};
+use dunnock_proto::{Config, ConfigPatch, Price, QuestionId, RewindTo, Rule, Scope, Seq, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -27,6 +28,8 @@ pub trait Host: Send + Sync {
     /// Before somebody goes on with a session: whether its settings can be kept here, and what has to change of them first
     /// (rules that the person made since).
     fn fits(&self, state: &State) -> Result<Option<ConfigPatch>, Refusal>;
+    /// A folder by its real name; the one that the server was started in, if none is given.
+    fn folder(&self, given: Option<&str>) -> Result<String, Refusal>;
     /// The files of a session's folder, as git sees them.
     fn files(&self, workspace: &str) -> Vec<String>;
     /// The steps that a session can go back to.
@@ -35,6 +38,22 @@ pub trait Host: Send + Sync {
     fn diff<'a>(&'a self, session: &'a SessionId, steps: Option<&'a str>) -> Wait<'a, Result<Changes, Refusal>>;
     /// What a command that waits would do to the folder, and the rule that "always" would grant, in words.
     fn about(&self, state: &State, question: QuestionId) -> (Option<String>, Option<(Rule, String)>);
+    /// What a new session in a folder would be like; in the folder that the server was started in, if none is named.
+    fn start<'a>(&'a self, workspace: Option<&'a str>) -> Wait<'a, Result<Start, Refusal>>;
+    /// Models that can be used now.
+    fn models(&self) -> Wait<'_, Vec<String>>;
+    /// What a model costs, if it is one that a session in this folder can use, and if that is known.
+    fn price(&self, workspace: &str, model: &str) -> Result<Option<Price>, Refusal>;
+    /// The budget of a day, in millionths of a US dollar.
+    fn day_budget(&self) -> Option<u64>;
+    /// Whether these bytes are a picture that models take.
+    fn is_picture(&self, bytes: &[u8]) -> bool;
+    /// What taking back the last task would do.
+    fn undo<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<WayBack, Refusal>>;
+    /// The rules that hold in every session, each in words: what is allowed, and what is denied.
+    fn rules(&self) -> Result<Vec<(Rule, String, bool)>, Refusal>;
+    /// Makes a rule for every session, or takes it back.
+    fn rule(&self, rule: &Rule, holds: bool) -> Result<(), Refusal>;
     /// A text without what looks like a key.
     fn redacted(&self, text: &str) -> String;
     /// A world for one call of the stateless service, with the folder it works in: nothing of it is kept.
@@ -66,6 +85,17 @@ pub struct Point {
     pub files: Option<usize>,
     /// Files that would be left alone, since others changed them.
     pub kept: Vec<String>,
+}
+
+/// What taking back the last task would do, or the last undo.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WayBack {
+    /// Where the command `rewind` would go.
+    pub to: RewindTo,
+    /// What it would take back.
+    pub scope: Scope,
+    /// In words, with the files that would change.
+    pub told: Vec<String>,
 }
 
 /// What a session changed between two steps.

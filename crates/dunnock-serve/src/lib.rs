@@ -2,7 +2,8 @@
 //!
 //! Read `guard.rs` first: nothing reaches a route that it has not let through. `routes_table.rs` is the list of everything that can
 //! be asked, from which both the router and the OpenAPI document are made. `net.rs` accepts connections, `keys.rs` knows
-//! who may come in, `sessions.rs` and `live.rs` are the door itself, `agent.rs` is the stateless service. What only the program
+//! who may come in, `sessions.rs` and `live.rs` are the door itself, `feed.rs` tells of
+//! all sessions at once, `agent.rs` is the stateless service, `assets.rs` the web app. What only the program
 //! around knows (settings, folders, kept files) comes through [`Host`].
 //!
 //! Invariant: a request is judged by its connection and headers alone before any of its body is read.
@@ -10,6 +11,8 @@
 
 mod agent;
 mod answer;
+mod assets;
+mod feed;
 mod guard;
 mod host;
 mod keys;
@@ -20,14 +23,18 @@ mod net;
 mod openapi;
 mod recent;
 mod routes_table;
+mod rules;
 mod sessions;
+mod start;
 mod strict;
 
 pub use agent::{AgentAnswer, AgentRequest, Past};
-pub use host::{Change, Changes, Host, Once, Point, Refusal};
+pub use assets::has_web_app;
+pub use host::{Change, Changes, Host, Once, Point, Refusal, WayBack};
 pub use keys::{Keys, Password};
 pub use net::{Server, serve};
 pub use openapi::document as openapi;
+pub use start::{OwnCommand, Start};
 
 use dunnock_engine::Hall;
 use std::sync::Arc;
@@ -39,6 +46,7 @@ pub(crate) struct App {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) recent: Arc<recent::Recent>,
+    pub(crate) briefs: Arc<feed::Briefs>,
     /// Live channels at once.
     pub(crate) lives: Arc<tokio::sync::Semaphore>,
     /// Calls of the stateless service at once.

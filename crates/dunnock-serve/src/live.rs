@@ -12,7 +12,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use dunnock_engine::Door;
-use dunnock_proto::{Delta, Frame, Greeting, LINK_VERSION, Owner, Refused, Seq, SessionId, Up};
+use dunnock_proto::{Command, Delta, Frame, Greeting, LINK_VERSION, Owner, Refused, Seq, SessionId, Up};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// The longest message of a client.
 const LONGEST: usize = 8 << 20;
 /// How often a silent client is asked whether it is there.
-const PING: Duration = Duration::from_secs(20);
+pub(crate) const PING: Duration = Duration::from_secs(20);
 /// How long a client may take to take a message.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -43,12 +43,8 @@ pub(crate) async fn live(
 ) -> Result<Response, No> {
     let session = id(&session)?;
     let seq = app.seq(&session).await?;
-    let upgrade =
-        upgrade.map_err(|why| No::new(StatusCode::UPGRADE_REQUIRED, format!("this is a WebSocket: {why}")))?;
-    let busy = || No::new(StatusCode::SERVICE_UNAVAILABLE, "too many live channels are open; close some");
-    let place = app.lives.clone().try_acquire_owned().map_err(|_| busy())?;
+    let (upgrade, place) = room(&app, upgrade)?;
     let from = query.from.min(seq);
-    let upgrade = upgrade.max_message_size(LONGEST).max_frame_size(LONGEST).protocols(["dunnock"]);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let link = query.link.unwrap_or(LINK_VERSION);
         let mut stopped = app.stopped.clone();
@@ -60,17 +56,29 @@ pub(crate) async fn live(
     }))
 }
 
+/// A WebSocket, and a place for it.
+pub(crate) fn room(
+    app: &App,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Result<(WebSocketUpgrade, tokio::sync::OwnedSemaphorePermit), No> {
+    let upgrade =
+        upgrade.map_err(|why| No::new(StatusCode::UPGRADE_REQUIRED, format!("this is a WebSocket: {why}")))?;
+    let busy = || No::new(StatusCode::SERVICE_UNAVAILABLE, "too many live channels are open; close some");
+    let place = app.lives.clone().try_acquire_owned().map_err(|_| busy())?;
+    Ok((upgrade.max_message_size(LONGEST).max_frame_size(LONGEST).protocols(["dunnock"]), place))
+}
+
 async fn speak(app: &App, mut socket: WebSocket, session: SessionId, from: (Seq, Seq), link: u32) {
     let end = match link == LINK_VERSION {
         false => {
             let app = env!("CARGO_PKG_VERSION").into();
-            let _ = send(&mut socket, &Greeting::Mismatch { link: LINK_VERSION, app }).await;
+            let _ = say(&mut socket, &Greeting::Mismatch { link: LINK_VERSION, app }).await;
             Some(close(1008, "another version of the link"))
         }
         true => talk(app, &mut socket, session, from).await,
     };
     if let Some(frame) = end {
-        let _ = tokio::time::timeout(PATIENCE, socket.send(Message::Close(Some(frame)))).await;
+        let _ = send(&mut socket, Message::Close(Some(frame))).await;
     }
 }
 
@@ -80,9 +88,13 @@ fn close(code: u16, why: &str) -> CloseFrame {
     CloseFrame { code, reason: why.into() }
 }
 
-async fn send(socket: &mut WebSocket, what: &impl serde::Serialize) -> Option<()> {
-    let text = serde_json::to_string(what).ok()?;
-    tokio::time::timeout(PATIENCE, socket.send(Message::Text(text.into()))).await.ok()?.ok()
+/// A message; nothing if nobody takes it.
+pub(crate) async fn send(socket: &mut WebSocket, message: Message) -> Option<()> {
+    tokio::time::timeout(PATIENCE, socket.send(message)).await.ok()?.ok()
+}
+
+async fn say(socket: &mut WebSocket, what: &impl serde::Serialize) -> Option<()> {
+    send(socket, Message::Text(serde_json::to_string(what).ok()?.into())).await
 }
 
 /// Until one side leaves; what the client is told as the last.
@@ -95,14 +107,14 @@ async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, (from, seq)
         Some(handle) => (handle.owner(), handle.summary().borrow().seq, env!("CARGO_PKG_VERSION").to_owned()),
         None => (Owner(0), seq, env!("CARGO_PKG_VERSION").to_owned()),
     };
-    send(socket, &Greeting::Welcome { link: LINK_VERSION, app: app_version, owner, seq }).await?;
+    say(socket, &Greeting::Welcome { link: LINK_VERSION, app: app_version, owner, seq }).await?;
     let mut ping = tokio::time::interval_at(tokio::time::Instant::now() + PING, PING);
     ping.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut silent = 0;
     loop {
         tokio::select! {
             frame = door.next() => match frame {
-                Ok(frame) => send(socket, &frame).await?,
+                Ok(frame) => say(socket, &frame).await?,
                 Err(error) => return Some(close(1011, &error.to_string())),
             },
             message = socket.recv() => {
@@ -111,7 +123,7 @@ async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, (from, seq)
                     Ok(Message::Text(text)) => match order(app, &mut door, &session, &text).await {
                         Ok(frames) => {
                             for frame in frames {
-                                send(socket, &frame).await?;
+                                say(socket, &frame).await?;
                             }
                             silent = 0;
                         }
@@ -128,7 +140,7 @@ async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, (from, seq)
                 if silent > 2 {
                     return Some(close(1001, "nobody is there"));
                 }
-                tokio::time::timeout(PATIENCE, socket.send(Message::Ping(Vec::new().into()))).await.ok()?.ok()?;
+                send(socket, Message::Ping(Vec::new().into())).await?;
             }
         }
     }
@@ -145,7 +157,14 @@ async fn order(app: &App, door: &mut Door, session: &SessionId, text: &str) -> R
     let read = crate::strict::read(text.as_bytes());
     let Up::Order(mut order) = read.map_err(|e| close(1007, &format!("not a command: {e}")))?;
     let id = order.id.clone();
-    if let Err(no) = app.prepare(door, session, &mut order).await {
+    let mut ready = match &mut order.command {
+        Command::Configure { set } => app.model_change(session, set).await,
+        _ => Ok(()),
+    };
+    if ready.is_ok() {
+        ready = app.prepare(door, session, &mut order).await;
+    }
+    if let Err(no) = ready {
         // What cannot be kept here is refused, like anything that does not fit; the channel stays.
         let state = app.state(session).await.map_err(|no| close(1011, &no.1))?;
         let questions = state.questions.iter().map(|q| q.id).collect();

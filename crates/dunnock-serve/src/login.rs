@@ -6,7 +6,7 @@ use crate::guard::{Came, TOKEN};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -92,9 +92,4 @@ pub(crate) async fn who() -> Response {
 /// A new one-time code, for whoever is in already.
 pub(crate) async fn code(State(app): State<App>, Read(Nothing {}): Read<Nothing>) -> Response {
     json(StatusCode::OK, &Code { code: app.keys.code() })
-}
-
-/// The one page that is open to everybody.
-pub(crate) async fn page() -> Response {
-    Html(include_str!("page.html")).into_response()
 }

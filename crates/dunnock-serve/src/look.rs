@@ -48,17 +48,12 @@ fn fits(path: &str, letters: &str) -> Option<usize> {
     Some(1000 + gaps + lower.len())
 }
 
-/// Files of the folder, for mentions.
-pub(crate) async fn files(
-    State(app): State<App>,
-    Path(session): Path<String>,
-    Ask(query): Ask<FilesQuery>,
-) -> Result<Response, No> {
-    let state = app.state(&id(&session)?).await?;
-    let host = app.host.clone();
+/// The files of a folder that fit.
+async fn found(app: &App, workspace: String, letters: &str) -> Result<Response, No> {
+    let (host, letters) = (app.host.clone(), letters.to_lowercase());
     let found = tokio::task::spawn_blocking(move || {
-        let letters: String = query.letters.to_lowercase().chars().filter(|c| !c.is_whitespace()).take(200).collect();
-        let all = host.files(state.workspace.as_deref().unwrap_or_default());
+        let letters: String = letters.chars().filter(|c| !c.is_whitespace()).take(200).collect();
+        let all = host.files(&workspace);
         let mut found: Vec<(usize, String)> = all
             .into_iter()
             .filter_map(|path| Some((if letters.is_empty() { 0 } else { fits(&path, &letters)? }, path)))
@@ -69,6 +64,32 @@ pub(crate) async fn files(
     });
     let found = found.await.map_err(|e| No::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
     Ok(json(StatusCode::OK, &found))
+}
+
+/// Files of the folder, for mentions.
+pub(crate) async fn files(
+    State(app): State<App>,
+    Path(session): Path<String>,
+    Ask(query): Ask<FilesQuery>,
+) -> Result<Response, No> {
+    let state = app.state(&id(&session)?).await?;
+    found(&app, state.workspace.as_deref().unwrap_or_default().to_owned(), &query.letters).await
+}
+
+/// Which files of which folder are meant.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct FolderQuery {
+    /// The folder; the one that the server was started in, if not given.
+    workspace: Option<String>,
+    /// Letters of the path, in this order; all files without it.
+    #[serde(rename = "match", default)]
+    letters: String,
+}
+
+/// The same before there is a session.
+pub(crate) async fn folder_files(State(app): State<App>, Ask(query): Ask<FolderQuery>) -> Result<Response, No> {
+    let folder = app.host.folder(query.workspace.as_deref())?;
+    found(&app, folder, &query.letters).await
 }
 
 /// Which steps are compared.
@@ -120,7 +141,59 @@ pub(crate) async fn blob(
     // Bytes that a model or a command chose: never shown as anything by a browser.
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     answer.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    // And if one did all the same, it could do nothing.
+    let nothing = HeaderValue::from_static("default-src 'none'; sandbox; frame-ancestors 'none'");
+    answer.headers_mut().insert(header::CONTENT_SECURITY_POLICY, nothing);
     Ok(answer)
+}
+
+/// A picture for a prompt.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Picture {
+    /// The bytes of a PNG, JPEG, GIF or WebP picture, in base64.
+    data: String,
+}
+
+/// A picture that is kept.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Kept {
+    /// What a prompt names it by.
+    hash: Hash,
+}
+
+/// What most servers take of one.
+const PICTURE: usize = 5 << 20;
+
+/// Keeps a picture with a session, for a prompt to name.
+pub(crate) async fn picture(
+    State(app): State<App>,
+    Path(session): Path<String>,
+    Read(picture): Read<Picture>,
+) -> Result<Response, No> {
+    use base64::Engine as _;
+    let session = id(&session)?;
+    app.seq(&session).await?;
+    let bad = |why: &str| No::new(StatusCode::BAD_REQUEST, why.to_owned());
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(picture.data.as_bytes())
+        .map_err(|_| bad("the picture is not in base64"))?;
+    if bytes.len() > PICTURE {
+        return Err(bad(&format!("the picture has {} MB, and servers take {}", bytes.len() >> 20, PICTURE >> 20)));
+    }
+    if !app.host.is_picture(&bytes) {
+        return Err(bad("it is not a PNG, JPEG, GIF or WebP picture"));
+    }
+    let blob = dunnock_core::ports::Blob::new(bytes);
+    app.hall.log().keep(&session, &blob).await?;
+    Ok(json(StatusCode::CREATED, &Kept { hash: blob.hash }))
+}
+
+/// What taking back the last task would do.
+pub(crate) async fn undo(State(app): State<App>, Path(session): Path<String>) -> Result<Response, No> {
+    let session = id(&session)?;
+    app.state(&session).await?;
+    Ok(json(StatusCode::OK, &app.host.undo(&session).await?))
 }
 
 /// Where to branch off.

@@ -52,8 +52,8 @@ impl Server {
 pub fn serve(listeners: Vec<TcpListener>, hall: Arc<Hall>, host: Arc<dyn Host>, keys: Arc<Keys>) -> Server {
     let (stop, stopped) = watch::channel(false);
     let (lives, calls) = (Arc::new(Semaphore::new(LIVES)), Arc::new(Semaphore::new(CALLS)));
-    let recent = Arc::default();
-    let app = App { hall: hall.clone(), host, keys, recent, lives, calls, stopped: stopped.clone() };
+    let (recent, briefs) = (Arc::default(), Arc::default());
+    let app = App { hall: hall.clone(), host, keys, recent, briefs, lives, calls, stopped: stopped.clone() };
     let router = routes_table::router().with_state(app.clone());
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let task = |listener: TcpListener| {

@@ -60,6 +60,11 @@ fn operation(generator: &mut SchemaGenerator, route: &Route) -> Value {
     let said = |generator: &mut SchemaGenerator, about: &str, make: Make| json!({ "description": about, "content": { "application/json": { "schema": make(generator) } } });
     let (status, good) = route.good;
     let success = match good {
+        // What a channel says is no answer to a request: its type is among the others, for those who read this.
+        Some(make) if status == 101 => {
+            make(generator);
+            json!({ "description": "Go on as a WebSocket." })
+        }
         Some(make) => said(generator, "Done.", make),
         None if status == 101 => json!({ "description": "Go on as a WebSocket." }),
         None => json!({

@@ -3,7 +3,7 @@
 use crate::App;
 use crate::agent::{self, AgentAnswer, AgentRequest};
 use crate::answer::Wrong;
-use crate::{live, login, look, openapi, sessions};
+use crate::{assets, feed, live, login, look, openapi, rules, sessions, start};
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
 use dunnock_proto::Order;
@@ -20,7 +20,7 @@ pub(crate) struct Route {
     pub(crate) about: &'static str,
     pub(crate) query: Option<Make>,
     pub(crate) body: Option<Make>,
-    /// What a success says: its status and its type; no type for bytes.
+    /// What a success says: its status and its type; no type for bytes. Of a channel: what the server says on it.
     pub(crate) good: (u16, Option<Make>),
     /// What else it may say, each with its type.
     pub(crate) bad: &'static [(u16, Make)],
@@ -143,6 +143,75 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         method: "POST",
+        path: "/api/sessions/{id}/pictures",
+        about: "Keeps a picture with the session, for a prompt to name.",
+        body: Some(of::<look::Picture>),
+        good: (201, Some(of::<look::Kept>)),
+        bad: &[MALFORMED, GONE, LATER],
+        handler: || post(look::picture),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/sessions/{id}/undo",
+        about: "What taking back the last task would do, or the last undo.",
+        good: (200, Some(of::<crate::WayBack>)),
+        bad: &[GONE, CLASH, LATER],
+        handler: || get(look::undo),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/feed",
+        about: "All sessions at a glance, as they change: a WebSocket. The server says Overview whenever it is another one.",
+        good: (101, Some(of::<feed::Overview>)),
+        bad: &[(426, of::<Wrong>), LATER],
+        handler: || get(feed::feed),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/start",
+        about: "What a new session would be like: folder, model, what to know.",
+        query: Some(of::<start::StartQuery>),
+        good: (200, Some(of::<start::Started>)),
+        bad: &[MALFORMED, GONE, CLASH, LATER],
+        handler: || get(start::start),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/files",
+        about: "Files of a folder, for mentions before there is a session.",
+        query: Some(of::<look::FolderQuery>),
+        good: (200, Some(of::<look::Files>)),
+        bad: &[MALFORMED, GONE, LATER],
+        handler: || get(look::folder_files),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/models",
+        about: "Models that can be used now.",
+        good: (200, Some(of::<start::Models>)),
+        handler: || get(start::models),
+        ..PLAIN
+    },
+    Route {
+        path: "/api/rules",
+        about: "The rules that hold in every session.",
+        good: (200, Some(of::<rules::Rules>)),
+        bad: &[CLASH],
+        handler: || get(rules::rules),
+        ..PLAIN
+    },
+    Route {
+        method: "POST",
+        path: "/api/rules",
+        about: "Makes a rule for every session, or takes one back.",
+        body: Some(of::<rules::SetRule>),
+        good: (200, Some(of::<rules::Rules>)),
+        bad: &[MALFORMED, CLASH],
+        handler: || post(rules::set_rule),
+        ..PLAIN
+    },
+    Route {
+        method: "POST",
         path: "/api/agent",
         about: "The stateless service: one prompt, at most one call, one answer.",
         body: Some(of::<AgentRequest>),
@@ -197,7 +266,8 @@ pub(crate) fn allowed(path: &str) -> Option<Vec<&'static str>> {
 /// The table as a router, and the page beside it.
 pub(crate) fn router() -> Router<App> {
     let router = Router::new()
-        .route("/", get(login::page))
+        .route("/", get(assets::page))
+        .route("/assets/{name}", get(assets::part))
         .fallback(openapi::nothing)
         .method_not_allowed_fallback(openapi::no_method);
     ROUTES.iter().fold(router, |router, route| router.route(route.path, (route.handler)()))

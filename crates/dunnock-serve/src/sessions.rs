@@ -36,7 +36,7 @@ pub(crate) struct ListQuery {
 }
 
 /// A session in a list.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Row {
     id: SessionId,
     /// Given, or the first line of the first prompt.
@@ -117,7 +117,7 @@ pub(crate) struct View {
 }
 
 /// A question, with all that a person should see before answering it.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Asks {
     id: QuestionId,
     /// What an answer names.
@@ -140,11 +140,24 @@ pub(crate) struct Asks {
 }
 
 /// A call that waits for a word.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct AskedCall {
     id: String,
     tool: String,
     arguments: String,
+    /// A check of the finished work, made by the harness.
+    harness: bool,
+}
+
+impl AskedCall {
+    pub(crate) fn of(call: &dunnock_core::Call) -> Self {
+        Self {
+            id: call.id.to_string(),
+            tool: call.part.tool.clone(),
+            arguments: call.args().to_string(),
+            harness: call.harness,
+        }
+    }
 }
 
 /// A command that was taken; it is durable.
@@ -185,7 +198,7 @@ fn within<T: PartialOrd + std::fmt::Debug>(n: T, range: std::ops::RangeInclusive
 }
 
 impl App {
-    fn row(&self, row: Listed, excerpt: Option<String>) -> Row {
+    pub(crate) fn row(&self, row: Listed, excerpt: Option<String>) -> Row {
         Row {
             title: self.host.redacted(&row.title),
             id: row.id,
@@ -209,6 +222,17 @@ impl App {
     pub(crate) async fn state(&self, id: &SessionId) -> Result<Session, No> {
         self.seq(id).await?;
         Ok(self.recent.state(self.hall.log().as_ref(), id).await?)
+    }
+
+    /// Another model has another price and another window: the server knows them where the client said nothing.
+    pub(crate) async fn model_change(&self, id: &SessionId, set: &mut ConfigPatch) -> Result<(), No> {
+        let Some(model) = set.model.clone() else { return Ok(()) };
+        let state = self.state(id).await?;
+        if set.price.is_none() && model != state.config.model {
+            set.price = Some(self.host.price(state.workspace.as_deref().unwrap_or_default(), &model)?);
+            set.window = set.window.or(Some(None));
+        }
+        Ok(())
     }
 
     async fn view(&self, id: &SessionId, from: Seq, limit: usize) -> Result<View, No> {
@@ -263,7 +287,8 @@ impl App {
     }
 }
 
-fn asks(host: &dyn crate::Host, state: &Session, question: &dunnock_core::Question) -> Asks {
+/// A question, and all that a person should see before answering it.
+pub(crate) fn asks(host: &dyn crate::Host, state: &Session, question: &dunnock_core::Question) -> Asks {
     let call = match question.about {
         About::Approval { call } => state.call(call),
         _ => None,
@@ -276,11 +301,7 @@ fn asks(host: &dyn crate::Host, state: &Session, question: &dunnock_core::Questi
         about: question.about.clone(),
         text: question.text.to_string(),
         choices: question.choices.to_vec(),
-        call: call.map(|call| AskedCall {
-            id: call.id.to_string(),
-            tool: call.part.tool.clone(),
-            arguments: call.args().to_string(),
-        }),
+        call: call.map(AskedCall::of),
         preview,
         rule,
         rule_words,
@@ -362,6 +383,9 @@ pub(crate) async fn command(
     let seq = app.seq(&session).await?;
     let order_id = order.id.clone();
     let mut door = app.hall.door(session.clone(), seq).await?;
+    if let Command::Configure { set } = &mut order.command {
+        app.model_change(&session, set).await?;
+    }
     if let Err(no) = app.prepare(&mut door, &session, &mut order).await {
         let session = Some(app.view(&session, Seq::MAX, 0).await?);
         return Ok(json(no.0, &Conflict { error: no.1, why: None, session }));

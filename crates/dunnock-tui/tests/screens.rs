@@ -1,6 +1,6 @@
 //! Screens as people see them, held word for word. `DUNNOCK_BLESS=1` writes them anew; then look at each that changed.
 
-use crate::tape::{Tape, call, config, id, say};
+use crate::tape::{FRAMES, Tape, call, config, id, say};
 use crossterm::event::KeyCode;
 use dunnock_proto::*;
 use dunnock_tui::{Point, SessionRow, Theme, Told, Welcome};
@@ -457,9 +457,12 @@ const SCENES: &[Scene] = &[
 fn every_screen_is_as_it_was_approved() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens");
     let bless = std::env::var_os("DUNNOCK_BLESS").is_some();
-    let mut wrong = Vec::new();
+    let (mut wrong, mut frames) = (Vec::new(), String::new());
     for (name, scene) in SCENES {
+        FRAMES.take();
         let seen = scene();
+        let came = json!({ "scene": name, "frames": FRAMES.take() });
+        frames.push_str(&format!("{came}\n"));
         assert!(seen.chars().all(|c| c == '\n' || !c.is_control()), "{name} holds a control character");
         let path = folder.join(format!("{name}.txt"));
         if bless {
@@ -472,6 +475,13 @@ fn every_screen_is_as_it_was_approved() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // The web app's reducer is tested with these (web/test/frames.test.ts).
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/frames.jsonl");
+    if bless {
+        std::fs::write(&shared, &frames).unwrap();
+    }
+    let held = std::fs::read_to_string(&shared).unwrap_or_default();
+    assert!(held == frames, "fixtures/frames.jsonl is stale: DUNNOCK_BLESS=1");
     let mut names: Vec<&str> = SCENES.iter().map(|(name, _)| *name).collect();
     names.sort_unstable();
     names.dedup();

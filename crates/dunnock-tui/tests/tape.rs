@@ -5,6 +5,11 @@ use dunnock_proto::*;
 use dunnock_tui::{Effect, Input, State, Theme, Told, Welcome, update, view};
 use std::sync::Arc;
 
+thread_local! {
+    /// What came through the link in the scenes of this thread: the web app is tested with the same.
+    pub static FRAMES: std::cell::RefCell<Vec<serde_json::Value>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
 pub struct Tape {
     pub state: State,
     pub effects: Vec<Effect>,
@@ -40,6 +45,9 @@ impl Tape {
     }
 
     pub fn told(&mut self, told: Told) -> &mut Self {
+        if let Told::Frame(frame) = &told {
+            FRAMES.with_borrow_mut(|all| all.push(serde_json::to_value(frame).unwrap()));
+        }
         self.input(Input::Told(told))
     }
 

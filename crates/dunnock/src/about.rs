@@ -24,7 +24,7 @@ pub(crate) enum Typed {
 
 /// Without a command the terminal app is opened, with the task if there is one; where there is no terminal, a task is run. One
 /// word that is no command is answered kindly.
-pub(crate) fn task_or_mistake(words: &[OsString], terminal: bool) -> Option<Typed> {
+pub(crate) fn task_or_mistake(words: &[OsString], terminal: bool, web: impl Fn() -> bool) -> Option<Typed> {
     // What may stand before a command.
     let at = match words.get(1).and_then(|word| word.to_str()) {
         Some("--data-dir") => 3,
@@ -36,7 +36,13 @@ pub(crate) fn task_or_mistake(words: &[OsString], terminal: bool) -> Option<Type
         all.insert(at.min(all.len()), command.into());
         Some(Typed::Task(all))
     };
-    let Some(first) = words.get(at) else { return if terminal { with("open") } else { None } };
+    let Some(first) = words.get(at) else {
+        return match (web(), terminal) {
+            (true, _) => with("web"),
+            (false, true) => with("open"),
+            (false, false) => None,
+        };
+    };
     let first = first.to_str()?;
     let known = <crate::args::Args as clap::CommandFactory>::command();
     if known.get_subcommands().any(|c| c.get_name() == first) || matches!(first, "-h" | "--help" | "-V" | "--version") {
@@ -55,6 +61,12 @@ pub(crate) fn task_or_mistake(words: &[OsString], terminal: bool) -> Option<Type
         _ => format!("To give a task: dunnock \"{first} the tests\""),
     };
     Some(Typed::Mistake(format!("no command {first:?}. {hint} (dunnock --help shows the commands)")))
+}
+
+/// Whether the person wants the web app where nothing is said. Settings that cannot be read are told of by whatever comes next.
+pub(crate) fn web_is_the_door() -> bool {
+    let settings = place::settings(place::workspace(None).ok().as_deref(), false, Vec::new());
+    settings.is_ok_and(|settings| settings.text("door") == Some("web"))
 }
 
 pub(crate) fn config(data: Option<PathBuf>, cd: Option<PathBuf>, trust: bool, json: bool) -> anyhow::Result<ExitCode> {

@@ -34,9 +34,17 @@ Whoever has the token can do what you can do here. It is in a file that only you
 server ends. With --listen a password is needed, too: in DUNNOCK_PASSWORD, or in ~/.config/dunnock/password (chmod 600).
 Ctrl-C ends it: what runs is stopped and recorded, and goes on when it is next opened.";
 
+/// This release, and whether the web app is in it.
+fn version() -> &'static str {
+    match dunnock_serve::has_web_app() {
+        true => env!("CARGO_PKG_VERSION"),
+        false => concat!(env!("CARGO_PKG_VERSION"), " (without the web app: cargo xtask web builds it)"),
+    }
+}
+
 /// A coding agent you can kill, undo and check.
 #[derive(Debug, Parser)]
-#[command(name = "dunnock", version, disable_help_subcommand = true, after_help = EXAMPLES)]
+#[command(name = "dunnock", version = version(), disable_help_subcommand = true, after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Keep sessions in this folder instead of the user's data folder
     #[arg(long, global = true, value_name = "DIR")]
@@ -133,6 +141,18 @@ pub(crate) enum Command {
         /// Go on working at once
         #[arg(long)]
         go: bool,
+    },
+    /// Open the web app: the same sessions in your browser
+    Web {
+        /// The port; 5000 or the next that is free, if left out
+        #[arg(long, value_name = "N")]
+        port: Option<u16>,
+        /// Say the address instead of opening it
+        #[arg(long)]
+        no_open: bool,
+        /// Say where as one JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// Serve sessions to browsers, scripts and other programs, on this machine only
     #[command(after_help = SERVE)]

@@ -90,6 +90,13 @@ pub(crate) const KEYS: &[Key] = &[
         "whether commands may change the folder's files, or edit tools only (build folders excepted)",
     ),
     key(
+        "door",
+        Kind::Choice(&["terminal", "web"]),
+        Some("terminal"),
+        Untrusted::No,
+        "what \"dunnock\" alone opens: the terminal app, or the web app in your browser",
+    ),
+    key(
         "theme",
         Kind::Choice(&["auto", "dark", "light", "16", "mono"]),
         Some("auto"),

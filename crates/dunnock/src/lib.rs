@@ -80,7 +80,7 @@ pub fn main() -> ExitCode {
     if words.get(1).is_some_and(|word| word == dunnock_sandbox::LAUNCH) {
         return dunnock_sandbox::serve();
     }
-    let args = match about::task_or_mistake(&words, window::possible()) {
+    let args = match about::task_or_mistake(&words, window::possible(), about::web_is_the_door) {
         Some(about::Typed::Task(words)) => Args::parse_from(words),
         Some(about::Typed::Mistake(text)) => {
             say::note(&text);
@@ -149,7 +149,11 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
         Command::Cost { id, json } => cost::run(data, id, json).await,
         Command::Fork { id, at } => back::fork(data, &id, at).await,
         Command::Why { id, call } => reply::why(data, &id, &call).await,
-        Command::Serve { port, listen, json } => serve::run(data, serve::Asked { port, listen, json }).await,
+        Command::Serve { port, listen, json } => serve::run(data, serve::Asked { port, listen, json, web: None }).await,
+        Command::Web { port, no_open, json } => {
+            let web = Some(if no_open { serve::Browser::Tell } else { serve::Browser::Open });
+            serve::run(data, serve::Asked { port, listen: None, json, web }).await
+        }
         Command::Models(args::Models::List { json }) => models::list(data, json).await,
         Command::Models(args::Models::Check { model, json }) => models::check(data, model, json).await,
         Command::Config { json, cd, trust } => about::config(data, cd, trust, json),

@@ -22,11 +22,7 @@ pub(crate) fn about(s: &State, question: QuestionId) -> Option<Look> {
     let About::Approval { call } = s.question(question)?.about else { return None };
     let call = s.call(call)?;
     // All of it: what calls of this shape are let have is part of the rule.
-    let words = |rule: &Rule| match rule.open.words() {
-        open if open.is_empty() => policy::show(rule),
-        open => format!("{} ({open})", policy::show(rule)),
-    };
-    let rule = policy::offer(s, call).map(|rule| (rule.clone(), words(&rule)));
+    let rule = policy::offer(s, call).map(|rule| (rule.clone(), crate::rules::words(&rule)));
     Some(Look { does: of(s, call), rule })
 }
 

@@ -70,6 +70,42 @@ pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::rename(part, path)
 }
 
+/// A rule in words, with what it lets calls have.
+pub(crate) fn words(rule: &Rule) -> String {
+    match rule.open.words() {
+        open if open.is_empty() => policy::show(rule),
+        open => format!("{} ({open})", policy::show(rule)),
+    }
+}
+
+/// Makes a rule for all sessions that is not one for everything.
+pub(crate) fn allow(rule: &Rule) -> anyhow::Result<()> {
+    if !policy::grantable(rule) {
+        return Err(usage(format!(
+            "{} would allow everything: it runs whatever it is given. Name a command that does one thing",
+            policy::show(rule)
+        )));
+    }
+    let mut rules = load()?;
+    if !rules.allow.contains(rule) {
+        rules.allow.push(rule.clone());
+        save(&rules)?;
+    }
+    Ok(())
+}
+
+/// Takes a rule back, whichever it is.
+pub(crate) fn revoke(rule: &Rule) -> anyhow::Result<()> {
+    let mut rules = load()?;
+    let before = rules.allow.len() + rules.deny.len();
+    rules.allow.retain(|known| known != rule);
+    rules.deny.retain(|known| known != rule);
+    match rules.allow.len() + rules.deny.len() < before {
+        true => save(&rules),
+        false => Err(usage("there is no such rule")),
+    }
+}
+
 /// Makes a rule for all sessions.
 pub(crate) fn always(rule: &Rule) -> anyhow::Result<()> {
     let mut rules = load()?;
@@ -127,14 +163,7 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
         }
         Some(Asked::Allow { words, network }) => {
             let rule = rule(&words, Open { network, ..Open::NOTHING })?;
-            if !policy::grantable(&rule) {
-                return Err(usage(format!(
-                    "{} would allow everything: it runs whatever it is given. Name a command that does one thing",
-                    policy::show(&rule)
-                )));
-            }
-            rules.allow.push(rule);
-            save(&rules)?;
+            allow(&rule)?;
         }
         Some(Asked::Deny { words }) => {
             rules.deny.push(rule(&words, Open::NOTHING)?);

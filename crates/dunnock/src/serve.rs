@@ -1,4 +1,4 @@
-//! `dunnock serve`: the same sessions for browsers, scripts and other programs, until it is told to end.
+//! `dunnock serve` and `dunnock web`: the same sessions for browsers, scripts and other programs, until it is told to end.
 
 use crate::end::usage;
 use crate::serving::Serving;
@@ -23,6 +23,17 @@ pub(crate) struct Asked {
     pub(crate) port: Option<u16>,
     pub(crate) listen: Option<String>,
     pub(crate) json: bool,
+    /// For somebody who sits here, with a browser.
+    pub(crate) web: Option<Browser>,
+}
+
+/// How the web app is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Browser {
+    /// In the person's own browser.
+    Open,
+    /// By the person, who is told the address.
+    Tell,
 }
 
 pub(crate) async fn run(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<ExitCode> {
@@ -47,12 +58,21 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<E
     let mut signals = Signals::new()?;
     let server = serve(listeners, hall, serving, keys.clone());
     let url = format!("http://{}", SocketAddr::new(near(at.ip()), at.port()));
-    match asked.json {
-        true => say::line(&serde_json::json!({ "v": 1, "url": url, "token_file": token.0 }).to_string()),
-        false => {
+    // The code is behind the #: a browser sends that to nobody.
+    let entry = asked.web.map(|_| format!("{url}/#code={}", keys.code()));
+    match (asked.json, &entry) {
+        (true, None) => say::line(&serde_json::json!({ "v": 1, "url": url, "token_file": token.0 }).to_string()),
+        (true, Some(open)) => {
+            say::line(&serde_json::json!({ "v": 1, "url": url, "token_file": token.0, "open": open }).to_string());
+        }
+        (false, None) => {
             say::line(&format!("serving on {url}"));
             say::line(&format!("programs: authorization: Bearer $(cat {})", token.0.display()));
         }
+        (false, Some(_)) => say::line(&format!("Dunnock is at {url}")),
+    }
+    if let (Some(entry), Some(how)) = (&entry, asked.web) {
+        show(entry, how, asked.json).await;
     }
     if let Some(ip) = away {
         let where_to = if ip.is_unspecified() { "any address of this machine".to_owned() } else { ip.to_string() };
@@ -62,13 +82,66 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<E
             at.port()
         ));
     }
-    signals.next().await;
+    let again = async {
+        match asked.web {
+            Some(how) if !asked.json && std::io::IsTerminal::is_terminal(&std::io::stdin()) => {
+                each_enter(how, &format!("{url}/#code="), &keys).await;
+            }
+            _ => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = signals.next() => {}
+        () = again => {}
+    }
     drop(token); // before the port is free for somebody else, who writes another
     tokio::select! {
         () = server.close() => {}
         () = signals.next() => {} // told twice: what runs is killed with us
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the address, or says it.
+async fn show(entry: &str, how: Browser, json: bool) {
+    if !dunnock_serve::has_web_app() {
+        say::note("this build brings no web app: the page says how to build it. The API is there");
+    }
+    let opened = match how {
+        Browser::Tell => false,
+        Browser::Open => {
+            let address = entry.to_owned();
+            tokio::task::spawn_blocking(move || webbrowser::open(&address).is_ok()).await.unwrap_or(false)
+        }
+    };
+    if json {
+        return;
+    }
+    match (opened, how) {
+        (true, _) => {
+            say::line("It opens in your browser. Enter: open it again. Ctrl-C: end; what runs is stopped and kept.")
+        }
+        (false, how) => {
+            if how == Browser::Open {
+                say::note("no browser could be opened here");
+            }
+            say::line(&format!("Open this within 30 seconds, it counts once: {entry}"));
+            say::line("Enter: another address. Ctrl-C: end; what runs is stopped and kept.");
+        }
+    }
+}
+
+/// Each time the person presses Enter: another address, since one counts once.
+async fn each_enter(how: Browser, before: &str, keys: &Keys) {
+    let (send, mut lines) = tokio::sync::mpsc::channel(1);
+    // It waits for a line until the program ends, and holds nothing up.
+    std::thread::spawn(move || {
+        std::io::stdin().lines().take_while(Result::is_ok).all(|_| send.blocking_send(()).is_ok());
+    });
+    while lines.recv().await.is_some() {
+        show(&format!("{before}{}", keys.code()), how, false).await;
+    }
+    std::future::pending().await
 }
 
 /// An address that can be written down: "any" is none.

@@ -9,8 +9,8 @@ use dunnock_core::State;
 use dunnock_core::ports::{Log, Wait};
 use dunnock_engine::World;
 use dunnock_model::{Prompts, Service, Speaker, service_offers};
-use dunnock_proto::{Config, ConfigPatch, Hash, Level, Mode, QuestionId, Rule, Sandbox, SessionId};
-use dunnock_serve::{Change, Changes, Host, Once, Point, Refusal};
+use dunnock_proto::{Config, ConfigPatch, Hash, Level, Mode, Price, QuestionId, Rule, Sandbox, SessionId};
+use dunnock_serve::{Change, Changes, Host, Once, OwnCommand, Point, Refusal, Start, WayBack};
 use dunnock_store::Memory;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -78,14 +78,47 @@ impl Serving {
         self.work(Path::new(folder)).map(|work| work.world).map_err(|error| format!("{error:#}"))
     }
 
-    async fn new_session(&self, given: Option<&str>, set: &ConfigPatch) -> Result<(String, Config), Refusal> {
-        let folder = match given {
+    fn place(&self, given: Option<&str>) -> Result<PathBuf, Refusal> {
+        match given {
             Some(text) if !Path::new(text).is_absolute() => {
-                return Err(Refusal::NotFound(format!("{text:?} is not the whole path of a folder")));
+                Err(Refusal::NotFound(format!("{text:?} is not the whole path of a folder")))
             }
-            Some(text) => place::workspace(Some(Path::new(text))).map_err(|e| Refusal::NotFound(format!("{e:#}")))?,
-            None => self.workspace.clone(),
+            Some(text) => place::workspace(Some(Path::new(text))).map_err(|e| Refusal::NotFound(format!("{e:#}"))),
+            None => Ok(self.workspace.clone()),
+        }
+    }
+
+    /// What a new session in a folder would be like.
+    async fn look_around(&self, given: Option<&str>) -> Result<Start, Refusal> {
+        let folder = self.place(given)?;
+        let trusted = crate::trust::is_trusted(&folder);
+        let mut settings = self.of(&folder).map_err(conflict)?;
+        let work = self.work(&folder).map_err(conflict)?;
+        let (model, missing) = match work::model(&mut settings, &work.speaker).await {
+            Ok(model) => match work.speaker.knows(&model) {
+                Ok(()) => (Some(model), Vec::new()),
+                Err(why) => (None, vec![why]),
+            },
+            Err(_) => (None, found::without_model()),
         };
+        let level = if settings.sandbox() == Sandbox::Off { Level::D } else { work.world.level };
+        let own = |own: dunnock_tui::Own| OwnCommand { name: own.name, about: own.about, text: own.text };
+        Ok(Start {
+            version: work::APP.into(),
+            folder: found::folder(&folder),
+            branch: found::branch(&folder),
+            level,
+            model,
+            mode: settings.mode(),
+            notes: found::brought(&folder, trusted),
+            missing,
+            own: found::own_commands(&folder, trusted).into_iter().map(own).collect(),
+            workspace: folder.to_string_lossy().into_owned(),
+        })
+    }
+
+    async fn new_session(&self, given: Option<&str>, set: &ConfigPatch) -> Result<(String, Config), Refusal> {
+        let folder = self.place(given)?;
         let config = async {
             let mut settings = self.of(&folder)?;
             place::keeps_its_own(&folder, &settings)?;
@@ -196,6 +229,55 @@ impl Host for Serving {
             anyhow::Ok(patch)
         };
         fits().map_err(conflict)
+    }
+
+    fn folder(&self, given: Option<&str>) -> Result<String, Refusal> {
+        self.place(given).map(|folder| folder.to_string_lossy().into_owned())
+    }
+
+    fn start<'a>(&'a self, workspace: Option<&'a str>) -> Wait<'a, Result<Start, Refusal>> {
+        Box::pin(self.look_around(workspace))
+    }
+
+    fn models(&self) -> Wait<'_, Vec<String>> {
+        Box::pin(async { found::models(&self.base.speaker).await })
+    }
+
+    fn price(&self, workspace: &str, model: &str) -> Result<Option<Price>, Refusal> {
+        let folder = Path::new(workspace);
+        let work = self.work(folder).map_err(conflict)?;
+        work.speaker.knows(model).map_err(Refusal::Conflict)?;
+        let known = self.of(folder).map_err(conflict)?.price(model);
+        Ok(known.or_else(|| work.speaker.price(model)))
+    }
+
+    fn day_budget(&self) -> Option<u64> {
+        self.base.world.day_budget
+    }
+
+    fn is_picture(&self, bytes: &[u8]) -> bool {
+        dunnock_model::picture_kind(bytes).is_some()
+    }
+
+    fn undo<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<WayBack, Refusal>> {
+        Box::pin(async move {
+            let at = self.at(session).await.map_err(conflict)?;
+            let (to, scope, told) = back::undo_way(&at).await.map_err(conflict)?;
+            Ok(WayBack { to, scope, told })
+        })
+    }
+
+    fn rules(&self) -> Result<Vec<(Rule, String, bool)>, Refusal> {
+        let rules = crate::rules::load().map_err(conflict)?;
+        let all = |list: Vec<Rule>, allows| {
+            list.into_iter().map(move |rule| (rule.clone(), crate::rules::words(&rule), allows))
+        };
+        Ok(all(rules.allow, true).chain(all(rules.deny, false)).collect())
+    }
+
+    fn rule(&self, rule: &Rule, holds: bool) -> Result<(), Refusal> {
+        let done = if holds { crate::rules::allow(rule) } else { crate::rules::revoke(rule) };
+        done.map_err(conflict)
     }
 
     fn files(&self, workspace: &str) -> Vec<String> {

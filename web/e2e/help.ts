@@ -1,0 +1,21 @@
+/** What the browser tests say again and again. */
+
+import type { Page } from 'playwright-core';
+
+export const field = (page: Page) => page.getByRole('textbox', { name: 'What to do next' });
+export const ask = (page: Page) => page.locator('section.ask');
+export const talk = (page: Page) => page.getByRole('region', { name: 'Conversation' });
+export const session = (page: Page) => page.url().split('/s/')[1] as string;
+
+/** A question takes keys only when it has been there for a moment. */
+export const ready = () => new Promise((done) => setTimeout(done, 350));
+
+export async function send(page: Page, text: string) {
+  await field(page).fill(text);
+  await field(page).press('Enter');
+}
+
+export const said = async (page: Page, text: string | RegExp) => talk(page).getByText(text).first().waitFor();
+
+/** The work came to its end. */
+export const over = async (page: Page) => talk(page).locator('.ending').last().waitFor();

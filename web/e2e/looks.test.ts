@@ -1,0 +1,189 @@
+/** Every screen, in both themes, wide and on a phone: pictures to be looked at, axe-core, and what a keyboard alone can do. */
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ask, field, over, ready, said, send, session, talk } from './help';
+import { call, gate, say, shell } from './model';
+import { SHOTS, until, World } from './world';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const DATES = 'impl Date {\n    /// The same day, some months later.\n    fn add_months(self, n: u32) -> Date {\n        let month = (self.month + n) % 12;\n        Date::new(self.year, month, self.day)\n    }\n}\n';
+const LONG = 'A title that goes on and on because somebody pasted a whole paragraph into the field and pressed enter before thinking about it';
+
+let w: World;
+let ids: Record<string, string> = {};
+const done = gate();
+
+beforeAll(async () => {
+  w = await World.start([
+    { reasoning: 'The failing case adds one month to 31 January, so the day has to be clamped.', ...call('search_text', { pattern: 'add_months', path: 'src' }, "The clamp is missing in `add_months`. I'll look at the callers before changing it.") },
+    call('replace_text', { path: 'src/dates.rs', old: '        Date::new(self.year, month, self.day)', new: '        // The 31st does not exist in every month: stay on the last day.\n        let day = self.day.min(days_in(self.year, month));\n        Date::new(self.year, month, day)' }),
+    { calls: [{ tool: 'update_plan', args: { steps: [{ text: 'Find where months are added', state: 'done' }, { text: 'Clamp the day', state: 'done' }, { text: 'Replace the hand-made month table', state: 'active' }, { text: 'Run all tests', state: 'pending' }] } }, { tool: 'shell', args: { command: 'printf "running 14 tests\\n\\033[32mtest result: ok.\\033[0m 14 passed; 0 failed\\n"' } }] },
+    shell('curl -sSf https://example.org/time-0.3.tar.gz -o vendor.tar.gz', 'The time crate is needed for the leap years.'),
+    say('# The cause\n\nThe month arithmetic kept the **day**, which does not exist in every month:\n\n1. 31 January plus one month\n2. 31 March plus one month\n\n```rust\n// stay on the last day\nlet day = self.day.min(days_in(year, month));\n```\n\n| case | before | now |\n|---|:---:|---:|\n| 31 Jan + 1 month | panic | 28 Feb |\n| 31 Mar + 1 month | panic | 30 Apr |\n\n> See [the book](https://example.org/dates).\n'),
+    say('There is nothing wrong with it.'),
+    { ...say('still thinking'), hold: done.hold },
+  ], { files: { 'src/dates.rs': DATES, 'AGENTS.md': 'Be kind.\n' } });
+  const make = async (name: string, prompt: string, until_: string) => {
+    const { id } = await w.api<{ id: string }>('POST', '/api/sessions', { prompt });
+    ids[name] = id;
+    await until(name, async () => (await w.api<{ state: string }>('GET', `/api/sessions/${id}`)).state === until_);
+  };
+  await make('asks', 'The test in tests/dates.rs fails on the last day of a month. Please fix the cause, not the test.', 'waiting');
+  w.model.next();
+  await make('done', 'Explain what was wrong', 'done');
+  await make('long', LONG, 'done');
+  await make('works', 'Move the configuration to TOML', 'working');
+});
+afterAll(async () => {
+  done.open();
+  await w?.stop();
+});
+
+interface Screen {
+  name: string;
+  open: (page: Page, phone: boolean) => Promise<void>;
+}
+
+const visit = (name: string) => async (page: Page) => {
+  await page.goto(`${w.url}/#/s/${ids[name]}`);
+  await talk(page).locator('.row').first().waitFor();
+};
+
+const dialog = (name: string, words: string, wait: (page: Page) => Promise<unknown>) => async (page: Page) => {
+  await visit(name)(page);
+  await send(page, words);
+  await page.getByRole('dialog').waitFor();
+  await wait(page);
+};
+
+const SCREENS: Screen[] = [
+  { name: 'start', open: async (page) => { await page.goto(`${w.url}/#/`); await page.locator('.where b').waitFor(); } },
+  { name: 'question', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await page.locator('.dl.add').first().waitFor({ state: 'attached' }); } },
+  { name: 'always', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await ready(); await page.keyboard.press('t'); await page.getByLabel('Why not').waitFor(); } },
+  { name: 'done', open: async (page) => { await visit('done')(page); await page.locator('.code .tok-comment').waitFor(); } },
+  { name: 'long', open: async (page) => { await visit('long')(page); await over(page); } },
+  { name: 'working', open: async (page) => { await visit('works')(page); await page.locator('.now').waitFor(); } },
+  { name: 'overview', open: async (page) => { await page.goto(`${w.url}/#/all`); await ask(page).waitFor(); } },
+  { name: 'search', open: async (page) => { await page.goto(`${w.url}/#/`); await page.locator('.where b').waitFor(); await page.keyboard.press('Control+k'); await page.locator('[role=option]').first().waitFor(); } },
+  { name: 'keys', open: dialog('done', '/keys', async () => {}) },
+  { name: 'rewind', open: dialog('asks', '/rewind', async (page) => { await page.getByText('before the first step').click(); await page.locator('dialog .file').first().waitFor(); }) },
+  { name: 'changes', open: dialog('asks', '/diff', (page) => page.locator('dialog .dl.add').first().waitFor()) },
+  { name: 'cost', open: dialog('done', '/cost', async () => {}) },
+  { name: 'rules', open: dialog('done', '/rules', (page) => page.getByText('There are none').waitFor()) },
+  { name: 'undo', open: dialog('done', '/undo', async () => {}) },
+  { name: 'missing', open: async (page) => { await page.goto(`${w.url}/#/s/nosuchsession00000000`); await page.getByRole('alert').waitFor(); } },
+  { name: 'menu', open: async (page) => { await visit('done')(page); await field(page).fill('/'); await page.locator('[role=option]').first().waitFor(); } },
+  { name: 'list', open: async (page, phone) => { await visit('done')(page); if (phone) await page.getByRole('button', { name: 'Show the sessions' }).click(); } },
+  { name: 'timeline', open: async (page, phone) => { await visit('asks')(page); if (phone) await page.getByRole('button', { name: 'Show the timeline' }).click(); } },
+];
+
+interface Found {
+  id: string;
+  nodes: { target: string[]; failureSummary?: string }[];
+}
+
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const found = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations)')) as Found[];
+  return found.flatMap((v) => v.nodes.map((n) => `${v.id}: ${n.target.join(' ')} ${(n.failureSummary ?? '').replace(/\s+/g, ' ').slice(0, 160)}`));
+}
+
+const sizes = [['wide', 1440, 900], ['phone', 360, 740]] as const;
+
+for (const dark of [false, true]) {
+  for (const [size, width, height] of sizes) {
+    const kind = `${dark ? 'dark' : 'light'}, ${size}`;
+    test(`every screen, ${kind}: nothing is cut off, axe finds nothing, the policy holds`, async () => {
+      const page = await w.page({ width, height, dark });
+      const wrong: string[] = [];
+      mkdirSync(join(SHOTS), { recursive: true });
+      for (const screen of SCREENS) {
+        await page.goto('about:blank');
+        await screen.open(page, size === 'phone').catch((error: Error) => wrong.push(`${screen.name}: ${error.message}`));
+        await page.screenshot({ path: join(SHOTS, `${screen.name}-${dark ? 'dark' : 'light'}-${size}.png`) });
+        const cut = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth + 1);
+        if (cut) wrong.push(`${screen.name}: wider than the screen`);
+        wrong.push(...(await violations(page)).map((v) => `${screen.name}: ${v}`));
+        wrong.push(...(await w.wrong(page)).map((v) => `${screen.name}: ${v}`));
+        await page.evaluate(() => Object.keys(localStorage).filter((k) => k.startsWith('dunnock.draft')).forEach((k) => localStorage.removeItem(k)));
+      }
+      expect(wrong).toEqual([]);
+      // oxlint-disable-next-line no-console -- counted by whoever reads the log
+      console.log(`${kind}: ${SCREENS.length} screens (${SCREENS.map((s) => s.name).join(', ')}), 0 violations`);
+    }, 180_000);
+  }
+}
+
+test('a page that is not known here says how to come in, in both themes', async () => {
+  for (const dark of [false, true]) {
+    const page = await w.page({ dark });
+    await page.context().clearCookies();
+    await page.evaluate(() => localStorage.clear());
+    await page.reload();
+    await page.getByText('This page does not know you yet').waitFor();
+    await page.screenshot({ path: join(SHOTS, `door-${dark ? 'dark' : 'light'}-wide.png`) });
+    expect(await violations(page)).toEqual([]);
+  }
+});
+
+test('at twice the size nothing is lost', async () => {
+  // What a browser does at 200 % of a 1280 pixel window.
+  const page = await w.page({ width: 640, height: 400 });
+  await visit('asks')(page);
+  await ask(page).waitFor();
+  for (const name of [/Run once/, /Decline$/, /Explain/]) expect(await ask(page).getByRole('button', { name }).isVisible()).toBe(true);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth + 1)).toBe(true);
+});
+
+test('a keyboard is enough: begin, read, answer, go back, find', async () => {
+  const k = await World.start([shell('touch made'), say('It is made.')], { config: 'approve = "ask"' });
+  try {
+    const page = await k.page();
+    await until('the field has the focus', () => page.evaluate(() => document.activeElement?.id === 'composer'));
+    await page.keyboard.type('Make a file');
+    await page.keyboard.press('Enter');
+    await ask(page).waitFor();
+    await until('the question has it', () => page.evaluate(() => document.activeElement?.matches('section.ask')));
+    await ready();
+    await page.keyboard.press('y');
+    await said(page, 'It is made.');
+    await over(page);
+    const id = session(page);
+    // Everything that can be done is reached by Tab, and what has the focus is seen.
+    const reached = new Set<string>();
+    await page.keyboard.press('Escape');
+    for (let n = 0; n < 60; n++) {
+      await page.keyboard.press('Tab');
+      const at = await page.evaluate(() => {
+        const el = document.activeElement as HTMLElement;
+        const style = getComputedStyle(el);
+        const box = el.closest('.box');
+        const seen = (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) || (box !== null && getComputedStyle(box).borderColor !== '');
+        return { name: (el.getAttribute('aria-label') ?? el.innerText ?? '').trim().split('\n')[0] ?? '', seen, tag: el.tagName };
+      });
+      if (at.tag === 'BODY') continue;
+      expect(at, `focus on ${at.name} is not seen`).toMatchObject({ seen: true });
+      reached.add(at.name);
+    }
+    for (const name of ['Search all sessions', 'New', 'Overview', 'Conversation', 'What to do next', 'Undo', 'Changes', 'Fork', 'Who is asked', 'Model']) expect([...reached].some((r) => r.startsWith(name)), `${name} among ${[...reached].join(' | ')}`).toBe(true);
+    await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+    await page.keyboard.press('r');
+    await page.getByRole('dialog', { name: 'Go back to' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.keyboard.press('c');
+    await until('a new one', () => !page.url().includes('/s/'));
+    await page.keyboard.press('Control+k');
+    await page.locator('[role=option]').first().waitFor();
+    await page.keyboard.press('Enter');
+    await until('found again', () => page.url().includes(id));
+    expect(await k.wrong(page)).toEqual([]);
+  } finally {
+    await k.stop();
+  }
+});

@@ -1,0 +1,413 @@
+// Made by `cargo xtask generate` from docs/openapi.json. Do not edit.
+
+import type * as proto from './proto.gen';
+type About = proto.About;
+type ConfigPatch = proto.ConfigPatch;
+type Hash = proto.Hash;
+type InputId = proto.InputId;
+type Level = proto.Level;
+type Mode = proto.Mode;
+type Proof = proto.Proof;
+type QuestionId = proto.QuestionId;
+type Record = proto.Record;
+type Refused = proto.Refused;
+type RewindTo = proto.RewindTo;
+type Rule = proto.Rule;
+type Scope = proto.Scope;
+type SessionId = proto.SessionId;
+
+/** What the service answers, always. */
+export interface AgentAnswer {
+  /** What the tool said, or the model, if it called none. */
+  data?: string | null;
+  /** What went wrong. */
+  error?: string | null;
+  /** `Tool execution result` or `AgentService error`. */
+  message: string;
+  /** Whether it was done. */
+  success: boolean;
+}
+
+/** What is asked of the service. */
+export interface AgentRequest {
+  /** What was asked and answered before: the service itself remembers nothing. */
+  contextHistory?: (Past)[] | null;
+  /** What to do. */
+  prompt: string;
+  /** Accepted and ignored. */
+  toolType?: unknown;
+}
+
+/** Any object. */
+export type Any = { [key: string]: never };
+
+/** A call that waits for a word. */
+export interface AskedCall {
+  arguments: string;
+  /** A check of the finished work, made by the harness. */
+  harness: boolean;
+  id: string;
+  tool: string;
+}
+
+/** A question, with all that a person should see before answering it. */
+export interface Asks {
+  about: About;
+  /** The call that it is about, with its arguments as they would run. */
+  call?: AskedCall | null;
+  choices: (string)[];
+  /** What an answer names. */
+  hash: Hash;
+  id: QuestionId;
+  /** What it would do to the folder, where that can be known. */
+  preview?: string | null;
+  /** What "always" would grant. */
+  rule?: Rule | null;
+  /** The same in words. */
+  rule_words?: string | null;
+  text: string;
+}
+
+/** A session at a glance. */
+export interface Brief {
+  /** RFC 3339, UTC. */
+  created: string;
+  /** Where the words of a search were found. */
+  excerpt?: string | null;
+  /** This server drives it right now. */
+  here: boolean;
+  id: SessionId;
+  /** More of it; not there until it was read. */
+  more?: More | null;
+  /** Facts so far. */
+  seq: number;
+  /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
+  state: string;
+  /** Given, or the first line of the first prompt. */
+  title: string;
+  /** RFC 3339, UTC. */
+  updated: string;
+  /** The last fact that a person caused: what a command may expect. */
+  version: number;
+  workspace: string;
+}
+
+/** How a file differs between two steps. */
+export interface Change {
+  /** As a unified diff, or in a line where it has none. */
+  diff: string;
+  /** In a word: `added`, `changed`, `deleted`, `mode` ... */
+  how: string;
+  /** In the folder. */
+  path: string;
+}
+
+/** What a session changed between two steps. */
+export interface Changes {
+  /** File by file. */
+  changes: (Change)[];
+  /** The first of them. */
+  from: number;
+  /** The last. */
+  to: number;
+}
+
+/** Where a session can go back to. */
+export interface Checkpoints {
+  checkpoints: (Point)[];
+}
+
+/** A code for another browser. */
+export interface Code {
+  /** Opens the door once, within half a minute. */
+  code: string;
+}
+
+/** A command that was not taken, with how things stand. */
+export interface Conflict {
+  error: string;
+  /** The session now, without its facts. */
+  session?: View | null;
+  /** Why not. */
+  why?: Refused | null;
+}
+
+/** Files of a session's folder. */
+export interface Files {
+  /** Best first, 200 at most. */
+  files: (string)[];
+  /** Whether there are more. */
+  more: boolean;
+}
+
+/** Where to branch off. */
+export interface Fork {
+  /** The last fact that the new session has; all of them if not given. */
+  at?: number | null;
+}
+
+/** A session that branched off. */
+export interface Forked {
+  id: SessionId;
+}
+
+/** A picture that is kept. */
+export interface Kept {
+  /** What a prompt names it by. */
+  hash: Hash;
+}
+
+/** What opens the door for a browser: one of the two. */
+export type Login = {
+  code: string;
+} | {
+  password: string;
+};
+
+/** A session that was made. */
+export interface Made {
+  id: SessionId;
+  /** Facts so far. */
+  seq: number;
+  workspace: string;
+}
+
+/** Whoever is let in. */
+export interface Me {
+  /** The version of the link that live channels speak. */
+  link: number;
+  /** This release. */
+  version: string;
+}
+
+/** Models that can be used. */
+export interface Models {
+  /** Each as `provider/model`. */
+  models: (string)[];
+}
+
+/** What reading a session shows. */
+export interface More {
+  /** What runs, if something does. */
+  doing?: AskedCall | null;
+  /** How commands are confined. */
+  level: Level;
+  /** Millionths of a US dollar; nothing where the price is not known. */
+  micros?: number | null;
+  /** `provider/model` in use. */
+  model: string;
+  /** Whether the work was checked. */
+  proof: Proof;
+  /** What waits for a person, oldest first. */
+  questions: (Asks)[];
+  /** Steps since the last prompt, and how many there may be. */
+  step: number;
+  steps: number;
+  /** The model is being asked. */
+  thinking: boolean;
+  /** Tokens in and out. */
+  tokens: number;
+}
+
+/** A new session. */
+export interface New {
+  /** What to begin with. */
+  prompt?: string | null;
+  /** Settings that are not as configured. */
+  set?: ConfigPatch;
+  /** The folder to work in; the one that the server was started in, if not given. */
+  workspace?: string | null;
+}
+
+/** Nothing has to be said. */
+export type Nothing = { [key: string]: never };
+
+/** How all sessions stand. */
+export interface Overview {
+  /** The newest first. */
+  sessions: (Brief)[];
+  today: Today;
+}
+
+/** A command of the person's own, from a file. */
+export interface OwnCommand {
+  /** What it does. */
+  about: string;
+  /** Without the slash. */
+  name: string;
+  /** What is sent; `$ARGS` stands for what follows the command. */
+  text: string;
+}
+
+/** An earlier call of the service. */
+export interface Past {
+  /** What was asked. */
+  prompt?: string | null;
+  /** What came of it, in any form. */
+  result?: unknown;
+  /** When, in any form. */
+  timestamp?: unknown;
+}
+
+/** A picture for a prompt. */
+export interface Picture {
+  /** The bytes of a PNG, JPEG, GIF or WebP picture, in base64. */
+  data: string;
+}
+
+/** A step that can be gone back to. */
+export interface Point {
+  /** Files that going back there would change, where that was looked at. */
+  files?: number | null;
+  /** Files that would be left alone, since others changed them. */
+  kept: (string)[];
+  /** Its last fact: what a rewind names. */
+  seq: number;
+  /** The step. */
+  step: number;
+  /** What it did. */
+  title: string;
+}
+
+/** A session in a list. */
+export interface Row {
+  /** RFC 3339, UTC. */
+  created: string;
+  /** Where the words of a search were found. */
+  excerpt?: string | null;
+  id: SessionId;
+  /** Facts so far. */
+  seq: number;
+  /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
+  state: string;
+  /** Given, or the first line of the first prompt. */
+  title: string;
+  /** RFC 3339, UTC. */
+  updated: string;
+  /** The last fact that a person caused: what a command may expect. */
+  version: number;
+  workspace: string;
+}
+
+/** Sessions, newest first. */
+export interface Rows {
+  sessions: (Row)[];
+}
+
+/** One of them. */
+export interface Ruled {
+  /** It lets something run; otherwise it forbids it. */
+  allows: boolean;
+  rule: Rule;
+  /** The same in words. */
+  words: string;
+}
+
+/** Rules that hold in every session. */
+export interface Rules {
+  rules: (Ruled)[];
+}
+
+/** A rule to make or to take back. */
+export interface SetRule {
+  /** Whether it holds from now on. */
+  holds: boolean;
+  rule: Rule;
+}
+
+/** The same, and where else one could work. */
+export interface Started {
+  /** Its branch, if it is a repository. */
+  branch?: string | null;
+  /** The same, as people write it. */
+  folder: string;
+  /** Folders of earlier sessions, the newest first. */
+  folders: (string)[];
+  /** How commands are confined here. */
+  level: Level;
+  /** What to do, where there is no model. */
+  missing: (string)[];
+  /** Who would be asked. */
+  mode: Mode;
+  /** The model that would be used, if one is known. */
+  model?: string | null;
+  /** What the person should know of the folder. */
+  notes: (string)[];
+  /** The person's own commands. */
+  own: (OwnCommand)[];
+  /** This release. */
+  version: string;
+  /** The folder, whole. */
+  workspace: string;
+}
+
+/** A command that was taken; it is durable. */
+export interface Taken {
+  id: InputId;
+  /** The last fact that it made. */
+  seq: number;
+}
+
+/** What was used on this day (UTC), by all sessions that are told of. */
+export interface Today {
+  /** The budget of a day, in millionths of a US dollar, where one is set. */
+  budget?: number | null;
+  /** Millionths of a US dollar, where the price is known. */
+  micros: number;
+  /** Tokens in and out. */
+  tokens: number;
+  /** Some of it was used at a price that is not known. */
+  unknown: boolean;
+}
+
+/** A session. */
+export interface View {
+  /** RFC 3339, UTC. */
+  created: string;
+  /** Where the words of a search were found. */
+  excerpt?: string | null;
+  /** The facts after the one that was named, in order. */
+  facts: (Record)[];
+  id: SessionId;
+  /** `provider/model` in use. */
+  model: string;
+  /** Whether there are more of them. */
+  more: boolean;
+  /** What waits for a person, oldest first. */
+  questions: (Asks)[];
+  /** Facts so far. */
+  seq: number;
+  /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
+  state: string;
+  /** Given, or the first line of the first prompt. */
+  title: string;
+  /** RFC 3339, UTC. */
+  updated: string;
+  /** The last fact that a person caused: what a command may expect. */
+  version: number;
+  workspace: string;
+}
+
+/** What taking back the last task would do, or the last undo. */
+export interface WayBack {
+  /** What it would take back. */
+  scope: Scope;
+  /** Where the command `rewind` would go. */
+  to: RewindTo;
+  /** In words, with the files that would change. */
+  told: (string)[];
+}
+
+/** What a page sends from then on. */
+export interface Welcome {
+  /** The name of the header that every request of the page carries. */
+  header: string;
+  /** Its value. It is given here and nowhere else; a page keeps it where only its own origin can read. */
+  token: string;
+}
+
+/** What is said when something was not done. */
+export interface Wrong {
+  /** What, and what to do next. */
+  error: string;
+}

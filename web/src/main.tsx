@@ -1,0 +1,55 @@
+/** The page begins here: who comes in, and what is drawn first. */
+
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import * as api from './net/api';
+import { enter, follow, leave } from './state/open';
+import { get, readRoute, set } from './state/store';
+import { App } from './ui/App';
+import './ui/style.css';
+
+/** The one-time code of the address that was opened. It is out of the address before anything else is done. */
+function code(): string | null {
+  const found = /^#code=([0-9a-f]+)$/.exec(location.hash);
+  if (found) history.replaceState(null, '', `${location.pathname}#/`);
+  return found?.[1] ?? null;
+}
+
+async function comeIn() {
+  const once = code();
+  try {
+    if (once) await api.login({ code: once });
+    else await api.me();
+    set({ route: readRoute() });
+    enter();
+  } catch (error) {
+    if (error instanceof api.Failed && error.status === 0) setTimeout(() => void comeIn(), 1000);
+    else leave(once && error instanceof Error ? error.message : '');
+  }
+}
+
+api.onRefused(() => {
+  if (get().door === 'in') leave('The server was started anew, and does not know this page any more.');
+});
+api.token.watch(() => {
+  if (get().door === 'out') void comeIn();
+});
+window.addEventListener('hashchange', () => {
+  // An address with a code that is opened in a tab that is there already.
+  if (location.hash.startsWith('#code=')) return void comeIn();
+  set({ route: readRoute(), drawer: null, dialog: null });
+  follow();
+});
+
+const root = document.getElementById('app');
+if (root) {
+  createRoot(root).render(
+    <StrictMode>
+      <QueryClientProvider client={new QueryClient({ defaultOptions: { queries: { refetchOnWindowFocus: false, retry: 1 } } })}>
+        <App />
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+  void comeIn();
+}

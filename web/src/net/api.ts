@@ -1,0 +1,98 @@
+/** Requests to the server that this page came from. Every one carries the cookie (by itself) and the token (a header). */
+
+import type * as api from '../api.gen';
+import type { Command, Config } from '../proto.gen';
+
+/** Where the token is kept: only pages of this origin, port included, can read it. All tabs have it. */
+const KEPT = 'dunnock.token';
+
+export const token = {
+  get: () => localStorage.getItem(KEPT) ?? '',
+  set: (value: string) => localStorage.setItem(KEPT, value),
+  /** Another tab came in: this one may use what it got. */
+  watch(then: () => void): () => void {
+    const heard = (e: StorageEvent) => {
+      if (e.key === KEPT && e.newValue) then();
+    };
+    window.addEventListener('storage', heard);
+    return () => window.removeEventListener('storage', heard);
+  },
+};
+
+/** What went wrong, in words that say what to do; 0 where nobody answered. */
+export class Failed extends Error {
+  constructor(readonly status: number, message: string, readonly body?: unknown) {
+    super(message);
+  }
+}
+
+let refused: () => void = () => {};
+/** What happens when the server no longer knows this page. */
+export const onRefused = (then: () => void) => {
+  refused = then;
+};
+
+async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
+  let answer: Response;
+  try {
+    answer = await fetch(path, {
+      method,
+      headers: { 'x-dunnock-token': token.get(), ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  } catch {
+    throw new Failed(0, 'the server does not answer');
+  }
+  if (answer.ok) return (answer.headers.get('content-type')?.includes('json') ? answer.json() : answer.blob()) as Promise<T>;
+  const said = (await answer.json().catch(() => ({}))) as { error?: string };
+  if (answer.status === 401 || answer.status === 403) refused();
+  throw new Failed(answer.status, said.error ?? `the server said ${answer.status}`, said);
+}
+
+const q = (params: Record<string, string | number | undefined | null>) => {
+  const set = Object.entries(params).filter(([, v]) => v !== undefined && v !== null && v !== '');
+  return set.length ? `?${set.map(([k, v]) => `${k}=${encodeURIComponent(String(v))}`).join('&')}` : '';
+};
+const at = (id: string, rest = '') => `/api/sessions/${encodeURIComponent(id)}${rest}`;
+
+export async function login(what: api.Login): Promise<void> {
+  const welcome = await request<api.Welcome>('POST', '/api/login', what);
+  token.set(welcome.token);
+}
+
+export const me = () => request<api.Me>('GET', '/api/me');
+export const start = (workspace?: string) => request<api.Started>('GET', `/api/start${q({ workspace })}`);
+export const models = async () => (await request<api.Models>('GET', '/api/models')).models;
+export const search = async (words: string) => (await request<api.Rows>('GET', `/api/sessions${q({ search: words, limit: 50 })}`)).sessions;
+export const make = (body: { workspace?: string; prompt?: string; set?: Partial<Config> }) => request<api.Made>('POST', '/api/sessions', body);
+export const read = (id: string, from: number, limit?: number) => request<api.View>('GET', at(id, q({ from, limit })));
+export const files = (id: string | null, match: string, workspace?: string) =>
+  request<api.Files>('GET', id ? at(id, `/files${q({ match })}`) : `/api/files${q({ match, workspace })}`);
+export const points = async (id: string) => (await request<api.Checkpoints>('GET', at(id, '/checkpoints'))).checkpoints;
+export const diff = (id: string, steps?: string) => request<api.Changes>('GET', at(id, `/diff${q({ steps })}`));
+export const undoWay = (id: string) => request<api.WayBack>('GET', at(id, '/undo'));
+export const fork = (id: string, seq?: number) => request<api.Forked>('POST', at(id, '/fork'), seq === undefined ? {} : { at: seq });
+export const blob = (id: string, hash: string) => request<Blob>('GET', at(id, `/blobs/${hash}`));
+export const picture = (id: string, data: string) => request<api.Kept>('POST', at(id, '/pictures'), { data });
+export const rules = async () => (await request<api.Rules>('GET', '/api/rules')).rules;
+export const setRule = (rule: api.Ruled['rule'], holds: boolean) => request<api.Rules>('POST', '/api/rules', { rule, holds });
+
+const mint = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('');
+
+/**
+ * A command, carried out once: where the connection breaks it is sent again under the same id, and gets the first answer. What does
+ * not fit how things stand is `Failed` with 409 and says why.
+ */
+export async function command(id: string, what: Command, expect?: number, patience = 20_000): Promise<api.Taken> {
+  const order = { id: mint(), command: what, ...(expect === undefined ? {} : { expect }) };
+  const until = Date.now() + patience;
+  for (let pause = 250; ; pause = Math.min(2 * pause, 2000)) {
+    try {
+      return await request<api.Taken>('POST', at(id, '/commands'), order);
+    } catch (error) {
+      const again = error instanceof Failed && (error.status === 0 || error.status === 503);
+      if (!again || Date.now() + pause > until) throw error;
+      await new Promise((done) => setTimeout(done, pause));
+    }
+  }
+}

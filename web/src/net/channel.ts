@@ -1,0 +1,62 @@
+/** A WebSocket that comes back by itself, until it is closed. */
+
+import { token } from './api';
+
+export interface Hooks {
+  /** Where to, each time anew: what was received meanwhile is not asked for again. */
+  path: () => string;
+  message: (value: unknown) => void;
+  /** Connected, or not. */
+  up: (is: boolean) => void;
+}
+
+const FIRST = 200;
+const LONGEST = 3000;
+
+export class Channel {
+  private socket: WebSocket | null = null;
+  private timer = 0;
+  private pause = FIRST;
+  private closed = false;
+
+  constructor(private readonly hooks: Hooks) {
+    this.open();
+    window.addEventListener('online', this.now);
+    document.addEventListener('visibilitychange', this.now);
+  }
+
+  /** Tries at once, if it waits for the next try. */
+  readonly now = () => {
+    if (this.socket || this.closed) return;
+    window.clearTimeout(this.timer);
+    this.open();
+  };
+
+  close() {
+    this.closed = true;
+    window.clearTimeout(this.timer);
+    window.removeEventListener('online', this.now);
+    document.removeEventListener('visibilitychange', this.now);
+    this.socket?.close();
+  }
+
+  private open() {
+    const url = `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${this.hooks.path()}`;
+    const socket = new WebSocket(url, ['dunnock', `token.${token.get()}`]);
+    this.socket = socket;
+    socket.onopen = () => {
+      this.pause = FIRST;
+      if (!this.closed) this.hooks.up(true);
+    };
+    socket.onmessage = (e) => {
+      if (!this.closed) this.hooks.message(JSON.parse(e.data as string));
+    };
+    socket.onclose = () => {
+      this.socket = null;
+      if (this.closed) return;
+      this.hooks.up(false);
+      this.timer = window.setTimeout(() => this.open(), this.pause);
+      this.pause = Math.min(2 * this.pause, LONGEST);
+    };
+  }
+}

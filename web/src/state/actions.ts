@@ -1,0 +1,124 @@
+/** What a person can do, by whatever key or button. */
+
+import type { Asks, Conflict } from '../api.gen';
+import type { Answer, Command, Config, Rule } from '../proto.gen';
+import * as api from '../net/api';
+import { connect } from './open';
+import { get, go, set, tell } from './store';
+
+const words = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+/** Why a command was not taken, in words; and what happened instead. */
+function refusal(error: unknown): string {
+  if (!(error instanceof api.Failed) || error.status !== 409) return words(error);
+  const conflict = error.body as Conflict | undefined;
+  if (conflict?.why && typeof conflict.why === 'object' && 'stale' in conflict.why) {
+    return 'Somebody did something here meanwhile. Nothing of yours was lost: look, and send it again.';
+  }
+  if (conflict?.why === 'no_question' || conflict?.why === 'changed') return 'That question was answered already, somewhere else.';
+  return error.message;
+}
+
+/** A command to a session; says what went wrong, if anything did. */
+export async function order(id: string, command: Command, expect?: number): Promise<boolean> {
+  try {
+    if (get().opened?.id === id && command !== 'interrupt') connect();
+    await api.command(id, command, expect);
+    return true;
+  } catch (error) {
+    tell(refusal(error), 'bad');
+    return false;
+  }
+}
+
+export interface Picture {
+  name: string;
+  /** `data:image/…;base64,…` */
+  url: string;
+}
+
+const bytes = (picture: Picture) => picture.url.slice(picture.url.indexOf(',') + 1);
+
+/** More words for the session that is open. The text stays with its writer until it was taken. */
+export async function prompt(text: string, pictures: Picture[]): Promise<boolean> {
+  const session = get().opened?.session;
+  if (!session) return false;
+  try {
+    const images: string[] = [];
+    for (const picture of pictures) images.push((await api.picture(session.id, bytes(picture))).hash);
+    connect();
+    // What the writer saw: if somebody else was quicker, they look first.
+    await api.command(session.id, { prompt: { text, images } }, session.version);
+    return true;
+  } catch (error) {
+    tell(refusal(error), 'bad');
+    return false;
+  }
+}
+
+/** A new session with its first words. */
+export async function begin(text: string, pictures: Picture[], options: { workspace?: string; set: Partial<Config> }): Promise<boolean> {
+  try {
+    const body = { set: options.set, ...(options.workspace ? { workspace: options.workspace } : {}) };
+    if (pictures.length === 0) {
+      const made = await api.make({ ...body, prompt: text });
+      go({ at: 'session', id: made.id });
+      return true;
+    }
+    const made = await api.make(body);
+    const images: string[] = [];
+    for (const picture of pictures) images.push((await api.picture(made.id, bytes(picture))).hash);
+    await api.command(made.id, { prompt: { text, images } });
+    go({ at: 'session', id: made.id });
+    return true;
+  } catch (error) {
+    tell(words(error), 'bad');
+    return false;
+  }
+}
+
+/** An answer to exactly what was shown. */
+export async function reply(id: string, asks: Pick<Asks, 'id' | 'hash'>, answer: Answer, note?: string): Promise<boolean> {
+  return order(id, { reply: { question: asks.id, hash: asks.hash, answer, ...(note ? { note } : {}) } });
+}
+
+/** Yes, and from now on in every session. The rule holds everywhere only once the answer was taken. */
+export async function everywhere(id: string, asks: Pick<Asks, 'id' | 'hash'>, rule: Rule): Promise<boolean> {
+  if (!(await reply(id, asks, { always: { rule } }))) return false;
+  try {
+    await api.setRule(rule, true);
+    tell(`From now on, in every session: ${rule.tool} ${rule.words.join(' ')}. Take it back: /rules`);
+  } catch (error) {
+    tell(`It holds in this session only: ${words(error)}`, 'bad');
+  }
+  return true;
+}
+
+export async function stop() {
+  const session = get().opened?.session;
+  if (session?.working) await order(session.id, 'interrupt');
+}
+
+export async function configure(id: string, change: Partial<Config>) {
+  await order(id, { configure: { set: change as Config } });
+}
+
+export async function branch(id: string, seq?: number) {
+  try {
+    const made = await api.fork(id, seq);
+    set({ dialog: null });
+    go({ at: 'session', id: made.id });
+    tell('Branched off: this is a new session with the same talk.');
+  } catch (error) {
+    tell(words(error), 'bad');
+  }
+}
+
+export async function copyText(text: string) {
+  try {
+    await navigator.clipboard.writeText(text);
+    tell('Copied.');
+  } catch {
+    tell('The browser does not let this page copy.', 'bad');
+  }
+}

@@ -1,0 +1,58 @@
+/** Slash commands: those of the terminal that mean something on a page, and the person's own. */
+
+import type { Mode } from '../proto.gen';
+import { branch, configure, copyText, order } from './actions';
+import { get, go, set, tell } from './store';
+
+export interface Slash {
+  name: string;
+  args: string;
+  about: string;
+}
+
+export interface Own {
+  name: string;
+  about: string;
+  text: string;
+}
+
+export const MODES: Mode[] = ['read', 'ask', 'edits', 'auto', 'all'];
+
+type Does = Slash & { session: boolean; run: (rest: string, id: string) => void };
+
+const TABLE: Does[] = [
+  { name: 'new', args: '', about: 'begin a fresh session; this one is kept', session: false, run: () => go({ at: 'new' }) },
+  { name: 'clear', args: '', about: 'the same as /new', session: false, run: () => go({ at: 'new' }) },
+  { name: 'sessions', args: '', about: 'find a session by what was said in it', session: false, run: () => set({ dialog: { kind: 'search' } }) },
+  { name: 'overview', args: '', about: 'all sessions at work', session: false, run: () => go({ at: 'all' }) },
+  { name: 'diff', args: '', about: 'what this session changed', session: true, run: () => set({ dialog: { kind: 'diff' } }) },
+  { name: 'undo', args: '', about: 'take back what the last task changed, or the last undo', session: true, run: () => set({ dialog: { kind: 'undo' } }) },
+  { name: 'rewind', args: '', about: 'go back to an earlier step: files, talk, or both', session: true, run: () => set({ dialog: { kind: 'rewind', seq: null } }) },
+  { name: 'fork', args: '', about: "branch off: a new session with this one's talk", session: true, run: (_, id) => void branch(id) },
+  { name: 'compact', args: '', about: 'make the talk shorter', session: true, run: (_, id) => void order(id, 'compact') },
+  { name: 'title', args: 'WORDS', about: 'call this session something else', session: true, run: (rest, id) => void order(id, { title: { title: rest } }) },
+  { name: 'model', args: 'P/M', about: 'switch to another model', session: true, run: (rest, id) => void (rest ? configure(id, { model: rest }) : tell('Name one: /model provider/model, or choose it below the field.')) },
+  { name: 'approvals', args: 'MODE', about: 'who is asked: read, ask, edits, auto, all', session: true, run: (rest, id) => void (MODES.includes(rest as Mode) ? configure(id, { mode: rest as Mode }) : tell(`One of: ${MODES.join(', ')}`, 'bad')) },
+  { name: 'rules', args: '', about: 'the rules that hold in every session', session: false, run: () => set({ dialog: { kind: 'rules' } }) },
+  { name: 'cost', args: '', about: 'tokens and money', session: true, run: () => set({ dialog: { kind: 'cost' } }) },
+  { name: 'copy', args: '', about: 'copy the last answer', session: true, run: () => void copyText(get().opened?.session?.answer ?? '') },
+  { name: 'keys', args: '', about: 'every key', session: false, run: () => set({ dialog: { kind: 'keys' } }) },
+  { name: 'help', args: '', about: 'what can be done here', session: false, run: () => set({ dialog: { kind: 'keys' } }) },
+];
+
+export const commands = (inSession: boolean, own: Own[]): Slash[] => [
+  ...TABLE.filter((c) => inSession || !c.session),
+  ...own.map(({ name, about }) => ({ name, about, args: ' ' })),
+];
+
+/** Runs a command: done, or words to send instead (one of the person's own), or nothing of that name. */
+export function run(text: string, session: string | null, own: Own[]): true | string | null {
+  const [first = '', ...rest] = text.slice(1).split(' ');
+  const more = rest.join(' ').trim();
+  const mine = own.find((o) => o.name === first);
+  if (mine) return mine.text.replaceAll('$ARGS', more);
+  const found = TABLE.find((c) => c.name === first && (session !== null || !c.session));
+  if (!found) return null;
+  found.run(more, session ?? '');
+  return true;
+}

@@ -1,0 +1,586 @@
+/**
+ * A session as this door sees it: a fold over the frames that come through the live channel, or over facts that were read.
+ *
+ * Nothing here knows a socket, a clock or the page: `fold(session, frame, now)` changes the session it is given, and the store
+ * hands out copies. Facts are taken in order and once; a fact that is known already is passed over, so that a
+ * client that comes back may read a little too much and never too little.
+ */
+
+import type {
+  Answer, Answered, Asked, CallPart, Config, Delta, Fact, Finished, Frame, Greeting, Level, Partial as Part2, PlanStep, Proof, Record as Stored, Usage, Why,
+} from '../proto.gen';
+import { byteLength, fresh } from '../text/safe';
+import { about, cost, count, firstLine, gist, soFar, title, titleLine, usd } from './words';
+
+/** Characters of a running command's output that are kept for its last lines. */
+const TAIL = 64 << 10;
+
+export interface Call {
+  kind: 'call';
+  key: string;
+  id: string;
+  part: CallPart;
+  harness: boolean;
+  /** When it began, by this door's clock. */
+  began: number | null;
+  /** The last of its output, while it runs. */
+  tail: string;
+  offset: number;
+  end: Finished | null;
+  /** A question about it stands. */
+  asked: boolean;
+  /** What the person said to that. */
+  answer: string | null;
+  /** It was cut off by the end of the work. */
+  gone: boolean;
+}
+
+export type Item =
+  | { kind: 'prompt'; key: string; seq: number; text: string; images: string[]; queued: boolean }
+  | { kind: 'thought'; key: string; text: string; live: boolean }
+  | { kind: 'text'; key: string; text: string; live: boolean; seq: number }
+  | Call
+  | { kind: 'note'; key: string; text: string; tone: 'quiet' | 'bad' | 'warn' }
+  | { kind: 'reply'; key: string; text: string; said: string; note: string | null }
+  | { kind: 'end'; key: string; word: string; tone: 'good' | 'bad' | 'warn'; error: string | null; checks: { command: string; passed: boolean | null }[]; closing: string };
+
+export interface Question {
+  id: number;
+  about: Asked['about'];
+  text: string;
+  choices: string[];
+  hash: string;
+}
+
+/** A step of the timeline: one request to the model. */
+export interface Step {
+  turn: number;
+  /** The fact that began it. */
+  seq: number;
+  title: string;
+  tree: string | null;
+  micros: number;
+  tokens: number;
+  state: 'working' | 'done' | 'failed' | 'waiting' | 'gone';
+}
+
+export interface Prompt {
+  seq: number;
+  text: string;
+  images: string[];
+}
+
+interface Live {
+  turn: number;
+  attempt: number;
+  text: string;
+  bytes: number;
+  reasoning: string;
+  thought: number;
+}
+
+interface Run {
+  began: number;
+  steps: number;
+  usage: Usage;
+  micros: number;
+  unknown: boolean;
+  checks: { call: string; command: string; passed: boolean | null }[];
+  files: Set<string>;
+}
+
+export interface Session {
+  id: string;
+  seq: number;
+  /** The last fact that a person caused: what a command expects. */
+  version: number;
+  title: string;
+  workspace: string;
+  config: Config | null;
+  level: Level | null;
+  window: number | null;
+  context: number;
+  questions: Question[];
+  plan: PlanStep[];
+  /** The last answer, for the clipboard. */
+  answer: string;
+  /** Prompts that no request has told yet. */
+  waiting: Prompt[];
+  working: boolean;
+  asking: boolean;
+  compacting: boolean;
+  stopping: boolean;
+  said: string;
+  ended: { why: Why; proof: Proof } | null;
+  /** Another process drives it, and this door looks in. */
+  elsewhere: boolean;
+  items: Item[];
+  steps: Step[];
+  run: Run;
+  total: Usage;
+  micros: number;
+  unknown: boolean;
+  /** The last facts could not be understood by this release. */
+  readOnly: boolean;
+  live: Live | null;
+  /** Where calls stand in `items`. */
+  places: Map<string, number>;
+  /** Where the items of the last request begin: whatever is open stands after it. */
+  mark: number;
+}
+
+const nothing = (): Usage => ({ input: 0, cached: 0, output: 0, reasoning: 0, written: 0 });
+const run = (began: number): Run => ({ began, steps: 0, usage: nothing(), micros: 0, unknown: false, checks: [], files: new Set() });
+
+export function empty(id: string): Session {
+  return {
+    id, seq: 0, version: 0, title: '', workspace: '', config: null, level: null, window: null, context: 0, questions: [], plan: [], answer: '',
+    waiting: [], working: false, asking: false, compacting: false, stopping: false, said: '', ended: null, elsewhere: false, items: [], steps: [],
+    run: run(0), total: nothing(), micros: 0, unknown: false, readOnly: false, live: null, places: new Map(), mark: 0,
+  };
+}
+
+/** A copy that a component may hold on to. Items are never changed in place, so one level is enough. */
+export const copy = (s: Session): Session => ({ ...s, items: s.items.slice(), steps: s.steps.slice(), questions: s.questions.slice(), waiting: s.waiting.slice() });
+
+export function greet(s: Session, greeting: Greeting): void {
+  // Nobody is owner 0: that is how the server says that it only looks in.
+  if (typeof greeting === 'object' && 'welcome' in greeting) s.elsewhere = /^0+$/.test(String(greeting.welcome.owner));
+}
+
+export function fold(s: Session, frame: Frame, now: number): void {
+  if (typeof frame === 'string') return;
+  if ('fact' in frame) fact(s, frame.fact, now);
+  else if ('delta' in frame) delta(s, frame.delta);
+  else if ('partial' in frame) partial(s, frame.partial);
+}
+
+/** Takes a fact in. */
+export function fact(s: Session, record: Stored, now: number): void {
+  if (record.seq <= s.seq) return;
+  s.seq = record.seq;
+  event(s, record as Fact, record.at, now);
+}
+
+/** Facts after which a person's next command must know of them (`dunnock-core/src/apply.rs`). */
+const BY_PERSON = new Set(['created', 'forked', 'configured', 'moved', 'prompted', 'continued', 'replied', 'revoked', 'interrupt_asked', 'titled', 'rewind_asked']);
+
+function event(s: Session, e: Fact, at: number, now: number): void {
+  if (BY_PERSON.has(e.kind) || (e.kind === 'compact_started' && e.body.asked)) s.version = e.seq;
+  switch (e.kind) {
+    case 'created':
+    case 'forked':
+      s.workspace = e.body.workspace;
+      s.config = e.body.config;
+      if (e.kind === 'forked') note(s, `branched off ${e.body.from.slice(0, 8)} at fact ${e.body.at}`);
+      return;
+    case 'moved':
+      s.workspace = e.body.workspace;
+      return;
+    case 'configured': {
+      if (!s.config) return;
+      const set = e.body.set as Partial<Config>;
+      const other = set.model !== undefined && set.model !== s.config.model;
+      // What a model costs is known of that model only.
+      s.config = { ...s.config, ...(other ? { price: null } : {}), ...set };
+      if (other) {
+        s.window = null;
+        note(s, `Set model to ${s.config.model}`);
+      }
+      return;
+    }
+    case 'headed':
+      s.window = e.body.head.window ?? null;
+      return;
+    case 'taken':
+      s.level = e.body.level;
+      stopCalls(s);
+      endLive(s);
+      return;
+    case 'titled':
+      s.title = e.body.title;
+      return;
+    case 'prompted':
+      return prompted(s, { seq: e.seq, text: e.body.text, images: e.body.images ?? [] }, at);
+    case 'continued':
+      begin(s, at);
+      return note(s, 'going on');
+    case 'turn_started':
+      s.run.steps += 1;
+      s.asking = s.working = true;
+      s.said = '';
+      tellWaiting(s, e.body.upto);
+      endLive(s);
+      s.mark = s.items.length;
+      s.live = { turn: e.body.turn, attempt: 0, text: '', bytes: 0, reasoning: '', thought: 0 };
+      s.steps.push({ turn: e.body.turn, seq: e.seq, title: '', tree: null, micros: 0, tokens: 0, state: 'working' });
+      return;
+    case 'answered':
+      return answered(s, e.body, e.seq);
+    case 'turn_failed': {
+      used(s, e.body.usage);
+      s.asking = false;
+      endLive(s);
+      const again = e.body.retry_at != null;
+      patchStep(s, { state: again ? 'working' : 'failed' });
+      return note(s, e.body.error, again ? 'quiet' : 'bad');
+    }
+    case 'called': {
+      const part: CallPart = { id: '', tool: e.body.tool, args: e.body.args };
+      s.run.checks.push({ call: e.body.call, command: title(part, true).slice(6), passed: null });
+      return addCall(s, e.body.call, part, true);
+    }
+    case 'allowed':
+      return e.body.args == null ? undefined : patchCall(s, e.body.call, (c) => ({ ...c, part: { ...c.part, args: e.body.args ?? c.part.args } }));
+    case 'started':
+      return patchCall(s, e.body.call, (c) => ({ ...c, began: now, asked: false }));
+    case 'finished':
+      return finished(s, e.body);
+    case 'planned':
+      s.plan = e.body.steps;
+      return;
+    case 'asked':
+      return asked(s, e.body);
+    case 'replied':
+      return replied(s, e.body.question, e.body.answer, e.body.note ?? null, e.seq);
+    case 'granted':
+      return note(s, `from now on in this session: ${e.body.rule.tool} ${e.body.rule.words.join(' ')}`);
+    case 'revoked':
+      return note(s, `no longer: ${e.body.rule.tool} ${e.body.rule.words.join(' ')}`);
+    case 'interrupt_asked':
+      s.stopping = true;
+      return note(s, 'stopping');
+    case 'ended':
+      return ended(s, e.body.why, e.body.proof, at, e.seq);
+    case 'checkpointed':
+      patchStep(s, { tree: e.body.tree });
+      if (e.body.note) note(s, e.body.note);
+      return;
+    case 'rewound': {
+      const spans = e.body.spans;
+      s.steps = s.steps.map((old) => (spans.some((span) => old.seq >= span.from && old.seq <= span.to) ? old : { ...old, state: 'gone' }));
+      return note(s, e.body.note ? `went back: ${e.body.note}` : 'went back');
+    }
+    case 'rewind_failed':
+      return note(s, `could not go back: ${e.body.error}`, 'bad');
+    case 'compact_started':
+      s.compacting = e.body.asked || e.body.strength === 'summarise';
+      return;
+    case 'compacted':
+      s.compacting = false;
+      used(s, e.body.usage ?? nothing());
+      return note(s, `talk ${e.body.summary == null ? 'shortened' : 'summed up'}: ${about(e.body.before)} to ${about(e.body.after)} bytes`);
+    case 'compact_failed':
+      s.compacting = false;
+      used(s, e.body.usage ?? nothing());
+      return note(s, `the talk could not be made shorter: ${e.body.error}`);
+    case 'baselined':
+      for (const check of e.body.checks) if (check.outcome !== 'done') note(s, `before the work, \`${check.command}\` fails`);
+      return;
+    case 'noticed':
+      if ((e.body.sources?.length ?? 0) > 0 || e.body.stalled) note(s, `the model is told: ${firstLine(e.body.text)}`);
+      return;
+    case 'rewind_asked':
+    case 'woken':
+      return;
+    default: {
+      // A kind of a later release. The log says whether one may go on without it.
+      const unknown = e as Stored;
+      if (unknown.need === 'must') s.readOnly = true;
+      note(s, `? ${unknown.kind} (this release does not know it)`);
+    }
+  }
+}
+
+function put(s: Session, item: Item): void {
+  s.items.push(item);
+}
+
+function note(s: Session, text: string, tone: 'quiet' | 'bad' | 'warn' = 'quiet'): void {
+  put(s, { kind: 'note', key: `n${s.seq}.${s.items.length}`, text, tone });
+}
+
+function begin(s: Session, at: number): void {
+  s.run = run(at);
+  s.working = true;
+  s.stopping = false;
+  s.ended = null;
+}
+
+function say(s: Session, prompt: Prompt): void {
+  put(s, { kind: 'prompt', key: `p${prompt.seq}`, seq: prompt.seq, text: prompt.text, images: prompt.images, queued: false });
+}
+
+/** The items of the last request, with their places. */
+function* recent(s: Session): Generator<[number, Item]> {
+  for (let at = s.mark; at < s.items.length; at++) yield [at, s.items[at] as Item];
+}
+
+const isOpen = (item: Item): item is Call => item.kind === 'call' && !item.end && !item.gone;
+
+const running = (s: Session) => [...recent(s)].some(([, item]) => isOpen(item) && item.began !== null);
+
+function prompted(s: Session, prompt: Prompt, at: number): void {
+  if (!s.title) s.title = firstLine(prompt.text);
+  s.answer = '';
+  s.questions = s.questions.filter((q) => q.about !== 'limit');
+  // While something is under way it is told at the next step: until then it waits where it can be seen.
+  if (s.working && (s.asking || running(s) || s.questions.length > 0)) s.waiting.push(prompt);
+  else {
+    begin(s, at);
+    say(s, prompt);
+  }
+}
+
+function tellWaiting(s: Session, upto: number): void {
+  while (s.waiting[0] && s.waiting[0].seq <= upto) say(s, s.waiting.shift() as Prompt);
+}
+
+function addCall(s: Session, id: string, part: CallPart, harness: boolean): void {
+  s.places.set(id, s.items.length);
+  put(s, { kind: 'call', key: `c${id}`, id, part, harness, began: null, tail: '', offset: 0, end: null, asked: false, answer: null, gone: false });
+}
+
+export function callOf(s: Session, id: string): Call | null {
+  const item = s.items[s.places.get(id) ?? -1];
+  return item?.kind === 'call' ? item : null;
+}
+
+function patchCall(s: Session, id: string, change: (call: Call) => Call): void {
+  const call = callOf(s, id);
+  if (call) s.items[s.places.get(id) ?? -1] = change(call);
+}
+
+function stopCalls(s: Session): void {
+  for (const [at, item] of recent(s)) if (isOpen(item) && item.began !== null) s.items[at] = { ...item, began: null };
+}
+
+function patchStep(s: Session, change: Partial<Step>): void {
+  const last = s.steps.length - 1;
+  const step = s.steps[last];
+  if (step) s.steps[last] = { ...step, ...change };
+}
+
+function used(s: Session, usage: Usage): void {
+  const price = s.config?.price ?? null;
+  const micros = cost(price, usage);
+  const some = usage.input > 0 || usage.output > 0;
+  for (const sum of [s.total, s.run.usage]) {
+    sum.input += usage.input;
+    sum.cached += usage.cached;
+    sum.output += usage.output;
+    sum.reasoning += usage.reasoning;
+    sum.written = (sum.written ?? 0) + (usage.written ?? 0);
+  }
+  s.micros += micros;
+  s.run.micros += micros;
+  if (!price && some) s.unknown = s.run.unknown = true;
+  const step = s.steps[s.steps.length - 1];
+  if (step) patchStep(s, { micros: step.micros + micros, tokens: step.tokens + usage.input + usage.output });
+}
+
+type Streaming = Extract<Item, { live: boolean }>;
+const isLive = (item: Item): item is Streaming => (item.kind === 'text' || item.kind === 'thought') && item.live;
+
+/** Ends what streams: what was shown stays. */
+function endLive(s: Session): void {
+  for (const [at, item] of recent(s)) if (isLive(item)) s.items[at] = { ...item, live: false };
+  s.live = null;
+}
+
+/** Replaces what streamed by what was recorded. */
+function answered(s: Session, e: Answered, seq: number): void {
+  used(s, e.usage);
+  if (e.usage.input === 0 && e.usage.output === 0) s.unknown = s.run.unknown = true;
+  s.context = e.usage.input + e.usage.output;
+  s.asking = false;
+  const kept = s.items.splice(s.mark).filter((item) => !isLive(item));
+  s.items.push(...kept);
+  // What streamed keeps its name, so that what was drawn of it stays.
+  const streamed = s.live?.turn === e.turn ? `l${e.turn}.${s.live.attempt}` : null;
+  const names = new Set<string>();
+  const named = (sign: 't' | 'h') => {
+    const name = streamed && !names.has(`${streamed}${sign}`) ? `${streamed}${sign}` : `${sign}${e.turn}.${s.items.length}`;
+    names.add(name);
+    return name;
+  };
+  s.live = null;
+  let index = 0;
+  let thought = '';
+  let said = '';
+  const flushThought = () => {
+    if (thought.trim()) put(s, { kind: 'thought', key: named('h'), text: thought, live: false });
+    thought = '';
+  };
+  const flushText = () => {
+    flushThought();
+    if (said.trim()) put(s, { kind: 'text', key: named('t'), text: said, live: false, seq });
+    said = '';
+  };
+  let words = '';
+  let last = '';
+  const calls: [string, CallPart][] = [];
+  for (const part of e.parts) {
+    if ('reasoning' in part) {
+      if (said) flushText();
+      thought += part.reasoning.text;
+    } else if ('text' in part) {
+      said += part.text.text;
+      words += part.text.text;
+    } else {
+      flushText();
+      const id = `${e.turn}.${index++}`;
+      calls.push([id, part.call]);
+      if (part.call.tool === 'final_output' && gist(part.call)) {
+        s.answer = gist(part.call);
+        put(s, { kind: 'text', key: named('t'), text: s.answer, live: false, seq });
+      }
+      addCall(s, id, part.call, false);
+      if (!QUIET.has(part.call.tool)) last = titleLine(title(part.call, false));
+    }
+  }
+  flushText();
+  if (calls.length === 0) s.answer = words;
+  patchStep(s, { title: last || firstLine(words).replace(/^[#>*\s-]+/, '') || 'answer', state: calls.length > 0 ? 'working' : 'done' });
+}
+
+/** Calls whose line says nothing that is not seen elsewhere. */
+export const QUIET = new Set(['final_output', 'update_plan', 'ask_person']);
+
+/** Whether a call has a line of its own. */
+export const isShown = (call: Call) => call.harness || !QUIET.has(call.part.tool) || (call.end !== null && call.end.outcome !== 'done');
+
+function finished(s: Session, e: Finished): void {
+  s.questions = s.questions.filter((q) => !(typeof q.about === 'object' && (('approval' in q.about && q.about.approval.call === e.call) || ('person' in q.about && q.about.person.call === e.call))));
+  const call = callOf(s, e.call);
+  if (!call) return;
+  const check = s.run.checks.find((c) => c.call === e.call);
+  if (check) check.passed = e.outcome === 'done';
+  if (e.diff) s.run.files.add(gist(call.part));
+  patchCall(s, e.call, (c) => ({ ...c, end: e, asked: false, tail: '' }));
+  const open = [...recent(s)].some(([, item]) => isOpen(item));
+  if (!open) patchStep(s, { state: e.outcome === 'failed' ? 'failed' : 'done' });
+}
+
+function asked(s: Session, e: Asked): void {
+  s.questions.push({ id: e.question, about: e.about, text: e.text, choices: e.choices ?? [], hash: e.hash });
+  if (typeof e.about === 'object' && 'approval' in e.about) patchCall(s, e.about.approval.call, (c) => ({ ...c, asked: true }));
+  patchStep(s, { state: 'waiting' });
+}
+
+export function saidOf(answer: Answer): string {
+  if (answer === 'yes' || answer === 'no') return answer;
+  if ('always' in answer) return 'yes, always';
+  if ('edit' in answer) return 'yes, changed';
+  return answer.text.text;
+}
+
+function replied(s: Session, id: number, answer: Answer, withNote: string | null, seq: number): void {
+  const question = s.questions.find((q) => q.id === id);
+  s.questions = s.questions.filter((q) => q.id !== id);
+  if (!question) return;
+  // An answer to a call stands with the call.
+  if (typeof question.about === 'object' && 'approval' in question.about) {
+    const said = saidOf(answer);
+    patchCall(s, question.about.approval.call, (c) => ({ ...c, asked: false, answer: withNote ? `${said} (${withNote})` : said }));
+  } else put(s, { kind: 'reply', key: `r${seq}`, text: firstLine(question.text), said: saidOf(answer), note: withNote });
+  if (s.questions.length === 0) patchStep(s, { state: 'working' });
+}
+
+const ENDS: Record<string, [string, 'good' | 'bad' | 'warn']> = {
+  stopped: ['stopped', 'warn'],
+  limit: ['the limit of steps was reached', 'warn'],
+  budget: ['the budget was used up', 'warn'],
+  unproven: ['not proven', 'bad'],
+  failed: ['failed', 'bad'],
+};
+
+function ended(s: Session, why: Why, proof: Proof, at: number, seq: number): void {
+  endLive(s);
+  tellWaiting(s, Number.MAX_SAFE_INTEGER);
+  for (const [at, item] of recent(s)) if (isOpen(item)) s.items[at] = { ...item, gone: true, asked: false, began: null };
+  s.questions = [];
+  s.plan = [];
+  s.working = s.asking = s.stopping = s.compacting = false;
+  s.ended = { why, proof };
+  const name = typeof why === 'string' ? why : 'failed';
+  const [word, tone] = name === 'done' ? [proof === 'proven' ? 'proven' : 'done', 'good' as const] : (ENDS[name] ?? [name, 'warn' as const]);
+  const lastTurn = s.run.checks[s.run.checks.length - 1]?.call.split('.')[0];
+  const checks = s.run.checks.filter((c) => c.call.split('.')[0] === lastTurn).map(({ command, passed }) => ({ command, passed }));
+  const error = typeof why === 'object' ? why.failed.error : null;
+  put(s, { kind: 'end', key: `e${seq}`, word, tone, error, checks, closing: closing(s, at) });
+  const state = s.steps[s.steps.length - 1]?.state;
+  if (state === 'working' || state === 'waiting') patchStep(s, { state: name === 'done' ? 'done' : 'failed' });
+}
+
+function closing(s: Session, at: number): string {
+  const r = s.run;
+  const parts = [count(r.steps, 'step'), soFar(at - r.began)];
+  const tokens = r.usage.input + r.usage.output;
+  if (tokens > 0) {
+    parts.push(`${about(tokens)} tokens${r.usage.cached > 0 ? ` (${about(r.usage.cached)} cached)` : ''}`);
+    parts.push(r.unknown ? 'price unknown' : usd(r.micros));
+  } else parts.push('tokens unknown');
+  if (r.files.size > 0) parts.push(count(r.files.size, 'file'));
+  return parts.join(' · ');
+}
+
+function delta(s: Session, d: Delta): void {
+  if ('text' in d) words(s, d.text.turn, d.text.attempt, d.text.offset, d.text.text);
+  else if ('reasoning' in d) thoughts(s, d.reasoning.turn, d.reasoning.attempt, d.reasoning.offset, d.reasoning.text);
+  else if ('output' in d) output(s, d.output.call, d.output.offset, d.output.text);
+  else s.said = d.said.text;
+}
+
+function partial(s: Session, p: Part2): void {
+  if ('turn' in p) {
+    thoughts(s, p.turn.turn, p.turn.attempt, 0, p.turn.reasoning);
+    words(s, p.turn.turn, p.turn.attempt, 0, p.turn.text);
+  } else output(s, p.call.call, Math.max(0, p.call.offset - byteLength(p.call.tail)), p.call.tail);
+}
+
+function live(s: Session, turn: number, attempt: number): Live {
+  if (!s.live || s.live.turn !== turn || s.live.attempt !== attempt) {
+    // What was shown of an attempt that broke off stays, and is said to be that.
+    if (s.live && s.live.bytes > 0) {
+      endLive(s);
+      note(s, 'the answer broke off; asked again');
+    }
+    s.live = { turn, attempt, text: '', bytes: 0, reasoning: '', thought: 0 };
+  }
+  return s.live;
+}
+
+function stream(s: Session, kind: 'text' | 'thought', key: string, text: string): void {
+  const at = s.items.findLastIndex((i) => i.key === key);
+  if (kind === 'text') s.items[at < 0 ? s.items.length : at] = { kind, key, text, live: true, seq: s.seq };
+  else s.items[at < 0 ? s.items.length : at] = { kind, key, text, live: true };
+}
+
+function words(s: Session, turn: number, attempt: number, offset: number, text: string): void {
+  const l = live(s, turn, attempt);
+  const more = fresh(l.bytes, offset, text);
+  if (!more) return;
+  l.bytes += byteLength(more);
+  l.text += more;
+  stream(s, 'text', `l${turn}.${attempt}t`, l.text);
+}
+
+function thoughts(s: Session, turn: number, attempt: number, offset: number, text: string): void {
+  const l = live(s, turn, attempt);
+  const more = fresh(l.thought, offset, text);
+  if (!more) return;
+  l.thought += byteLength(more);
+  l.reasoning += more;
+  if (l.reasoning.trim()) stream(s, 'thought', `l${turn}.${attempt}h`, l.reasoning);
+}
+
+function output(s: Session, id: string, offset: number, text: string): void {
+  patchCall(s, id, (call) => {
+    if (call.end) return call;
+    const more = fresh(call.offset, offset, text);
+    if (!more) return call;
+    const tail = call.tail + more;
+    return { ...call, offset: Math.max(call.offset, offset + byteLength(text)), tail: tail.length > 2 * TAIL ? tail.slice(-TAIL) : tail };
+  });
+}

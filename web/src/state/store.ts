@@ -1,0 +1,84 @@
+/** All that the page shows, in one place. Components read it; `actions.ts` and `open.ts` change it. */
+
+import { create } from 'zustand';
+import type { Asks, Brief, Overview } from '../api.gen';
+import type { Session } from './fold';
+
+export type Route = { at: 'new'; workspace?: string } | { at: 'all' } | { at: 'session'; id: string };
+
+export type Dialog =
+  | { kind: 'search' }
+  | { kind: 'keys' }
+  | { kind: 'rewind'; seq: number | null }
+  | { kind: 'undo' }
+  | { kind: 'diff' }
+  | { kind: 'rules' }
+  | { kind: 'title' }
+  | { kind: 'cost' };
+
+export interface Toast {
+  id: number;
+  text: string;
+  tone: 'plain' | 'bad';
+}
+
+/** A session that is open on the page. */
+export interface Opened {
+  id: string;
+  session: Session | null;
+  /** What is known of its questions beyond their words. */
+  asks: Asks[];
+  /** The live channel: not needed, there, or lost. */
+  link: 'rest' | 'up' | 'down';
+  error: string | null;
+}
+
+interface State {
+  /** Whether the server knows this page. */
+  door: 'opening' | 'in' | 'out';
+  why: string;
+  /** The server answers. */
+  up: boolean;
+  overview: Overview | null;
+  route: Route;
+  opened: Opened | null;
+  dialog: Dialog | null;
+  /** On a narrow page: which side is drawn over the conversation. */
+  drawer: 'list' | 'side' | null;
+  toasts: Toast[];
+}
+
+export const useStore = create<State>(() => ({
+  door: 'opening', why: '', up: true, overview: null, route: readRoute(), opened: null, dialog: null, drawer: null, toasts: [],
+}));
+
+export const set = useStore.setState;
+export const get = useStore.getState;
+
+export function readRoute(): Route {
+  const [, where, id] = location.hash.split('/');
+  if (where === 's' && id) return { at: 'session', id: decodeURIComponent(id) };
+  if (where === 'all') return { at: 'all' };
+  if (where === 'new' && id) return { at: 'new', workspace: decodeURIComponent(id) };
+  return { at: 'new' };
+}
+
+export const addressOf = (route: Route): string =>
+  route.at === 'session' ? `#/s/${encodeURIComponent(route.id)}` : route.at === 'all' ? '#/all' : route.workspace ? `#/new/${encodeURIComponent(route.workspace)}` : '#/';
+
+export const go = (route: Route) => {
+  location.hash = addressOf(route);
+};
+
+export const isActive = (row: Brief | undefined) => row?.state === 'working' || row?.state === 'waiting';
+
+let toasts = 0;
+export function tell(text: string, tone: Toast['tone'] = 'plain'): void {
+  const id = ++toasts;
+  set((s) => ({ toasts: [...s.toasts.slice(-3), { id, text, tone }] }));
+  setTimeout(() => set((s) => ({ toasts: s.toasts.filter((t) => t.id !== id) })), tone === 'bad' ? 12_000 : 5_000);
+}
+
+/** What is asked in all sessions, for the badge. */
+export const waits = (overview: Overview | null) =>
+  (overview?.sessions ?? []).reduce((n, row) => n + (row.state === 'waiting' ? Math.max(1, row.more?.questions.length ?? 1) : 0), 0);

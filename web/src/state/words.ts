@@ -1,0 +1,229 @@
+/** Numbers, times and calls in words: the same as in the terminal (`dunnock-tui/src/words.rs`, `calls.rs`). */
+
+import type { CallPart, Outcome, Usage, Price } from '../proto.gen';
+import { oneLine } from '../text/safe';
+
+export function took(ms: number): string {
+  if (ms < 1000) return `${ms} ms`;
+  if (ms < 60_000) return `${Math.floor(ms / 1000)}.${Math.floor((ms % 1000) / 100)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s`;
+}
+
+/** The same while it goes on: whole seconds. */
+export function soFar(ms: number): string {
+  const s = Math.max(0, Math.floor(ms / 1000));
+  const two = (n: number) => String(n).padStart(2, '0');
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} m ${two(s % 60)} s`;
+  return `${Math.floor(s / 3600)} h ${two(Math.floor(s / 60) % 60)} m`;
+}
+
+export function age(ms: number): string {
+  const s = Math.max(0, Math.floor(ms / 1000));
+  if (s < 60) return 'now';
+  if (s < 3600) return `${Math.floor(s / 60)} min`;
+  if (s < 86_400) return `${Math.floor(s / 3600)} h`;
+  return `${Math.floor(s / 86_400)} d`;
+}
+
+export const usd = (micros: number) =>
+  micros >= 1e6 || micros === 0 ? `$${(micros / 1e6).toFixed(2)}` : `$${(micros / 1e6).toFixed(4)}`;
+export const cents = (micros: number) => `$${(micros / 1e6).toFixed(2)}`;
+
+export function about(n: number): string {
+  if (n < 1000) return String(n);
+  if (n < 1_000_000) return `${Math.floor(n / 1000)}k`;
+  return `${Math.floor(n / 1_000_000)}.${Math.floor(n / 100_000) % 10}M`;
+}
+
+export const count = (n: number, what: string) => (n === 1 ? `1 ${what}` : `${n} ${what}s`);
+
+export const firstLine = (text: string) =>
+  oneLine(text.split('\n').map((l) => l.trim()).find((l) => l !== '') ?? '');
+
+/** The last part of a path: how a folder is called in a list. */
+export const folderName = (path: string) => path.replace(/\/+$/, '').split('/').pop() || path;
+
+export function cost(price: Price | null, usage: Usage): number {
+  if (!price) return 0;
+  const written = usage.written ?? 0;
+  const freshTokens = Math.max(0, usage.input - usage.cached - written);
+  const sum = freshTokens * price.input + usage.cached * price.cached + written * price.written + usage.output * price.output;
+  return Math.ceil(sum / 1e6);
+}
+
+type Args = Record<string, unknown>;
+export interface Callish {
+  tool: string;
+  args: string;
+}
+
+/** The arguments of a call, if they are an object. */
+export function argumentsOf(call: Callish): Args | null {
+  try {
+    const value: unknown = JSON.parse(call.args);
+    return value && typeof value === 'object' && !Array.isArray(value) ? (value as Args) : null;
+  } catch {
+    return null;
+  }
+}
+
+function wordsOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  if (Array.isArray(value)) return value.map((w) => (typeof w === 'string' ? w : JSON.stringify(w))).join(' ');
+  return undefined;
+}
+
+/** Paths that a patch names in its headers. */
+function patched(patch: string): string {
+  const heads = ['*** Add File: ', '*** Update File: ', '*** Delete File: ', '*** Move to: ', '+++ b/'];
+  return patch
+    .split('\n')
+    .flatMap((line) => heads.filter((h) => line.startsWith(h)).map((h) => line.slice(h.length).trim()))
+    .join(', ');
+}
+
+/** The one argument of a call that says most; all of them where none does. */
+export function gist(call: Callish): string {
+  const args = argumentsOf(call);
+  if (!args) return call.args;
+  const text = (key: string) => wordsOf(args[key]);
+  const said = ((): string | undefined => {
+    switch (call.tool) {
+      case 'shell':
+      case 'process_start':
+        return text('command');
+      case 'process_read':
+      case 'process_stop':
+        return args.process === undefined ? undefined : JSON.stringify(args.process);
+      case 'process_write':
+        return text('text') === undefined ? undefined : `${JSON.stringify(args.process ?? null)} ${JSON.stringify(text('text'))}`;
+      case 'search_text':
+        return text('pattern') === undefined ? undefined : `${JSON.stringify(text('pattern'))}${text('path') ? ` in ${text('path')}` : ''}`;
+      case 'list_files':
+        return text('glob') ?? text('path') ?? '.';
+      case 'move_file':
+        return text('path') && text('to') ? `${text('path')} to ${text('to')}` : undefined;
+      case 'apply_patch':
+        return patched(text('patch') ?? '') || undefined;
+      case 'git_status':
+        return '';
+      case 'git_diff':
+        return [text('commit'), text('path')].filter(Boolean).join(' ');
+      case 'ask_person':
+        return text('question');
+      case 'final_output':
+        return text('answer');
+      case 'update_plan':
+        return `${Array.isArray(args.steps) ? args.steps.length : 0} steps`;
+      default:
+        return text('path');
+    }
+  })();
+  return said ?? call.args;
+}
+
+const VERBS: Record<string, string> = {
+  view_file: 'read',
+  list_files: 'list',
+  search_text: 'search',
+  write_file: 'write',
+  insert_text: 'edit',
+  replace_text: 'edit',
+  apply_patch: 'edit',
+  delete_file: 'delete',
+  move_file: 'move',
+  git_status: 'git status',
+  git_diff: 'git diff',
+  process_start: 'start',
+  process_read: 'look at process',
+  process_write: 'write to process',
+  process_stop: 'stop process',
+};
+
+/** What a call does, in the words of its line. */
+export function title(call: Callish, harness: boolean): string {
+  if (harness) return `check ${wordsOf(argumentsOf(call)?.command) ?? call.args}`;
+  if (call.tool === 'shell') return gist(call);
+  return `${VERBS[call.tool] ?? call.tool} ${gist(call)}`.trimEnd();
+}
+
+/** A title keeps its first line; what follows is said to be there. */
+export function titleLine(text: string): string {
+  const more = text.split('\n').length - 1;
+  return more > 0 ? `${firstLine(text)} (+${count(more, 'line')})` : firstLine(text);
+}
+
+/** What an edit changes, from its arguments: lines with their sign. Nothing for other calls. */
+export function change(call: Callish): string[] {
+  const args = argumentsOf(call);
+  if (!args) return [];
+  const lines = (sign: string, key: string) => {
+    const text = typeof args[key] === 'string' ? (args[key] as string) : '';
+    if (text === '') return [];
+    return text.replace(/\n$/, '').split('\n').map((line) => sign + line);
+  };
+  switch (call.tool) {
+    case 'replace_text':
+      return [...lines('-', 'old'), ...lines('+', 'new')];
+    case 'insert_text':
+      return lines('+', 'text');
+    case 'write_file':
+      return lines('+', 'content');
+    case 'apply_patch':
+      return lines('', 'patch').filter((l) => !l.startsWith('*** Begin') && !l.startsWith('*** End'));
+    default:
+      return [];
+  }
+}
+
+export type Tone = 'good' | 'bad' | 'warn' | 'quiet' | 'run';
+
+export function outcomeWord(outcome: Outcome): 'done' | 'failed' | 'declined' | 'cut' | 'not_run' | 'unknown' {
+  return typeof outcome === 'string' ? outcome : 'declined';
+}
+
+/** The sign of an end, its tone, and its name for those who do not see it. */
+export function sign(outcome: Outcome): { mark: string; tone: Tone; name: string } {
+  switch (outcomeWord(outcome)) {
+    case 'done':
+      return { mark: '✓', tone: 'good', name: 'done' };
+    case 'failed':
+      return { mark: '✗', tone: 'bad', name: 'failed' };
+    case 'cut':
+      return { mark: '■', tone: 'warn', name: 'stopped' };
+    case 'unknown':
+      return { mark: '?', tone: 'warn', name: 'outcome unknown' };
+    case 'declined':
+      return { mark: '–', tone: 'quiet', name: 'declined' };
+    case 'not_run':
+      return { mark: '–', tone: 'quiet', name: 'not run' };
+  }
+}
+
+/** What a call came to, in a few words, for the right of its line. */
+export function result(part: CallPart, harness: boolean, end: { outcome: Outcome; shown: string; exit?: number | null }): string {
+  const word = outcomeWord(end.outcome);
+  if (word === 'failed') return end.exit == null ? 'failed' : `exit ${end.exit}`;
+  if (word !== 'done') return sign(end.outcome).name;
+  if (harness) return 'passed';
+  const changed = change(part);
+  if (changed.length > 0) {
+    const n = (s: string) => changed.filter((l) => l.startsWith(s)).length;
+    return [n('+') > 0 && `+${n('+')}`, n('-') > 0 && `−${n('-')}`].filter(Boolean).join(' ');
+  }
+  if (part.tool === 'shell' || part.tool === 'process_start') return '';
+  const lines = end.shown.split('\n').filter((l) => l.trim() !== '').length;
+  switch (part.tool) {
+    case 'view_file':
+      return count(lines, 'line');
+    case 'search_text':
+      return end.shown.includes('no match') || lines === 0 ? 'no match' : count(lines, 'line');
+    case 'list_files':
+      return lines === 1 ? '1 entry' : `${lines} entries`;
+    default: {
+      const first = firstLine(end.shown);
+      return first.length > 40 ? `${first.slice(0, 37)}...` : first;
+    }
+  }
+}

@@ -1,0 +1,174 @@
+/**
+ * Markdown of a model as elements: no HTML of its making, no image that is fetched, no link that runs.
+ *
+ * It is drawn block by block. While text streams in, a block that is followed by two others can no longer change, so only the
+ * last blocks are read again; what stands is kept by React (`memo`).
+ */
+
+import type { Definition, Nodes, RootContent, Table } from 'mdast';
+import { fromMarkdown } from 'mdast-util-from-markdown';
+import { gfmFromMarkdown } from 'mdast-util-gfm';
+import { gfm } from 'micromark-extension-gfm';
+import { createElement, Fragment, memo, useRef, type ReactNode } from 'react';
+import { Code } from '../ui/Code';
+import { safeLink, visible } from './safe';
+
+const parse = (text: string) => fromMarkdown(text, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
+
+/** Text that was cut into blocks, and how far that counts for good. */
+export interface Cut {
+  blocks: string[];
+  tail: string;
+}
+
+/** Blocks that may still change: the last one, and the one before it that it may turn out to belong to. */
+const OPEN = 2;
+/** A tail of this length is looked at for blocks that are done. */
+const LONG = 400;
+
+/** Takes a longer text of the same beginning in. */
+export function cut(before: Cut, text: string): Cut {
+  const done = before.blocks.reduce((n, b) => n + b.length, 0);
+  let tail = text.slice(done);
+  if (tail.length < LONG) return { blocks: before.blocks, tail };
+  const blocks = before.blocks.slice();
+  // In pieces, so that even a long text is read once.
+  for (;;) {
+    const piece = tail.length > 16_000 ? tail.slice(0, tail.lastIndexOf('\n\n', 16_000) + 2 || tail.length) : tail;
+    const nodes = parse(piece).children;
+    const keep = piece.length < tail.length ? nodes.length - 1 : nodes.length - OPEN;
+    const until = keep > 0 ? (nodes[keep]?.position?.start.offset ?? 0) : 0;
+    let from = 0;
+    for (let n = 1; n <= keep; n++) {
+      const to = nodes[n]?.position?.start.offset ?? 0;
+      blocks.push(tail.slice(from, to));
+      from = to;
+    }
+    tail = tail.slice(until);
+    if (until === 0 || piece.length === tail.length + until) return { blocks, tail };
+  }
+}
+
+interface Around {
+  links: Map<string, Definition>;
+  /** The level of the last heading: the next goes down by one at most. */
+  level: { now: number };
+  live: boolean;
+}
+
+function text(children: Nodes[], a: Around): ReactNode[] {
+  return children.map((node, n) => <Fragment key={n}>{draw(node, a)}</Fragment>);
+}
+
+function link(url: string, inner: ReactNode[], words: string): ReactNode {
+  const to = safeLink(url);
+  if (!to) return <>{inner} <span className="faint">({visible(url)})</span></>;
+  const host = to.startsWith('mailto:') ? to.slice(7) : new URL(to).host;
+  return (
+    <a href={to} target="_blank" rel="noreferrer noopener" title={to}>
+      {inner}
+      {words.includes(host) ? null : <span className="faint"> ({host})</span>}
+    </a>
+  );
+}
+
+const plain = (node: Nodes): string => ('value' in node ? node.value : 'children' in node ? node.children.map((c) => plain(c)).join('') : '');
+
+function draw(node: Nodes, a: Around): ReactNode {
+  switch (node.type) {
+    case 'text':
+      return visible(node.value);
+    case 'html':
+      return <span className="raw">{visible(node.value)}</span>;
+    case 'paragraph':
+      return <p>{text(node.children, a)}</p>;
+    case 'heading': {
+      const level = Math.min(node.depth + 1, a.level.now + 1, 6);
+      a.level.now = level;
+      return createElement(`h${level}`, { className: `md-h${node.depth}` }, text(node.children, a));
+    }
+    case 'emphasis':
+      return <em>{text(node.children, a)}</em>;
+    case 'strong':
+      return <strong>{text(node.children, a)}</strong>;
+    case 'delete':
+      return <del>{text(node.children, a)}</del>;
+    case 'inlineCode':
+      return <code>{visible(node.value)}</code>;
+    case 'code':
+      return <Code code={node.value} lang={node.lang ?? ''} live={a.live} />;
+    case 'break':
+      return <br />;
+    case 'thematicBreak':
+      return <hr />;
+    case 'blockquote':
+      return <blockquote>{text(node.children, a)}</blockquote>;
+    case 'list': {
+      const items = node.children.map((item, n) => (
+        <li key={n} className={item.checked == null ? undefined : 'task'}>
+          {item.checked == null ? null : <span aria-label={item.checked ? 'done' : 'to do'} role="img">{item.checked ? '☑' : '☐'}</span>}
+          {item.children.map((child, m) => <Fragment key={m}>{child.type === 'paragraph' && !node.spread ? text(child.children, a) : draw(child, a)}</Fragment>)}
+        </li>
+      ));
+      return node.ordered ? <ol start={node.start ?? 1}>{items}</ol> : <ul>{items}</ul>;
+    }
+    case 'table':
+      return table(node, a);
+    case 'link':
+      return link(node.url, text(node.children, a), plain(node));
+    case 'linkReference': {
+      const to = a.links.get(node.identifier);
+      return to ? link(to.url, text(node.children, a), plain(node)) : <>[{text(node.children, a)}]</>;
+    }
+    // An image is fetched from wherever a model says: it is named instead.
+    case 'image':
+      return link(node.url, [`image: ${visible(node.alt ?? '') || 'without words'}`], '');
+    case 'imageReference':
+      return <>[image: {visible(node.alt ?? '')}]</>;
+    case 'footnoteReference':
+      return <sup>{visible(node.label ?? node.identifier)}</sup>;
+    case 'footnoteDefinition':
+      return <div className="footnote"><sup>{visible(node.label ?? node.identifier)}</sup> {text(node.children, a)}</div>;
+    case 'definition':
+    case 'yaml':
+      return null;
+    default:
+      return 'children' in node ? text(node.children as Nodes[], a) : null;
+  }
+}
+
+function table(node: Table, a: Around): ReactNode {
+  const [head, ...rows] = node.children;
+  const side = (n: number) => (node.align?.[n] ? `align-${node.align[n]}` : undefined);
+  return (
+    <div className="scroll-x" tabIndex={0} role="region" aria-label="Table">
+      <table>
+        <thead><tr>{head?.children.map((cell, n) => <th key={n} className={side(n)}>{text(cell.children, a)}</th>)}</tr></thead>
+        <tbody>{rows.map((row, m) => <tr key={m}>{row.children.map((cell, n) => <td key={n} className={side(n)}>{text(cell.children, a)}</td>)}</tr>)}</tbody>
+      </table>
+    </div>
+  );
+}
+
+const Block = memo(function Block({ source, level, live }: { source: string; level: number; live: boolean }) {
+  const nodes: RootContent[] = parse(source).children;
+  const links = new Map(nodes.filter((n) => n.type === 'definition').map((d) => [d.identifier, d]));
+  return <>{text(nodes, { links, level: { now: level }, live })}</>;
+});
+
+/** The level that headings of a block begin below. */
+const under = (blocks: string[], n: number) => (blocks.slice(0, n).some((b) => /^#{1,6} /m.test(b)) ? 2 : 1);
+
+/** A text of the model. */
+export const Markdown = memo(function Markdown({ source, live }: { source: string; live: boolean }) {
+  const kept = useRef<{ text: string; cut: Cut }>({ text: '', cut: { blocks: [], tail: '' } });
+  const before = source.startsWith(kept.current.text) ? kept.current.cut : { blocks: [], tail: '' };
+  const now = cut(before, source);
+  kept.current = { text: source, cut: now };
+  return (
+    <div className="md" dir="auto">
+      {now.blocks.map((block, n) => <Block key={n} source={block} level={under(now.blocks, n)} live={false} />)}
+      {now.tail ? <Block source={now.tail} level={under(now.blocks, now.blocks.length)} live={live} /> : null}
+    </div>
+  );
+});

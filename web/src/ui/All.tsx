@@ -1,0 +1,51 @@
+/** All sessions at work, across projects: what each does, what waits, what it costs. Answers can be given from here. */
+
+import type { Brief } from '../api.gen';
+import { addressOf, set, useStore } from '../state/store';
+import { about, age, cents, count, firstLine, folderName } from '../state/words';
+import { doing, money } from './List';
+import { Button, Dot, Empty } from './parts';
+import { Questions } from './Question';
+
+function Card({ row, first }: { row: Brief; first: boolean }) {
+  return (
+    <article className="card">
+      <header>
+        <Dot state={row.state} />
+        <h3><a href={addressOf({ at: 'session', id: row.id })}>{firstLine(row.title) || 'without words yet'}</a></h3>
+        <span className="n">{money(row)}</span>
+      </header>
+      <p className="faint">{folderName(row.workspace)} · {doing(row)}{row.more ? ` · ${row.more.model} · ${row.more.level === 'D' ? 'no box' : `box ${row.more.level}`} · ${about(row.more.tokens)} tokens` : ''}{row.state === 'waiting' ? '' : ` · ${age(Date.now() - Date.parse(row.updated))}`}</p>
+      {row.state === 'waiting' && row.more ? <Questions session={row.id} workspace={row.workspace} checkpoints asks={row.more.questions} main={first} /> : null}
+    </article>
+  );
+}
+
+export function All() {
+  const overview = useStore((s) => s.overview);
+  const rows = overview?.sessions ?? [];
+  const waiting = rows.filter((r) => r.state === 'waiting');
+  const working = rows.filter((r) => r.state === 'working');
+  const rest = rows.filter((r) => r.state !== 'waiting' && r.state !== 'working').slice(0, 12);
+  const today = overview?.today;
+  const part = (name: string, list: Brief[], none: string) => (
+    <section aria-label={name}>
+      <h2>{name}</h2>
+      {list.length > 0 ? <div className="cards">{list.map((row, n) => <Card key={row.id} row={row} first={n === 0} />)}</div> : <Empty>{none}</Empty>}
+    </section>
+  );
+  return (
+    <main id="main">
+      <header className="top">
+        <Button kind="quiet" className="narrow" onClick={() => set({ drawer: 'list' })} aria-label="Show the sessions">☰</Button>
+        <h1>Overview</h1>
+        <span className="n">{count(waiting.length, 'session')} waiting · {working.length} working{today ? ` · today ${today.unknown && today.micros === 0 ? `${about(today.tokens)} tokens` : cents(today.micros)}${today.budget ? ` of ${cents(today.budget)}` : ''}` : ''}</span>
+      </header>
+      <div className="scroller all" tabIndex={0} role="region" aria-label="All sessions">
+        {part('Waiting for you', waiting, 'Nothing waits for you.')}
+        {part('Working', working, 'Nothing is at work. A new conversation begins with the key c.')}
+        {rest.length > 0 ? part('Lately', rest, '') : null}
+      </div>
+    </main>
+  );
+}

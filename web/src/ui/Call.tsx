@@ -1,0 +1,99 @@
+/** A call: one line until somebody wants more. An edit shows its diff, a command its last lines, an error all of it. */
+
+import { useQuery } from '@tanstack/react-query';
+import { memo, useEffect, useState } from 'react';
+import * as api from '../net/api';
+import { copyText } from '../state/actions';
+import type { Call as CallItem } from '../state/fold';
+import { change, count, gist, outcomeWord, result, sign, soFar, title, titleLine, took } from '../state/words';
+import { spans, withoutSequences } from '../text/ansi';
+import { visible } from '../text/safe';
+import { Lines, readDiff, signed, useSplit } from './Diff';
+import { Button } from './parts';
+
+/** Lines of output that stand below a command: one that ended well, one that failed, one that runs. */
+const SHOWN = { done: 5, failed: 20, live: 12 };
+
+/** The time that goes on, where something runs. */
+export function Clock({ since }: { since: number }) {
+  const [, turn] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => turn((n) => n + 1), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return <>{soFar(Date.now() - since)}</>;
+}
+
+/** Output of a program: text and allowed colours, nothing else. */
+export function Output({ text, most, label }: { text: string; most?: number; label: string }) {
+  const lines = text.replace(/\n+$/, '').split('\n');
+  const hidden = most === undefined ? 0 : Math.max(0, lines.length - most);
+  return (
+    <pre className="out" tabIndex={0} role="region" aria-label={label}>
+      {hidden > 0 ? <span className="faint">… {count(hidden, 'line')} before{'\n'}</span> : null}
+      {spans(lines.slice(hidden).join('\n')).map((span, n) => <span key={n} className={span.style || undefined}>{visible(span.text)}</span>)}
+    </pre>
+  );
+}
+
+const isCommand = (call: CallItem) => call.harness || call.part.tool === 'shell' || call.part.tool === 'process_start';
+
+function useBlob(session: string, hash: string | null | undefined, wanted: boolean) {
+  return useQuery({
+    queryKey: ['blob', hash],
+    queryFn: async () => (await api.blob(session, hash ?? '')).text(),
+    enabled: Boolean(hash) && wanted,
+    staleTime: Infinity,
+  });
+}
+
+function Edit({ call, session }: { call: CallItem; session: string }) {
+  const [split, turn] = useSplit();
+  const stored = useBlob(session, call.end?.diff, true);
+  const files = stored.data ? readDiff(stored.data) : [{ path: gist(call.part), lines: signed(change(call.part)) }];
+  return (
+    <>
+      {files.map((file, n) => <Lines key={n} lines={file.lines} path={file.path || gist(call.part)} split={split} />)}
+      <div className="under"><Button kind="quiet" onClick={turn}>{split ? 'One column' : 'Side by side'}</Button></div>
+    </>
+  );
+}
+
+function Body({ call, session, open }: { call: CallItem; session: string; open: boolean }) {
+  const full = useBlob(session, call.end?.full, open);
+  if (!call.end) return call.tail ? <Output text={call.tail} most={open ? undefined : SHOWN.live} label="Output so far" /> : null;
+  const word = outcomeWord(call.end.outcome);
+  const edits = word === 'done' && (call.end.diff || change(call.part).length > 0);
+  if (edits && !call.harness) return <Edit call={call} session={session} />;
+  const note = typeof call.end.outcome === 'object' ? call.end.outcome.declined.note : null;
+  if (note) return <p className="because">because: {visible(note)}</p>;
+  const shows = open || word === 'failed' || word === 'unknown' || (isCommand(call) && (word === 'done' || word === 'cut'));
+  if (!shows) return null;
+  const text = full.data ?? call.end.shown;
+  if (!text.trim() || text.trim() === '(no output)') return open ? <p className="because">no output</p> : null;
+  return <Output text={text} most={open ? undefined : word === 'failed' ? SHOWN.failed : SHOWN.done} label="Output" />;
+}
+
+export const Call = memo(function Call({ call, session }: { call: CallItem; session: string }) {
+  const [open, setOpen] = useState(false);
+  const ended = call.end ? sign(call.end.outcome) : null;
+  const runs = !call.end && call.began !== null;
+  const mark = ended ?? (runs ? { mark: '●', tone: 'run', name: 'running' } : call.asked ? { mark: '?', tone: 'warn', name: 'waits for you' } : { mark: '○', tone: 'quiet', name: call.gone ? 'not run' : 'to be run' });
+  const words = call.end ? [call.answer ? `you: ${visible(call.answer)}` : '', result(call.part, call.harness, call.end), call.end.level && isCommand(call) ? (call.end.level === 'D' ? 'no box' : 'in the box') : '', call.end.ms >= 100 || isCommand(call) ? took(call.end.ms) : ''] : [call.asked ? 'waits for you' : call.gone ? 'not run' : call.answer ? `you: ${visible(call.answer)}` : ''];
+  return (
+    <article className="call" aria-label={`${mark.name}: ${titleLine(title(call.part, call.harness))}`}>
+      <button type="button" className="head" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <span className={`mark ${mark.tone}`} role="img" aria-label={mark.name}>{mark.mark}</span>
+        <span className="what">{titleLine(title(call.part, call.harness))}</span>
+        <span className="came">{runs ? <Clock since={call.began ?? 0} /> : words.filter(Boolean).join(' · ')}</span>
+      </button>
+      {open ? (
+        <div className="more">
+          <pre className="args" tabIndex={0} role="region" aria-label="Arguments">{visible(call.part.tool)} {visible(call.part.args)}</pre>
+          <Button kind="quiet" onClick={() => void copyText(withoutSequences(call.end?.shown ?? call.tail))}>Copy output</Button>
+        </div>
+      ) : null}
+      <Body call={call} session={session} open={open} />
+    </article>
+  );
+});

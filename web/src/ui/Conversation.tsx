@@ -1,0 +1,118 @@
+/** One session: its head, its talk, what waits, the field. */
+
+import { useQuery } from '@tanstack/react-query';
+import { useEffect, useMemo, useState } from 'react';
+import type { Asks } from '../api.gen';
+import * as api from '../net/api';
+import { configure, prompt, stop } from '../state/actions';
+import { callOf, type Session } from '../state/fold';
+import { MODES } from '../state/commands';
+import { set, useStore, type Opened } from '../state/store';
+import { about, cents, firstLine, folderName, title, titleLine } from '../state/words';
+import { visible } from '../text/safe';
+import { Clock } from './Call';
+import { Composer } from './Composer';
+import { Button, Empty, Wrong } from './parts';
+import { Questions } from './Question';
+import { Side } from './Side';
+import { Talk } from './Talk';
+
+/** A question as far as it is known here: the rest of it comes from the server in a moment. */
+function known(session: Session, asks: Asks[]): Asks[] {
+  return session.questions.map((q) => {
+    const more = asks.find((a) => a.id === q.id && a.hash === q.hash);
+    if (more) return more;
+    const call = typeof q.about === 'object' && 'approval' in q.about ? callOf(session, q.about.approval.call) : null;
+    return { ...q, call: call ? { id: call.id, tool: call.part.tool, arguments: call.part.args, harness: call.harness } : null };
+  });
+}
+
+/** What goes on, in one line that lives. */
+function Now({ session }: { session: Session }) {
+  if (!session.working) return null;
+  const running = session.items.slice(session.mark).filter((i) => i.kind === 'call' && i.began !== null && !i.end && !i.gone);
+  const first = running[0];
+  const what = session.stopping ? 'stopping' : session.questions.length > 0 ? 'waits for you' : first?.kind === 'call' ? titleLine(title(first.part, first.harness)) : session.compacting ? 'making the talk shorter' : session.asking ? (session.live?.bytes ? 'writing' : 'thinking') : 'working';
+  return (
+    <p className="now">
+      <span className={`dot ${session.questions.length > 0 ? 'ask' : 'run'}`} aria-hidden="true" />
+      <span className="what">{what}{running.length > 1 ? ` and ${running.length - 1} more` : ''}</span>
+      {session.run.began > 0 ? <span className="faint"><Clock since={session.run.began} /></span> : null}
+      {session.said ? <span className="faint">{visible(session.said)}</span> : null}
+      <Button kind="quiet" k="esc" onClick={() => void stop()} disabled={session.stopping}>Stop</Button>
+    </p>
+  );
+}
+
+function Numbers({ session }: { session: Session }) {
+  const window = session.config?.window ?? session.window;
+  const level = session.config?.sandbox === 'off' ? 'D' : session.level;
+  const parts = [
+    level ? (level === 'D' ? 'no box' : `box ${level}`) : '',
+    window ? `context ${Math.min(100, Math.floor((session.context * 100) / window))} %` : '',
+    `${about(session.total.input + session.total.output)} tokens`,
+    session.unknown ? 'price unknown' : cents(session.micros),
+    session.working ? `step ${session.run.steps} of ${session.config?.max_steps ?? '?'}` : '',
+  ].filter(Boolean);
+  return <p className="status">{parts.map((part) => <span key={part}>{part}</span>)}</p>;
+}
+
+export function Choices({ mode, model, setMode, setModel }: { mode: string; model: string; setMode: (m: string) => void; setModel: (m: string) => void }) {
+  const [wanted, setWanted] = useState(false);
+  const models = useQuery({ queryKey: ['models'], queryFn: api.models, enabled: wanted, staleTime: 60_000 });
+  const all = [...new Set([model, ...(models.data ?? [])])].filter(Boolean);
+  return (
+    <>
+      <select className="chip" aria-label="Who is asked" value={mode} onChange={(e) => setMode(e.target.value)}>
+        {MODES.map((m) => <option key={m} value={m}>approve: {m}</option>)}
+      </select>
+      <select className="chip" aria-label="Model" value={model} onFocus={() => setWanted(true)} onPointerEnter={() => setWanted(true)} onChange={(e) => setModel(e.target.value)}>
+        {all.length === 0 ? <option value="">no model</option> : null}
+        {all.map((m) => <option key={m} value={m}>{visible(m)}</option>)}
+      </select>
+    </>
+  );
+}
+
+export function Conversation({ opened }: { opened: Opened }) {
+  const { session, link, error } = opened;
+  const row = useStore((s) => s.overview?.sessions.find((r) => r.id === opened.id));
+  const own = useQuery({ queryKey: ['start', session?.workspace], queryFn: () => api.start(session?.workspace), enabled: Boolean(session), staleTime: 60_000 });
+  const asks = useMemo(() => (session ? known(session, opened.asks) : []), [session, opened.asks]);
+  const heading = firstLine(session?.title ?? '') || firstLine(row?.title ?? '') || 'New session';
+  useEffect(() => {
+    document.documentElement.dataset.session = opened.id;
+  }, [opened.id]);
+  if (error) {
+    return <main id="main"><header className="top"><Button kind="quiet" className="narrow" onClick={() => set({ drawer: 'list' })} aria-label="Show the sessions">☰</Button><h1>This session cannot be shown</h1></header><div className="middle"><Wrong>{error}</Wrong><a className="btn plain" href="#/">Begin a new one</a></div></main>;
+  }
+  return (
+    <>
+      <main id="main">
+        <header className="top">
+          <Button kind="quiet" className="narrow" onClick={() => set({ drawer: 'list' })} aria-label="Show the sessions">☰</Button>
+          <h1 title={heading}>{heading}</h1>
+          <span className="n">{session ? folderName(session.workspace) : ''}{own.data?.branch ? ` · ${visible(own.data.branch)}` : ''}</span>
+          <span className="sp" />
+          {session?.elsewhere && link === 'up' ? <span className="chip">also open in another window or terminal</span> : null}
+          {link === 'down' ? <span className="chip bad" role="status">connection lost; trying again</span> : null}
+          <Button kind="quiet" className="narrow" onClick={() => set({ drawer: 'side' })} aria-label="Show the timeline">Timeline</Button>
+        </header>
+        {session ? (session.items.length > 0 ? <Talk session={session} /> : <div className="talk"><div className="middle"><Empty>Nothing was said here yet.</Empty></div></div>) : <div className="talk"><p className="middle faint" role="status">Reading the session</p></div>}
+        <div className="composer">
+          {asks.length > 0 && session ? <Questions session={session.id} workspace={session.workspace} checkpoints={session.config?.checkpoints ?? false} asks={asks} main /> : null}
+          {session?.waiting.map((p) => <p className="queued" key={p.seq}><span className="faint">told at the next step:</span> {visible(p.text)}</p>)}
+          {session ? <Now session={session} /> : null}
+          <Composer
+            key={opened.id} session={opened.id} own={own.data?.own ?? []} send={prompt} stop={session?.working ? () => void stop() : undefined}
+            placeholder={session?.working ? 'Say more; it is told at the next step' : 'Say what to do next'} autoFocus={asks.length === 0}
+          >
+            {session?.config ? <Choices mode={session.config.mode} model={session.config.model} setMode={(mode) => void configure(session.id, { mode: mode as never })} setModel={(model) => void configure(session.id, { model })} /> : null}
+          </Composer>
+          {session ? <Numbers session={session} /> : null}
+        </div>
+      </main>
+      {session ? <Side session={session} /> : <aside className="side" aria-label="Plan and timeline" />}
+    </>
+  );
+}

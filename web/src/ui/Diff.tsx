@@ -1,0 +1,115 @@
+/** A unified diff: as one column or as two, with line numbers and colours. */
+
+import { parsePatch } from 'diff';
+import { memo, useMemo, useState } from 'react';
+import { languageOf } from '../text/highlight';
+import { visible } from '../text/safe';
+import { Line, useTokens } from './Code';
+import { Button } from './parts';
+import type { Token } from '../text/highlight';
+
+export interface DiffLine {
+  kind: 'same' | 'add' | 'del' | 'gap' | 'note';
+  old: number | null;
+  now: number | null;
+  text: string;
+}
+
+/** Lines that are drawn at once; the rest is there for a click. */
+const SHOWN = 400;
+
+/** The files of a diff, each with its lines. What is no diff is shown as it is. */
+export function readDiff(text: string): { path: string; lines: DiffLine[] }[] {
+  try {
+    const files = parsePatch(text).filter((file) => file.hunks.length > 0);
+    if (files.length > 0) {
+      return files.map((file) => ({
+        path: (file.newFileName && file.newFileName !== '/dev/null' ? file.newFileName : file.oldFileName ?? '').replace(/^[ab]\//, ''),
+        lines: file.hunks.flatMap((hunk, n) => {
+          let [old, now] = [hunk.oldStart, hunk.newStart];
+          const lines: DiffLine[] = n > 0 ? [{ kind: 'gap', old: null, now: null, text: '' }] : [];
+          for (const line of hunk.lines) {
+            const [sign, rest] = [line[0], line.slice(1)];
+            if (sign === '+') lines.push({ kind: 'add', old: null, now: now++, text: rest });
+            else if (sign === '-') lines.push({ kind: 'del', old: old++, now: null, text: rest });
+            else if (sign === '\\') lines.push({ kind: 'note', old: null, now: null, text: rest.trim() });
+            else lines.push({ kind: 'same', old: old++, now: now++, text: rest });
+          }
+          return lines;
+        }),
+      }));
+    }
+  } catch {
+    // not a diff that anybody could read
+  }
+  return [{ path: '', lines: signed(text.split('\n')) }];
+}
+
+/** Lines with their sign, as the arguments of an edit have them: without numbers. */
+export function signed(lines: string[]): DiffLine[] {
+  return lines.map((line) => {
+    const kind = line.startsWith('+') ? 'add' : line.startsWith('-') ? 'del' : 'same';
+    return { kind, old: null, now: null, text: kind === 'same' ? line.replace(/^ /, '') : line.slice(1) };
+  });
+}
+
+/** Rows of two columns: what was taken out beside what came in its place. */
+export function beside(lines: DiffLine[]): [DiffLine | null, DiffLine | null][] {
+  const rows: [DiffLine | null, DiffLine | null][] = [];
+  for (let n = 0; n < lines.length; ) {
+    const line = lines[n] as DiffLine;
+    if (line.kind !== 'del' && line.kind !== 'add') {
+      rows.push([line, line]);
+      n++;
+      continue;
+    }
+    const dels: DiffLine[] = [];
+    const adds: DiffLine[] = [];
+    while (lines[n]?.kind === 'del') dels.push(lines[n++] as DiffLine);
+    while (lines[n]?.kind === 'add') adds.push(lines[n++] as DiffLine);
+    for (let m = 0; m < Math.max(dels.length, adds.length); m++) rows.push([dels[m] ?? null, adds[m] ?? null]);
+  }
+  return rows;
+}
+
+const SIGN = { same: ' ', add: '+', del: '−', gap: '⋯', note: ' ' } as const;
+const NAME = { same: '', add: 'added', del: 'taken out', gap: 'lines left out', note: '' } as const;
+
+function Cell({ line, tokens }: { line: DiffLine | null; tokens: Map<DiffLine, Token[]> | null }) {
+  if (!line) return <div className="dl none" />;
+  return (
+    <div className={`dl ${line.kind}`}>
+      <span className="no">{line.now ?? line.old ?? ''}</span>
+      <span className="sg" aria-label={NAME[line.kind] || undefined} role={NAME[line.kind] ? 'img' : undefined}>{SIGN[line.kind]}</span>
+      <span className="tx"><Line line={tokens?.get(line)} plain={line.text} /></span>
+    </div>
+  );
+}
+
+const KEPT = 'dunnock.split';
+
+export const Lines = memo(function Lines({ lines, path, split = false }: { lines: DiffLine[]; path: string; split?: boolean }) {
+  const [all, setAll] = useState(false);
+  const part = all ? lines : lines.slice(0, SHOWN);
+  const coloured = useMemo(() => part.filter((l) => l.kind !== 'gap' && l.kind !== 'note'), [part]);
+  const found = useTokens(coloured.map((l) => l.text).join('\n'), languageOf(path));
+  const tokens = useMemo(() => (found ? new Map(coloured.map((line, n) => [line, found[n] ?? []])) : null), [found, coloured]);
+  return (
+    <div className={`diff ${split ? 'split' : ''}`} role="region" tabIndex={0} aria-label={`Change of ${visible(path) || 'a file'}`}>
+      <div className="dls">
+        {split
+          ? beside(part).map(([a, b], n) => <div className="pair" key={n}><Cell line={a} tokens={tokens} /><Cell line={b} tokens={tokens} /></div>)
+          : part.map((line, n) => <Cell key={n} line={line} tokens={tokens} />)}
+      </div>
+      {lines.length > part.length ? <Button kind="quiet" onClick={() => setAll(true)}>Show {lines.length - part.length} lines more</Button> : null}
+    </div>
+  );
+});
+
+export function useSplit(): [boolean, () => void] {
+  const [split, setSplit] = useState(() => localStorage.getItem(KEPT) === 'yes');
+  return [split, () => {
+    localStorage.setItem(KEPT, split ? 'no' : 'yes');
+    setSplit(!split);
+  }];
+}

@@ -1,0 +1,85 @@
+/** All sessions: what waits first, then what works, then the rest by day. */
+
+import { memo, useEffect, useState } from 'react';
+import type { Brief } from '../api.gen';
+import { addressOf, get, set, useStore } from '../state/store';
+import { age, cents, count, firstLine, folderName, title, titleLine } from '../state/words';
+import { Button, Dot, Empty, Kbd, stateName } from './parts';
+
+const DAY = 86_400_000;
+const isToday = (row: Brief) => Date.now() - Date.parse(row.updated) < DAY && new Date(row.updated).getDate() === new Date().getDate();
+
+export function groups(rows: Brief[]): [string, Brief[]][] {
+  const rest = rows.filter((r) => r.state !== 'waiting' && r.state !== 'working');
+  const all: [string, Brief[]][] = [
+    ['Waiting for you', rows.filter((r) => r.state === 'waiting')],
+    ['Working', rows.filter((r) => r.state === 'working')],
+    ['Today', rest.filter(isToday)],
+    ['Earlier', rest.filter((r) => !isToday(r))],
+  ];
+  return all.filter(([, list]) => list.length > 0);
+}
+
+/** What a session does right now, in a few words. */
+export function doing(row: Brief): string {
+  const more = row.more;
+  if (row.state === 'waiting') return age(Date.now() - Date.parse(row.updated));
+  if (row.state !== 'working') return more?.proof === 'proven' ? 'proven' : row.state === 'failed' && more?.proof === 'failed' ? 'not proven' : stateName(row.state);
+  const what = more?.doing ? titleLine(title({ tool: more.doing.tool, args: more.doing.arguments }, more.doing.harness)) : more?.thinking ? 'thinking' : '';
+  return [more ? `step ${more.step}` : '', what, row.here ? '' : 'not driven here'].filter(Boolean).join(' · ');
+}
+
+export const money = (row: Brief) => (row.more?.micros == null ? '' : row.more.micros > 0 ? cents(row.more.micros) : '');
+
+const Row = memo(function Row({ row, on }: { row: Brief; on: boolean }) {
+  const waits = row.state === 'waiting' ? String(row.more?.questions.length || 1) : money(row);
+  return (
+    <li>
+      <a className={`s ${on ? 'on' : ''}`} href={addressOf({ at: 'session', id: row.id })} aria-current={on ? 'page' : undefined} onClick={() => set({ drawer: null })} title={row.title}>
+        <Dot state={row.state} />
+        <b>{firstLine(row.title) || 'without words yet'}</b>
+        <span className="n">{waits}</span>
+        <small>{folderName(row.workspace)} · {doing(row)}</small>
+      </a>
+    </li>
+  );
+});
+
+export const List = memo(function List() {
+  const overview = useStore((s) => s.overview);
+  const route = useStore((s) => s.route);
+  const [, turn] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => turn((n) => n + 1), 30_000); // "2 min" becomes "3 min"
+    return () => clearInterval(timer);
+  }, []);
+  const rows = overview?.sessions ?? [];
+  const today = overview?.today;
+  return (
+    <nav className="list" aria-label="Sessions">
+      <div className="brand"><span className="bird" aria-hidden="true" />Dunnock<span className="sp" />
+        <Button kind="quiet" className="narrow" onClick={() => set({ drawer: null })} aria-label="Close the list">×</Button>
+      </div>
+      <button type="button" className="search" onClick={() => set({ dialog: { kind: 'search' } })}><span>Search all sessions</span><Kbd>ctrl k</Kbd></button>
+      <div className="pair">
+        <a className="btn plain" href={addressOf({ at: 'new' })} onClick={() => set({ drawer: null })} aria-current={route.at === 'new' ? 'page' : undefined}>New <Kbd>c</Kbd></a>
+        <a className="btn plain" href={addressOf({ at: 'all' })} onClick={() => set({ drawer: null })} aria-current={route.at === 'all' ? 'page' : undefined}>Overview <Kbd>o</Kbd></a>
+      </div>
+      <div className="rows">
+        {groups(rows).map(([name, list]) => (
+          <div key={name} role="group" aria-label={name}>
+            <h2 className="group">{name}</h2>
+            <ul>{list.map((row) => <Row key={row.id} row={row} on={route.at === 'session' && route.id === row.id} />)}</ul>
+          </div>
+        ))}
+        {overview && rows.length === 0 ? <Empty>No session yet. What you ask for here is kept, and can be gone on with in the terminal, too.</Empty> : null}
+      </div>
+      <div className="foot">
+        <span>Today (UTC)</span>
+        <b>{today ? `${today.unknown && today.micros === 0 ? (today.tokens > 0 ? 'price unknown' : '$0.00') : cents(today.micros)}${today.budget ? ` of ${cents(today.budget)}` : ''}` : ''}</b>
+      </div>
+    </nav>
+  );
+});
+
+export const waitingIn = () => count((get().overview?.sessions ?? []).filter((r) => r.state === 'waiting').length, 'session');

@@ -1,0 +1,71 @@
+/** What stands beside a conversation: the plan, the steps that can be gone back to, the proof, the numbers. */
+
+import { memo } from 'react';
+import { branch } from '../state/actions';
+import type { Session, Step } from '../state/fold';
+import { set } from '../state/store';
+import { about, cents, soFar, usd } from '../state/words';
+import { visible } from '../text/safe';
+import { Button, Empty } from './parts';
+
+const NAMES: Record<Step['state'], string> = { working: 'under way', done: 'done', failed: 'failed', waiting: 'waits for you', gone: 'taken back' };
+/** Steps that are listed; earlier ones are in the dialog. */
+const SHOWN = 60;
+
+function StepRow({ step, number, priced }: { step: Step; number: number; priced: boolean }) {
+  const details = [step.state === 'done' ? '' : NAMES[step.state], step.tree ? `tree ${step.tree.replace(/^[a-z]+:/, '').slice(0, 4)}` : '', step.micros > 0 && priced ? usd(step.micros) : step.tokens > 0 ? `${about(step.tokens)} tokens` : ''].filter(Boolean).join(' · ');
+  return (
+    <li className={`st ${step.state}`}>
+      <i role="img" aria-label={NAMES[step.state]} />
+      <span className="t"><span>{visible(step.title) || 'asking the model'}</span><small>{details}</small></span>
+      {step.state === 'gone' || step.state === 'working' ? null : (
+        <Button kind="quiet" className="u" onClick={() => set({ dialog: { kind: 'rewind', seq: step.seq } })} aria-label={`back to here: after step ${number}`}>back to here</Button>
+      )}
+    </li>
+  );
+}
+
+export const Side = memo(function Side({ session }: { session: Session }) {
+  const steps = session.steps.slice(-SHOWN);
+  const hidden = session.steps.length - steps.length;
+  const verify = session.config?.verify ?? [];
+  const passed = new Map(session.run.checks.map((c) => [c.command, c.passed]));
+  return (
+    <aside className="side" aria-label="Plan and timeline">
+      <div className="rows">
+        <Button kind="quiet" className="narrow close" onClick={() => set({ drawer: null })} aria-label="Close the timeline">×</Button>
+        {session.plan.length > 0 ? (
+          <section aria-label="Plan">
+            <h2>Plan</h2>
+            <ol className="plan">{session.plan.map((step, n) => <li key={n} className={step.state}>{visible(step.text)}<span className="sr"> ({step.state})</span></li>)}</ol>
+          </section>
+        ) : null}
+        <section aria-label="Timeline">
+          <h2>Timeline</h2>
+          {hidden > 0 ? <Button kind="quiet" onClick={() => set({ dialog: { kind: 'rewind', seq: null } })}>{hidden} earlier steps</Button> : null}
+          {steps.length > 0
+            ? <ol className="tl">{steps.map((step, n) => <StepRow key={step.seq} step={step} number={hidden + n + 1} priced={!session.unknown} />)}</ol>
+            : <Empty>Every step will stand here. Each can be gone back to: its files, its talk, or both.</Empty>}
+          {steps.length > 0 ? (
+            <div className="btns">
+              <Button k="u" onClick={() => set({ dialog: { kind: 'undo' } })}>Undo</Button>
+              <Button k="d" onClick={() => set({ dialog: { kind: 'diff' } })}>Changes</Button>
+              <Button k="f" onClick={() => void branch(session.id)}>Fork</Button>
+            </div>
+          ) : null}
+        </section>
+        <section aria-label="Proof">
+          <h2>Proof</h2>
+          {verify.length > 0
+            ? <ul className="plan">{verify.map((command) => <li key={command}><code>{visible(command)}</code> <span className="faint">{passed.get(command) === true ? 'passed' : passed.get(command) === false ? 'failed' : 'runs when the agent says done'}</span></li>)}</ul>
+            : <p className="faint pad">Nothing is checked. <code>verify</code> in the settings names commands that must pass.</p>}
+        </section>
+      </div>
+      <dl className="foot">
+        <dt>Tokens in / cached / out</dt><dd>{about(session.total.input)} / {about(session.total.cached)} / {about(session.total.output)}</dd>
+        <dt>Cost</dt><dd>{session.unknown ? 'price unknown' : cents(session.micros)}</dd>
+        {session.ended || session.run.began === 0 ? null : <><dt>Since the prompt</dt><dd>{soFar(Date.now() - session.run.began)}</dd></>}
+      </dl>
+    </aside>
+  );
+});

@@ -1,0 +1,63 @@
+/** A new conversation: where, with which model, and three things to try. */
+
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { Mode } from '../proto.gen';
+import * as api from '../net/api';
+import { begin } from '../state/actions';
+import { go, set } from '../state/store';
+import { visible } from '../text/safe';
+import { Composer } from './Composer';
+import { Choices } from './Conversation';
+import { Button, Wrong } from './parts';
+
+const TRY = ['What does this project do, and where would I begin to read?', 'Run the tests and explain what fails.', 'Find a function without a test, and write one.'];
+
+export function Start({ workspace }: { workspace?: string }) {
+  const start = useQuery({ queryKey: ['start', workspace], queryFn: () => api.start(workspace), staleTime: 10_000, retry: false });
+  const [mode, setMode] = useState<string | null>(null);
+  const [model, setModel] = useState<string | null>(null);
+  const [folder, setFolder] = useState('');
+  const [first, setFirst] = useState('');
+  const here = start.data;
+  const chosen = { ...(mode ? { mode: mode as Mode } : {}), ...(model ? { model } : {}) };
+  return (
+    <main id="main">
+      <header className="top">
+        <Button kind="quiet" className="narrow" onClick={() => set({ drawer: 'list' })} aria-label="Show the sessions">☰</Button>
+        <h1>New conversation</h1>
+      </header>
+      <div className="talk">
+        <div className="start">
+          <p className="where">
+            {here ? <><b>{visible(here.folder)}</b>{here.branch ? ` · ${visible(here.branch)}` : ''} · {here.level === 'D' ? 'no box' : `box ${here.level}`}</> : start.isError ? '' : 'Looking around'}
+          </p>
+          {start.isError ? <Wrong>{start.error.message}</Wrong> : null}
+          {here?.missing.length ? (
+            <div className="wrong" role="alert">
+              <p>There is no model yet. One of these makes one usable:</p>
+              <ul>{here.missing.map((line) => <li key={line}>{visible(line)}</li>)}</ul>
+            </div>
+          ) : null}
+          {here?.notes.map((note) => <p className="faint" key={note}>{visible(note)}</p>)}
+          <h2>Try</h2>
+          <ul className="tries">{TRY.map((words) => <li key={words}><button type="button" onClick={() => { localStorage.setItem('dunnock.draft.new', words); setFirst(words); }}>{words}</button></li>)}</ul>
+          <details>
+            <summary>Another folder</summary>
+            <form onSubmit={(e) => { e.preventDefault(); go({ at: 'new', workspace: folder }); }}>
+              <input aria-label="The whole path of a folder" list="folders" value={folder} onChange={(e) => setFolder(e.target.value)} placeholder="/home/you/project" />
+              <datalist id="folders">{here?.folders.map((f) => <option key={f} value={f}>{visible(f)}</option>)}</datalist>
+              <button type="submit" className="btn plain">Work there</button>
+            </form>
+          </details>
+        </div>
+      </div>
+      <div className="composer">
+        <Composer key={`${workspace ?? ''}${first}`} session={null} workspace={workspace} own={here?.own ?? []} placeholder="What should be done?" autoFocus send={(text, pictures) => begin(text, pictures, { workspace, set: chosen })}>
+          <Choices mode={mode ?? here?.mode ?? 'auto'} model={model ?? here?.model ?? ''} setMode={setMode} setModel={setModel} />
+        </Composer>
+        <p className="status"><span>Every step is kept. Every change can be taken back. Nothing leaves the box unasked.</span></p>
+      </div>
+    </main>
+  );
+}

@@ -1,0 +1,129 @@
+/** The conversation: only what is in sight is drawn, however long it is. */
+
+import { useQuery } from '@tanstack/react-query';
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { memo, useCallback, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import * as api from '../net/api';
+import { copyText } from '../state/actions';
+import { isShown, type Item, type Session } from '../state/fold';
+import { firstLine } from '../state/words';
+import { Markdown } from '../text/markdown';
+import { visible } from '../text/safe';
+import { Call } from './Call';
+import { Button } from './parts';
+
+const asUrl = (blob: Blob) =>
+  new Promise<string>((done, fail) => {
+    const reader = new FileReader();
+    reader.onload = () => done(String(reader.result));
+    reader.onerror = () => fail(new Error('the picture cannot be read'));
+    reader.readAsDataURL(blob);
+  });
+
+/** The kinds that are pictures and nothing else; by their first bytes, since the server calls everything bytes. */
+async function pictureUrl(blob: Blob): Promise<string> {
+  const head = new Uint8Array(await blob.slice(0, 4).arrayBuffer());
+  const kind = head[0] === 0x89 ? 'image/png' : head[0] === 0xff ? 'image/jpeg' : head[0] === 0x47 ? 'image/gif' : 'image/webp';
+  return asUrl(new Blob([blob], { type: kind }));
+}
+
+function Picture({ session, hash }: { session: string; hash: string }) {
+  const url = useQuery({ queryKey: ['picture', hash], queryFn: async () => pictureUrl(await api.blob(session, hash)), staleTime: Infinity });
+  return url.data ? <img src={url.data} alt="that went with this prompt" className="picture" /> : <span className="faint">picture</span>;
+}
+
+function Thought({ text, live }: { text: string; live: boolean }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <div className="think">
+      <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>{live ? 'Thinking' : 'Thought'}: {firstLine(live ? (text.trimEnd().split('\n').pop() ?? '') : text)}</button>
+      {open ? <p>{visible(text)}</p> : null}
+    </div>
+  );
+}
+
+const Row = memo(function Row({ item, session }: { item: Item; session: string }) {
+  switch (item.kind) {
+    case 'prompt':
+      return (
+        <div className="me" dir="auto">
+          <span className="sr">You: </span>
+          {visible(item.text)}
+          {item.images.length > 0 ? <div className="pictures">{item.images.map((hash) => <Picture key={hash} session={session} hash={hash} />)}</div> : null}
+        </div>
+      );
+    case 'thought':
+      return <Thought text={item.text} live={item.live} />;
+    case 'text':
+      return (
+        <div className="said">
+          <Markdown source={item.text} live={item.live} />
+          {item.live ? null : <Button kind="quiet" className="copy" onClick={() => void copyText(item.text)} aria-label="Copy this answer">Copy</Button>}
+        </div>
+      );
+    case 'call':
+      return <Call call={item} session={session} />;
+    case 'note':
+      return <p className={`note ${item.tone}`}>{visible(item.text)}</p>;
+    case 'reply':
+      return <p className="note"><span className="warn">?</span> {visible(item.text)} <b>{visible(item.said)}</b>{item.note ? ` (${visible(item.note)})` : ''}</p>;
+    case 'end':
+      return (
+        <div className="ending">
+          {item.error ? <p className="wrong">{visible(item.error)}</p> : null}
+          <p><b className={item.tone}>{item.word}</b>{item.checks.map((c) => <span key={c.command} className="check"><code>{visible(c.command)}</code> {c.passed === null ? 'not run' : c.passed ? 'passed' : 'failed'}</span>)}</p>
+          <p className="faint">{item.closing}</p>
+        </div>
+      );
+  }
+});
+
+export const Talk = memo(function Talk({ session }: { session: Session }) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const pinned = useRef(true);
+  const [away, setAway] = useState(false);
+  const items = useMemo(() => session.items.filter((item) => item.kind !== 'call' || isShown(item)), [session.items]);
+  // oxlint-disable-next-line react/incompatible-library -- no compiler is used here
+  const list = useVirtualizer({
+    count: items.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: (n) => (items[n]?.kind === 'call' ? 46 : 60),
+    getItemKey: (n) => items[n]?.key ?? n,
+    overscan: 6,
+    gap: 16,
+    paddingStart: 24,
+    paddingEnd: 24,
+  });
+  const height = list.getTotalSize();
+  const down = useCallback(() => {
+    const el = scroller.current;
+    if (el) el.scrollTop = el.scrollHeight;
+  }, []);
+  // Whoever reads the end sees what comes; whoever reads something else is left there.
+  useLayoutEffect(() => {
+    if (pinned.current) down();
+  }, [height, items, down]);
+  const scrolled = () => {
+    const el = scroller.current;
+    if (!el) return;
+    pinned.current = el.scrollHeight - el.scrollTop - el.clientHeight < 80;
+    setAway(!pinned.current);
+  };
+  return (
+    <div className="talk">
+      <div className="scroller" ref={scroller} onScroll={scrolled} tabIndex={0} role="region" aria-label="Conversation" data-items={items.length}>
+        <div className="col" style={{ height }}>
+          {list.getVirtualItems().map((row) => {
+            const item = items[row.index];
+            return item ? (
+              <div key={row.key} data-index={row.index} ref={list.measureElement} className="row" style={{ transform: `translateY(${row.start}px)` }}>
+                <Row item={item} session={session.id} />
+              </div>
+            ) : null;
+          })}
+        </div>
+      </div>
+      {away ? <Button kind="chip" className="down" onClick={() => { pinned.current = true; down(); }}>↓ to the end</Button> : null}
+    </div>
+  );
+});

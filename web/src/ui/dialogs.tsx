@@ -1,0 +1,233 @@
+/** What opens over the page: search, keys, going back, changes, rules, numbers. */
+
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useEffect, useMemo, useState, type KeyboardEvent } from 'react';
+import type { Scope } from '../proto.gen';
+import type { Point, Row } from '../api.gen';
+import * as api from '../net/api';
+import { branch, order } from '../state/actions';
+import type { Session } from '../state/fold';
+import { commands } from '../state/commands';
+import { get, go, set, tell, useStore } from '../state/store';
+import { about, cents, count, firstLine, folderName, usd } from '../state/words';
+import { visible } from '../text/safe';
+import { Lines, readDiff, useSplit } from './Diff';
+import { Button, Dot, Empty, Modal, Wrong } from './parts';
+
+const close = () => set({ dialog: null });
+
+function Search() {
+  const overview = useStore((s) => s.overview);
+  const [words, setWords] = useState('');
+  const [late, setLate] = useState('');
+  const [at, setAt] = useState(0);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(words.trim()), 150);
+    return () => clearTimeout(timer);
+  }, [words]);
+  const found = useQuery({ queryKey: ['search', late], queryFn: () => api.search(late), enabled: late.length > 1, placeholderData: (old) => old });
+  const rows = useMemo<Row[]>(() => {
+    const lower = words.trim().toLowerCase();
+    const byTitle = (overview?.sessions ?? []).filter((r) => !lower || `${r.title} ${r.workspace}`.toLowerCase().includes(lower));
+    const more = (late.length > 1 ? (found.data ?? []) : []).filter((r) => !byTitle.some((b) => b.id === r.id));
+    const excerpts = new Map((found.data ?? []).map((r) => [r.id, r.excerpt]));
+    return [...byTitle.map((r) => ({ ...r, excerpt: excerpts.get(r.id) })), ...more].slice(0, 30);
+  }, [overview, words, late, found.data]);
+  const open = (row: Row | undefined) => {
+    if (!row) return;
+    close();
+    go({ at: 'session', id: row.id });
+  };
+  const pressed = (e: KeyboardEvent) => {
+    const step = e.key === 'ArrowDown' ? 1 : e.key === 'ArrowUp' ? -1 : 0;
+    if (step && rows.length) {
+      e.preventDefault();
+      setAt((n) => (Math.min(n, rows.length - 1) + step + rows.length) % rows.length);
+    } else if (e.key === 'Enter') {
+      e.preventDefault();
+      open(rows[Math.min(at, rows.length - 1)]);
+    }
+  };
+  const now = Math.min(at, rows.length - 1);
+  return (
+    <Modal title="Search all sessions">
+      <input data-first role="combobox" aria-expanded="true" aria-controls="found" aria-label="Words that were said" aria-activedescendant={rows.length ? `found-${now}` : undefined} placeholder="Words that were said, a title, a folder" value={words} onChange={(e) => { setWords(e.target.value); setAt(0); }} onKeyDown={pressed} />
+      {rows.length > 0 ? (
+        <ul className="found" id="found" role="listbox" aria-label="Sessions">
+          {rows.map((row, n) => (
+            <li key={row.id} id={`found-${n}`} role="option" aria-selected={n === now} ref={n === now ? (el) => el?.scrollIntoView({ block: 'nearest' }) : undefined} onClick={() => open(row)} onKeyDown={pressed}>
+              <Dot state={row.state} /> <b>{firstLine(row.title) || 'without words yet'}</b> <span className="faint">{folderName(row.workspace)}</span>
+              {row.excerpt ? <small>{visible(row.excerpt)}</small> : null}
+            </li>
+          ))}
+        </ul>
+      ) : <p id="found" className="empty">{found.isFetching ? 'Looking' : 'Nothing of that kind was said.'}</p>}
+    </Modal>
+  );
+}
+
+const KEYS: [string, [string, string][]][] = [
+  ['Anywhere', [['ctrl k', 'search all sessions'], ['c', 'a new conversation'], ['o', 'overview'], ['/', 'to the field'], ['j, k', 'the next session, the one before'], ['esc', 'stop what runs; leave what is open'], ['?', 'this list']]],
+  ['In a session', [['u', 'undo the last task'], ['r', 'go back to a step'], ['d', 'what it changed'], ['f', 'branch off']]],
+  ['At a question', [['y', 'yes, once'], ['n', 'no'], ['t', 'no, with a note that the model is told'], ['a', 'always: shows the rule first'], ['e', 'explain'], ['← →', 'the question before, the next one']]],
+  ['In the field', [['enter', 'send; while it works: steer it at its next step'], ['shift enter', 'a new line'], ['@', 'files'], ['/', 'commands'], ['up', 'earlier prompts'], ['ctrl v', 'paste a picture']]],
+];
+
+function Keys() {
+  return (
+    <Modal title="Keys and commands" wide>
+      <div className="keys">
+        {KEYS.map(([place, list]) => (
+          <section key={place}><h3>{place}</h3><dl>{list.map(([k, what]) => <div key={k}><dt><kbd>{k}</kbd></dt><dd>{what}</dd></div>)}</dl></section>
+        ))}
+        <section><h3>Commands</h3><dl>{commands(true, []).map((c) => <div key={c.name}><dt><kbd>/{c.name}</kbd></dt><dd>{c.about}</dd></div>)}</dl></section>
+      </div>
+    </Modal>
+  );
+}
+
+function Changes({ id, steps }: { id: string; steps?: string }) {
+  const [split, turn] = useSplit();
+  const found = useQuery({ queryKey: ['diff', id, steps, get().opened?.session?.seq], queryFn: () => api.diff(id, steps) });
+  if (found.isError) return <Wrong>{found.error.message}</Wrong>;
+  if (!found.data) return <p className="faint" role="status">Comparing</p>;
+  if (found.data.changes.length === 0) return <Empty>No file differs.</Empty>;
+  return (
+    <div className="changes">
+      <div className="under"><span className="faint">{count(found.data.changes.length, 'file')}</span><span className="sp" /><Button kind="quiet" onClick={turn}>{split ? 'One column' : 'Side by side'}</Button></div>
+      {found.data.changes.map((change) => (
+        <section key={change.path} className="file">
+          <h3><code>{visible(change.path)}</code> <span className="faint">{change.how}</span></h3>
+          {readDiff(change.diff).map((file, n) => <Lines key={n} lines={file.lines} path={change.path} split={split} />)}
+        </section>
+      ))}
+    </div>
+  );
+}
+
+const SCOPES: [Scope, string][] = [['both', 'files and talk'], ['files', 'files only'], ['talk', 'talk only']];
+
+function Rewind({ session, seq }: { session: Session; seq: number | null }) {
+  const points = useQuery({ queryKey: ['points', session.id, session.seq], queryFn: () => api.points(session.id), placeholderData: (old) => old });
+  const [picked, setPicked] = useState<number | null>(null);
+  const [scope, setScope] = useState<Scope>('both');
+  const [force, setForce] = useState(false);
+  const list = points.data ?? [];
+  const byStep = seq === null ? undefined : list.find((p) => p.seq >= seq);
+  const point: Point | undefined = list.find((p) => p.step === picked) ?? byStep ?? list[Math.max(0, list.length - 2)];
+  const back = async () => {
+    if (point && (await order(session.id, { rewind: { to: { fact: Math.max(1, point.seq) }, scope, force } }))) {
+      close();
+      tell(`Went back to step ${point.step}. Undo takes that back, too.`);
+    }
+  };
+  if (points.isError) return <Modal title="Go back to"><Wrong>{points.error.message}</Wrong></Modal>;
+  return (
+    <Modal title="Go back to" wide>
+      {session.working ? <p className="faint">It is at work: stop it first (esc).</p> : null}
+      <div className="rewind">
+        <fieldset className="points">
+          <legend className="sr">Steps</legend>
+          {list.length === 0 ? <p className="faint" role="status">{points.isFetching ? 'Looking at the steps' : 'There is no step yet.'}</p> : null}
+          {list.map((p) => (
+            <label key={p.step} className={p === point ? 'on' : undefined}>
+              <input type="radio" name="step" checked={p === point} onChange={() => setPicked(p.step)} />
+              <span className="no">{p.step}</span>
+              <span className="t">{visible(p.title)}</span>
+              <small>{p.files == null ? '' : `${count(p.files, 'file')} would change`}</small>
+            </label>
+          ))}
+        </fieldset>
+        <div className="what">
+          <fieldset className="scopes">
+            <legend>What goes back</legend>
+            {SCOPES.map(([value, name]) => <label key={value}><input type="radio" name="scope" checked={scope === value} onChange={() => setScope(value)} /> {name}</label>)}
+          </fieldset>
+          {point && point.kept.length > 0 ? (
+            <label className="kept"><input type="checkbox" checked={force} onChange={(e) => setForce(e.target.checked)} /> also what others changed since: {point.kept.map(visible).join(', ')}</label>
+          ) : null}
+          <div className="btns">
+            <Button kind="go" disabled={!point || session.working} onClick={() => void back()}>Go back to step {point?.step ?? ''}</Button>
+            <Button disabled={!point} onClick={() => point && void branch(session.id, Math.max(1, point.seq))}>Fork from here</Button>
+          </div>
+          <h3>What would be taken back</h3>
+          {point && scope !== 'talk' ? <Changes id={session.id} steps={`${point.step}..`} /> : <p className="faint">Files stay as they are.</p>}
+        </div>
+      </div>
+    </Modal>
+  );
+}
+
+function Undo({ session }: { session: Session }) {
+  const way = useQuery({ queryKey: ['undo', session.id, session.seq], queryFn: () => api.undoWay(session.id), retry: false });
+  const back = async () => {
+    if (way.data && (await order(session.id, { rewind: { to: way.data.to, scope: way.data.scope, force: false } }))) {
+      close();
+      tell('Taken back. Undo once more brings it back.');
+    }
+  };
+  return (
+    <Modal title="Undo">
+      {way.isError ? <Wrong>{way.error.message}</Wrong> : null}
+      {way.data ? <pre className="told">{way.data.told.map(visible).join('\n')}</pre> : way.isError ? null : <p className="faint" role="status">Looking at what would change</p>}
+      <div className="btns"><Button kind="go" data-first disabled={!way.data || session.working} onClick={() => void back()}>Take it back</Button>{session.working ? <span className="faint">stop it first (esc)</span> : null}</div>
+    </Modal>
+  );
+}
+
+function Rules() {
+  const client = useQueryClient();
+  const rules = useQuery({ queryKey: ['rules'], queryFn: api.rules });
+  const revoke = async (rule: Parameters<typeof api.setRule>[0]) => {
+    try {
+      await api.setRule(rule, false);
+      await client.invalidateQueries({ queryKey: ['rules'] });
+    } catch (error) {
+      tell((error as Error).message, 'bad');
+    }
+  };
+  return (
+    <Modal title="Rules that hold in every session">
+      {rules.isError ? <Wrong>{rules.error.message}</Wrong> : null}
+      {rules.data?.length === 0 ? <Empty>There are none. “Always” as an answer makes one.</Empty> : null}
+      <ul className="rules">{rules.data?.map((r, n) => <li key={n}><span className={r.allows ? 'good' : 'bad'}>{r.allows ? 'allow' : 'deny'}</span> <code>{visible(r.words)}</code><span className="sp" /><Button kind="quiet" onClick={() => void revoke(r.rule)}>Take back</Button></li>)}</ul>
+    </Modal>
+  );
+}
+
+function Cost({ session }: { session: Session }) {
+  const t = session.total;
+  return (
+    <Modal title="Tokens and money">
+      <div className="scroll-x" role="region" tabIndex={0} aria-label="Steps">
+        <table className="cost">
+          <thead><tr><th>Step</th><th>What</th><th className="align-right">Tokens</th><th className="align-right">Cost</th></tr></thead>
+          <tbody>{session.steps.map((s, n) => <tr key={s.seq}><td>{n + 1}</td><td>{visible(s.title)}</td><td className="align-right">{about(s.tokens)}</td><td className="align-right">{session.unknown ? '' : usd(s.micros)}</td></tr>)}</tbody>
+        </table>
+      </div>
+      <p>{about(t.input)} in ({about(t.cached)} cached), {about(t.output)} out · {session.unknown ? 'price unknown' : cents(session.micros)}</p>
+    </Modal>
+  );
+}
+
+export function Dialogs() {
+  const dialog = useStore((s) => s.dialog);
+  const session = useStore((s) => s.opened?.session ?? null);
+  if (!dialog) return null;
+  if (dialog.kind === 'search') return <Search />;
+  if (dialog.kind === 'keys') return <Keys />;
+  if (dialog.kind === 'rules') return <Rules />;
+  if (!session) return null;
+  switch (dialog.kind) {
+    case 'rewind':
+      return <Rewind session={session} seq={dialog.seq} />;
+    case 'undo':
+      return <Undo session={session} />;
+    case 'diff':
+      return <Modal title="What this session changed" wide><Changes id={session.id} /></Modal>;
+    case 'cost':
+      return <Cost session={session} />;
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,66 @@
+/** The small set of parts that everything else is made of. */
+
+import { useEffect, useRef, type ButtonHTMLAttributes, type ReactNode } from 'react';
+import { set } from '../state/store';
+
+export const Kbd = ({ children }: { children: ReactNode }) => <kbd aria-hidden="true">{children}</kbd>;
+
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { kind?: 'go' | 'plain' | 'quiet' | 'chip'; k?: string };
+
+/** A button; `k` is the key that does the same, shown where the action is. */
+export function Button({ kind = 'plain', k, children, className = '', ...rest }: ButtonProps) {
+  return (
+    <button type="button" className={`btn ${kind} ${className}`} aria-keyshortcuts={k && k.length === 1 ? k : undefined} {...rest}>
+      {children}
+      {k ? <Kbd>{k}</Kbd> : null}
+    </button>
+  );
+}
+
+const STATES: Record<string, [string, string]> = {
+  waiting: ['ask', 'waits for you'],
+  working: ['run', 'working'],
+  done: ['', 'done'],
+  failed: ['bad', 'failed'],
+  stopped: ['', 'stopped'],
+  limit: ['warn', 'limit reached'],
+};
+
+/** How a session stands. The shape differs, too: colour is never the only sign. */
+export function Dot({ state }: { state: string }) {
+  const [tone, name] = STATES[state] ?? ['', state];
+  return <span className={`dot ${tone}`} role="img" aria-label={name} />;
+}
+export const stateName = (state: string) => STATES[state]?.[1] ?? state;
+
+/** A dialog: the browser's own, which keeps the focus in it and closes on Escape. */
+export function Modal({ title, wide, children, onClose }: { title: string; wide?: boolean; children: ReactNode; onClose?: () => void }) {
+  const ref = useRef<HTMLDialogElement>(null);
+  const close = onClose ?? (() => set({ dialog: null }));
+  useEffect(() => {
+    const dialog = ref.current;
+    if (dialog && !dialog.open) dialog.showModal();
+    // Where one goes on, rather than where one closes it.
+    dialog?.querySelector<HTMLElement>('[data-first]')?.focus();
+    return () => dialog?.close();
+  }, []);
+  return (
+    // A click beside it closes it, as Escape does, which the browser sees to.
+    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-noninteractive-element-interactions -- see above
+    <dialog ref={ref} className={wide ? 'wide' : undefined} aria-label={title} onCancel={close} onClick={(e) => e.target === ref.current && close()}>
+      <div className="sheet">
+        <header className="bar">
+          <h2>{title}</h2>
+          <Button kind="quiet" onClick={close} k="esc">Close</Button>
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+/** Words that stand where nothing is. */
+export const Empty = ({ children }: { children: ReactNode }) => <p className="empty">{children}</p>;
+
+/** An error, with what to do next, next to where it happened. */
+export const Wrong = ({ children }: { children: ReactNode }) => <p className="wrong" role="alert">{children}</p>;
