@@ -26,10 +26,14 @@ beforeAll(async () => {
     shell('curl -sSf https://example.org/time-0.3.tar.gz -o vendor.tar.gz', 'The time crate is needed for the leap years.'),
     say('# The cause\n\nThe month arithmetic kept the **day**, which does not exist in every month:\n\n1. 31 January plus one month\n2. 31 March plus one month\n\n```rust\n// stay on the last day\nlet day = self.day.min(days_in(year, month));\n```\n\n| case | before | now |\n|---|:---:|---:|\n| 31 Jan + 1 month | panic | 28 Feb |\n| 31 Mar + 1 month | panic | 30 Apr |\n\n> See [the book](https://example.org/dates).\n'),
     say('There is nothing wrong with it.'),
+    shell('for i in $(seq 30); do echo line $i; done; echo "error: it broke" >&2; exit 3'),
+    say('They fail.'),
+    call('write_file', { path: 'notes.md', content: Array.from({ length: 60 }, (_, n) => `Line ${n} of what is written down, with some words so that it is long enough to be broken on a phone`).join('\n') }),
+    call('ask_person', { question: 'Which colour should the bicycle shed have? It is seen from the road.', choices: ['red', 'green', 'the one that it has'] }),
     { ...say('still thinking'), hold: done.hold },
   ], { files: { 'src/dates.rs': DATES, 'AGENTS.md': 'Be kind.\n' } });
-  const make = async (name: string, prompt: string, until_: string) => {
-    const { id } = await w.api<{ id: string }>('POST', '/api/sessions', { prompt });
+  const make = async (name: string, prompt: string, until_: string, set = {}) => {
+    const { id } = await w.api<{ id: string }>('POST', '/api/sessions', { prompt, set });
     ids[name] = id;
     await until(name, async () => (await w.api<{ state: string }>('GET', `/api/sessions/${id}`)).state === until_);
   };
@@ -37,6 +41,9 @@ beforeAll(async () => {
   w.model.next();
   await make('done', 'Explain what was wrong', 'done');
   await make('long', LONG, 'done');
+  await make('failed', 'Run the tests', 'done');
+  await make('edit', 'Write it down', 'waiting', { mode: 'ask' });
+  await make('person', 'Paint it', 'waiting');
   await make('works', 'Move the configuration to TOML', 'working');
 });
 afterAll(async () => {
@@ -64,11 +71,15 @@ const dialog = (name: string, words: string, wait: (page: Page) => Promise<unkno
 const SCREENS: Screen[] = [
   { name: 'start', open: async (page) => { await page.goto(`${w.url}/#/`); await page.locator('.where b').waitFor(); } },
   { name: 'question', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await page.locator('.dl.add').first().waitFor({ state: 'attached' }); } },
-  { name: 'always', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await ready(); await page.keyboard.press('t'); await page.getByLabel('Why not').waitFor(); } },
+  { name: 'note', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await ready(); await ask(page).getByRole('button', { name: /with a note/ }).click(); await page.getByLabel('Why not').waitFor(); } },
+  { name: 'explain', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await ready(); await ask(page).getByRole('button', { name: /Explain/ }).click(); await page.locator('.explain').waitFor(); } },
+  { name: 'always', open: async (page) => { await visit('edit')(page); await ask(page).getByRole('button', { name: /Always/ }).waitFor(); await ask(page).locator('.body').evaluate((el) => el.scrollTo(0, el.scrollHeight)); await ready(); await ask(page).getByRole('button', { name: /Always/ }).click(); await page.getByText('Always allow:').waitFor(); } },
+  { name: 'choices', open: async (page) => { await visit('person')(page); await ask(page).getByText('Which colour').waitFor(); } },
+  { name: 'failed', open: async (page) => { await visit('failed')(page); await page.locator('.call .mark.bad').waitFor(); } },
   { name: 'done', open: async (page) => { await visit('done')(page); await page.locator('.code .tok-comment').waitFor(); } },
   { name: 'long', open: async (page) => { await visit('long')(page); await over(page); } },
   { name: 'working', open: async (page) => { await visit('works')(page); await page.locator('.now').waitFor(); } },
-  { name: 'overview', open: async (page) => { await page.goto(`${w.url}/#/all`); await ask(page).waitFor(); } },
+  { name: 'overview', open: async (page) => { await page.goto(`${w.url}/#/all`); await ask(page).first().waitFor(); } },
   { name: 'search', open: async (page) => { await page.goto(`${w.url}/#/`); await page.locator('.where b').waitFor(); await page.keyboard.press('Control+k'); await page.locator('[role=option]').first().waitFor(); } },
   { name: 'keys', open: dialog('done', '/keys', async () => {}) },
   { name: 'rewind', open: dialog('asks', '/rewind', async (page) => { await page.getByText('before the first step').click(); await page.locator('dialog .file').first().waitFor(); }) },
@@ -136,7 +147,12 @@ test('at twice the size nothing is lost', async () => {
   const page = await w.page({ width: 640, height: 400 });
   await visit('asks')(page);
   await ask(page).waitFor();
-  for (const name of [/Run once/, /Decline$/, /Explain/]) expect(await ask(page).getByRole('button', { name }).isVisible()).toBe(true);
+  for (const name of [/Run once/, /Decline$/, /Explain/]) {
+    // On the screen, and not under something else.
+    const button = ask(page).getByRole('button', { name });
+    await button.scrollIntoViewIfNeeded();
+    expect(await button.evaluate((el) => { const box = el.getBoundingClientRect(); return el.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2)); }), String(name)).toBe(true);
+  }
   expect(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth + 1)).toBe(true);
 });
 
@@ -162,8 +178,10 @@ test('a keyboard is enough: begin, read, answer, go back, find', async () => {
       const at = await page.evaluate(() => {
         const el = document.activeElement as HTMLElement;
         const style = getComputedStyle(el);
-        const box = el.closest('.box');
-        const seen = (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) || (box !== null && getComputedStyle(box).borderColor !== '');
+        // The field itself is framed by its box, which darkens.
+        const box = el.id === 'composer' ? el.closest('.box') : null;
+        const line = getComputedStyle(document.querySelector('.call') as Element).borderColor;
+        const seen = (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) || (box !== null && getComputedStyle(box).borderColor !== line);
         return { name: (el.getAttribute('aria-label') ?? el.innerText ?? '').trim().split('\n')[0] ?? '', seen, tag: el.tagName };
       });
       if (at.tag === 'BODY') continue;

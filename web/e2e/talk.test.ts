@@ -77,7 +77,7 @@ test('approve by key', async () => {
   await send(page, 'Make a file');
   await ask(page).waitFor();
   expect(await ask(page).innerText()).toContain('touch made');
-  expect(await page.title()).toMatch(/^\(1\) /);
+  await until('the title says so', async () => (await page.title()).startsWith('(1) '));
   expect(await page.locator('#icon').getAttribute('href')).toContain('waits');
   await ready();
   await page.keyboard.press('y');
@@ -156,10 +156,13 @@ test('always in every session can be listed and taken back', async () => {
   await until('the rule is kept', async () => (await w.run('rules')).stdout.includes('touch'));
   await send(page, '/rules');
   const dialog = page.getByRole('dialog');
-  await dialog.getByText('touch').waitFor();
-  await dialog.getByRole('button', { name: 'Take back' }).click();
+  await dialog.getByText('touch').first().waitFor();
+  // For every session, and then for this one.
+  await dialog.getByRole('button', { name: 'Take back' }).first().click();
   await dialog.getByText('There are none').waitFor();
   expect((await w.run('rules')).stdout).not.toContain('touch');
+  await dialog.getByRole('button', { name: 'Take back' }).click();
+  await said(page, 'no longer: shell touch');
 });
 
 test('a question is explained before it is answered', async () => {
@@ -461,4 +464,87 @@ test('the model and who is asked are switched in the session', async () => {
   await send(page, 'Again');
   await said(page, 'two');
   expect(JSON.stringify(w.model.requests[1])).toContain('m-2');
+});
+
+test('what was sent is not there again, and what was closed gives the focus back', async () => {
+  await world([say('one'), say('two')]);
+  const page = await w.page();
+  await send(page, 'sent once');
+  await said(page, 'one');
+  await page.goto(`${w.url}/#/`);
+  await page.locator('.where b').waitFor();
+  expect(await field(page).inputValue()).toBe('');
+  await page.goBack();
+  await said(page, 'one');
+  await field(page).focus();
+  await page.keyboard.press('Control+k');
+  await page.getByRole('dialog').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.keyboard.type('go on typing');
+  expect(await field(page).inputValue()).toBe('go on typing');
+});
+
+test('without a network everything that is on this machine goes on', async () => {
+  await world([say('one')]);
+  const page = await w.page();
+  await send(page, 'Begin');
+  await said(page, 'one');
+  // What a browser says when the Wi-Fi is gone; the server is on this machine.
+  await page.evaluate(() => window.dispatchEvent(new Event('offline')));
+  await send(page, '/cost');
+  await page.getByRole('dialog').getByText('Tokens').first().waitFor();
+  await page.keyboard.press('Escape');
+  await send(page, '/rewind');
+  await page.getByRole('dialog').getByText('before the first step').waitFor();
+});
+
+test('with the server gone the page stays, and says so', async () => {
+  await world([say('one')]);
+  const page = await w.page();
+  await send(page, 'Begin');
+  await said(page, 'one');
+  await w.kill();
+  await page.getByText('The server does not answer').waitFor();
+  await page.locator('h1').click();
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keys and commands' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('o');
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  expect(await w.wrong(page)).toEqual([]);
+});
+
+test('an address that was used lets a browser in that is known already', async () => {
+  await world([]);
+  const page = await w.page();
+  const used = await w.address();
+  await page.goto(used);
+  await page.goto('about:blank');
+  await page.goto(used);
+  await page.getByRole('navigation', { name: 'Sessions' }).waitFor();
+});
+
+test('sessions are gone through by keys, one after the other', async () => {
+  await world([say('a'), say('b'), say('c')]);
+  for (const name of ['first', 'second', 'third']) await w.run('run', name);
+  const page = await w.page();
+  await page.getByRole('navigation').getByText('third').waitFor();
+  await page.locator('h1').click();
+  const seen: string[] = [];
+  for (let n = 0; n < 3; n++) {
+    const before = page.url();
+    await page.keyboard.press('j');
+    await until('the next', () => page.url() !== before);
+    await talk(page).locator('.ending').waitFor();
+    seen.push(session(page));
+  }
+  expect(new Set(seen).size).toBe(3);
+});
+
+test('a path is sent as words, not taken for a command', async () => {
+  await world([say('I see.')]);
+  const page = await w.page();
+  await send(page, '/home/ada/x.rs fails, why?');
+  await said(page, 'I see.');
 });

@@ -119,6 +119,7 @@ test('the overview shows what works and what waits in all folders, and answers f
   const other = mkdtempSync(join(tmpdir(), 'dunnock-other-'));
   await w.api('POST', '/api/sessions', { prompt: 'the one that works', workspace: other });
   await page.locator('h1').click();
+  await ready();
   await page.keyboard.press('o');
   const waiting = page.getByRole('region', { name: 'Waiting for you' });
   await waiting.getByText('touch made').waitFor();

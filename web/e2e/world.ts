@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import { afterAll } from 'vitest';
 import { Model, type Turn } from './model';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -21,14 +22,20 @@ export interface Options {
   files?: Record<string, string>;
 }
 
+/** One for all tests of a file; each test has contexts of its own. */
+let browser: Browser | null = null;
+afterAll(async () => {
+  await browser?.close();
+});
+
 export class World {
   readonly home = mkdtempSync(join(tmpdir(), 'dunnock-web-'));
   readonly folder = join(this.home, 'webshop');
   private server: ChildProcess | null = null;
-  private browser: Browser | null = null;
   private contexts: BrowserContext[] = [];
   url = '';
   private entry = '';
+  private said = 0;
   private port = 0;
   /** What a browser reported against the page's policy, and errors of its scripts. */
   readonly complaints: string[] = [];
@@ -49,7 +56,7 @@ export class World {
       `model = "mock/m-1"\nprice = ["mock/m-1: 1.25 in, 0.125 cached, 10 out"]\n${options.config ?? ''}\n[providers.mock]\nwire = "chat"\nbase_url = "${world.model.url}"\n`,
     );
     await world.serve();
-    world.browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+    browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
     return world;
   }
 
@@ -79,6 +86,7 @@ export class World {
     const said = JSON.parse(line) as { url: string; open: string };
     this.url = said.url;
     this.entry = said.open;
+    this.said = Date.now();
     this.port = Number(new URL(said.url).port);
   }
 
@@ -103,11 +111,10 @@ export class World {
 
   /** A new address with a code that counts once. */
   async address(): Promise<string> {
-    if (this.entry) {
-      const first = this.entry;
-      this.entry = '';
-      return first;
-    }
+    const first = this.entry;
+    this.entry = '';
+    // It counts for half a minute.
+    if (first && Date.now() - this.said < 20_000) return first;
     const { code } = await this.api<{ code: string }>('POST', '/api/code', {});
     return `${this.url}/#code=${code}`;
   }
@@ -115,10 +122,10 @@ export class World {
   /** A browser of its own, with a page that came in. */
   async page(options: { width?: number; height?: number; dark?: boolean; path?: string; context?: BrowserContext } = {}): Promise<Page> {
     const { width = 1440, height = 900, dark = false } = options;
-    const context = options.context ?? (await this.browser!.newContext({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', reducedMotion: 'reduce' }));
+    const context = options.context ?? (await browser!.newContext({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', reducedMotion: 'reduce' }));
     this.contexts.push(context);
     const page = await context.newPage();
-    page.setDefaultTimeout(10_000);
+    page.setDefaultTimeout(20_000);
     page.on('console', (message) => {
       if (message.type() === 'error' && !/WebSocket|ERR_CONNECTION|Failed to load resource/.test(message.text())) this.complaints.push(message.text());
     });
@@ -161,7 +168,7 @@ export class World {
   }
 
   async stop() {
-    await this.browser?.close();
+    for (const context of new Set(this.contexts)) await context.close().catch(() => {}); // one that is gone is closed
     if (this.server && this.server.exitCode === null && this.server.signalCode === null) {
       const gone = new Promise((done) => this.server?.once('exit', done));
       this.server.kill('SIGTERM');

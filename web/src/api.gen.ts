@@ -188,6 +188,8 @@ export interface Models {
 
 /** What reading a session shows. */
 export interface More {
+  /** Whether files are kept, so that a change can be taken back. */
+  checkpoints: boolean;
   /** What runs, if something does. */
   doing?: AskedCall | null;
   /** How commands are confined. */
@@ -310,6 +312,8 @@ export interface Rules {
 
 /** A rule to make or to take back. */
 export interface SetRule {
+  /** Which it is: one that lets something run, or one that forbids it. Only the former can be made here. */
+  allows: boolean;
   /** Whether it holds from now on. */
   holds: boolean;
   rule: Rule;

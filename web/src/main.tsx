@@ -19,7 +19,8 @@ function code(): string | null {
 async function comeIn() {
   const once = code();
   try {
-    if (once) await api.login({ code: once });
+    // A code that was used before says nothing about a page that is known already.
+    if (once) await api.login({ code: once }).catch((error: unknown) => api.me().catch(() => Promise.reject(error)));
     else await api.me();
     set({ route: readRoute() });
     enter();
@@ -38,7 +39,8 @@ api.token.watch(() => {
 window.addEventListener('hashchange', () => {
   // An address with a code that is opened in a tab that is there already.
   if (location.hash.startsWith('#code=')) return void comeIn();
-  set({ route: readRoute(), drawer: null, dialog: null });
+  const next = readRoute();
+  set((s) => ({ route: next, drawer: null, dialog: null, walking: s.walking && next.at === 'session' }));
   follow();
 });
 
@@ -46,7 +48,7 @@ const root = document.getElementById('app');
 if (root) {
   createRoot(root).render(
     <StrictMode>
-      <QueryClientProvider client={new QueryClient({ defaultOptions: { queries: { refetchOnWindowFocus: false, retry: 1 } } })}>
+      <QueryClientProvider client={new QueryClient({ defaultOptions: { queries: { refetchOnWindowFocus: false, retry: 1, networkMode: 'always' } } })}>
         <App />
       </QueryClientProvider>
     </StrictMode>,

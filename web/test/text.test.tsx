@@ -3,7 +3,7 @@
 import { render } from '@testing-library/react';
 import { describe, expect, test } from 'vitest';
 import { spans, withoutSequences } from '../src/text/ansi';
-import { cut, Markdown, type Cut } from '../src/text/markdown';
+import { cut, Markdown, NOTHING } from '../src/text/markdown';
 import { byteLength, folded, fresh, safeLink, visible, warnings } from '../src/text/safe';
 
 const html = (source: string) => render(<Markdown source={source} live={false} />).container.innerHTML;
@@ -39,6 +39,14 @@ describe('markdown', () => {
     expect(dom('[https://bank.example](https://evil.example)').querySelector('a')?.textContent).toBe('https://bank.example (evil.example)');
   });
 
+  test.each([['https://github.com/x', 'https://hub.com/x'], ['https://github.com/?r=evil.com', 'https://evil.com'], ['evil.com', 'https://evil.com']])('words like %s do not hide where %s leads', (words, to) => {
+    expect(dom(`[${words}](${to})`).querySelector('a')?.textContent).toContain(`(${new URL(to).host})`);
+  });
+
+  test('emoji and joined letters stay as they are in talk', () => {
+    expect(dom('⚠️ done 👩‍💻 می‌خواهم').textContent).toBe('⚠️ done 👩‍💻 می‌خواهم');
+  });
+
   test('what can be written is drawn', () => {
     const page = dom('# One\n\n### Three\n\n1. a\n2. b\n   - c\n\n> q\n\n`code` **bold** *it* ~~no~~\n\n- [x] done\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n```rust\nfn a() {}\n```\n\n---\n');
     for (const what of ['h2', 'h3', 'ol > li', 'ul > li', 'blockquote', 'code', 'strong', 'em', 'del', 'table td.align-right', 'figure.code pre', 'hr', 'li.task']) expect(page.querySelector(what), what).not.toBeNull();
@@ -50,11 +58,11 @@ describe('markdown', () => {
 
   test('a text that grows letter by letter ends as the same text at once', () => {
     const source = Array.from({ length: 30 }, (_, n) => `## Part ${n}\n\nWords of part ${n}, with \`code\`.\n\n- one\n- two\n\n\`\`\`ts\nconst a = ${n};\n\nconst b = 1;\n\`\`\`\n\n| a | b |\n|---|---|\n| ${n} | 2 |\n\n`).join('');
-    let state: Cut = { blocks: [], tail: '' };
+    let state = NOTHING;
     for (let at = 0; at <= source.length; at += 37) state = cut(state, source.slice(0, at));
     state = cut(state, source);
-    expect(state.blocks.join('') + state.tail).toBe(source);
-    expect(state.blocks.length).toBeGreaterThan(60);
+    expect(state.groups.flat().join('') + state.tail).toBe(source);
+    expect(state.groups.flat().length).toBeGreaterThan(60);
     const grown = render(<Markdown source={source.slice(0, 2000)} live />);
     grown.rerender(<Markdown source={source} live />);
     expect(grown.container.textContent).toBe(dom(source).textContent);
@@ -64,9 +72,9 @@ describe('markdown', () => {
 
   test('a long text is cut without being read over and over', () => {
     const source = 'A paragraph of some words.\n\n'.repeat(8000);
-    const state = cut({ blocks: [], tail: '' }, source);
-    expect(state.blocks.join('') + state.tail).toBe(source);
-    expect(state.blocks.length).toBeGreaterThan(7900);
+    const state = cut(NOTHING, source);
+    expect(state.groups.flat().join('') + state.tail).toBe(source);
+    expect(state.groups.flat().length).toBeGreaterThan(7900);
   });
 
   test('no inline style is ever written', () => {

@@ -41,7 +41,8 @@ fn kind(name: &str) -> &'static str {
     }
 }
 
-/// A part of it. Its name changes with what it holds, so a browser may keep it.
+/// A part of it. Nothing is kept by the browser: another program that had this address before must not have left anything in its
+/// place, and on this machine fetching costs nothing.
 pub(crate) async fn part(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, No> {
     let packed = || file(&format!("assets/{name}.gz")).ok_or_else(|| No::missing("such part of the web app"));
     let (data, is_packed) = match file(&format!("assets/{name}")) {
@@ -54,9 +55,6 @@ pub(crate) async fn part(Path(name): Path<String>, headers: HeaderMap) -> Result
     }
     let mut answer = data.into_response();
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind(&name)));
-    answer
-        .headers_mut()
-        .insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=31536000, immutable"));
     if is_packed {
         answer.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }

@@ -17,13 +17,16 @@ use dunnock_proto::{Decoded, Event, Level, Price, Proof, Record, Seq, SessionId,
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// How often somebody looks.
 const LOOK: Duration = Duration::from_millis(250);
-/// Sessions that are told of.
-const ROWS: u32 = 100;
+/// Sessions that are looked at, and how many of those that rest are told of. Whatever works or waits is told of in any case.
+const LOOKED_AT: u32 = 2000;
+const ROWS: usize = 100;
+/// How long one look serves all who ask.
+const SERVES: Duration = Duration::from_millis(200);
 /// Sessions that are read anew in one look: many old ones come one after the other.
 const READS: usize = 8;
 /// Milliseconds of a day.
@@ -69,6 +72,8 @@ pub(crate) struct More {
     model: String,
     /// How commands are confined.
     level: Level,
+    /// Whether files are kept, so that a change can be taken back.
+    checkpoints: bool,
     /// Steps since the last prompt, and how many there may be.
     step: u32,
     steps: u32,
@@ -88,10 +93,15 @@ pub(crate) struct More {
 
 /// What is known of sessions, so that each is read once.
 #[derive(Default)]
-pub(crate) struct Briefs(Mutex<HashMap<SessionId, (Seq, Known)>>);
+pub(crate) struct Briefs {
+    known: Mutex<HashMap<SessionId, (Seq, Known)>>,
+    /// The last look, as it was told: tabs that ask at the same time share it.
+    last: tokio::sync::Mutex<Option<(Instant, Arc<str>)>>,
+}
 
 #[derive(Clone)]
 struct Known {
+    row: Row,
     more: More,
     used: Used,
 }
@@ -120,6 +130,11 @@ impl Used {
                 self.price = e.set.price.unwrap_or(self.price);
                 return;
             }
+            // A server that says nothing of what was used leaves the price unknown: it is not 0.
+            Event::Answered(e) if e.usage.is_nothing() => {
+                self.days.entry(record.envelope.at.0.div_euclid(DAY)).or_default().unknown = true;
+                return;
+            }
             Event::Answered(e) => e.usage,
             Event::TurnFailed(e) => e.usage,
             Event::Compacted(e) => e.usage,
@@ -135,8 +150,9 @@ impl Used {
         day.unknown |= self.price.is_none();
     }
 
-    fn priced(&self) -> bool {
-        self.days.values().all(|day| !day.unknown)
+    /// Of all days; nothing where some of it has no price.
+    fn micros(&self) -> Option<u64> {
+        self.days.values().all(|day| !day.unknown).then(|| self.days.values().map(|day| day.micros).sum())
     }
 }
 
@@ -157,12 +173,13 @@ impl App {
         self.hall.log().read(&row.id, from, each).await?;
         let state = self.state(&row.id).await?;
         let (host, seq) = (self.host.clone(), state.seq);
-        let micros = used.priced().then_some(state.spent.micros);
+        let micros = used.micros();
         let more = move || {
             let running = state.calls.iter().find(|call| matches!(call.stage, Stage::Started(_)));
             More {
                 model: state.config.model.clone(),
                 level: state.level(),
+                checkpoints: state.config.checkpoints,
                 step: state.config.max_steps.saturating_sub(state.steps_left),
                 steps: state.config.max_steps,
                 thinking: state.phase.name() == PhaseName::Thinking,
@@ -176,23 +193,32 @@ impl App {
         // What a command would do is looked at in its folder.
         let more = tokio::task::spawn_blocking(more).await;
         let more = more.map_err(|e| No::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
-        let known = Known { more, used };
+        let known = Known { row: self.row(row.clone(), None), more, used };
         self.briefs.put(&row.id, seq, known.clone());
         Ok(known)
     }
 
     async fn overview(&self) -> Result<Overview, No> {
-        let rows = self.hall.log().list(None, ROWS).await?;
+        let mut rows = self.hall.log().list(None, LOOKED_AT).await?;
+        // What was touched last comes first; what is old and works or waits is not passed over.
+        rows.sort_by_key(|row| std::cmp::Reverse(row.updated.0));
+        let mut resting = 0;
+        rows.retain(|row| {
+            let active = matches!(row.status.as_str(), "working" | "waiting");
+            resting += usize::from(!active);
+            active || resting <= ROWS
+        });
         self.briefs.keep_only(&rows);
         let today = jiff::Timestamp::now().as_millisecond().div_euclid(DAY);
-        let mut sum = Today { budget: self.host.day_budget(), ..Today::default() };
+        let budget = self.host.day_budget();
+        let mut sum = Today { budget, ..Today::default() };
         let (mut sessions, mut reads) = (Vec::new(), 0);
         for row in rows {
             let fresh = self.briefs.is_fresh(&row);
             reads += usize::from(!fresh);
             let known = match fresh || reads <= READS {
                 true => self.known(&row).await.ok(), // one that cannot be read is told of all the same
-                false => None,
+                false => self.briefs.of(&row.id).map(|(_, known)| known),
             };
             if let Some(day) = known.as_ref().and_then(|known| known.used.days.get(&today)) {
                 sum.tokens += day.tokens;
@@ -200,15 +226,35 @@ impl App {
                 sum.unknown |= day.unknown;
             }
             let here = self.hall.drives(&row.id);
-            sessions.push(Brief { row: self.row(row, None), more: known.map(|known| known.more), here });
+            let (row, more) = match known {
+                Some(known) if fresh => (known.row, Some(known.more)),
+                Some(known) => (self.row(row, None), Some(known.more)),
+                None => (self.row(row, None), None),
+            };
+            sessions.push(Brief { row, more, here });
+        }
+        if budget.is_some() {
+            // What counts against a budget is what was used and what is held back.
+            sum.micros = self.hall.log().ledger(today).await?.micros.max(0).cast_unsigned();
         }
         Ok(Overview { sessions, today: sum })
+    }
+
+    /// How things stand, as it is told: looked at once for all who ask within a moment.
+    async fn told(&self) -> Result<Arc<str>, No> {
+        let mut last = self.briefs.last.lock().await;
+        if let Some((_, text)) = last.as_ref().filter(|(at, _)| at.elapsed() < SERVES) {
+            return Ok(text.clone());
+        }
+        let text: Arc<str> = serde_json::to_string(&self.overview().await?).unwrap_or_default().into();
+        *last = Some((Instant::now(), text.clone()));
+        Ok(text)
     }
 }
 
 impl Briefs {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, (Seq, Known)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
     fn of(&self, session: &SessionId) -> Option<(Seq, Known)> {
         self.lock().get(session).cloned()
@@ -242,21 +288,19 @@ pub(crate) async fn feed(
 
 /// Until the client leaves.
 async fn tell(app: &App, socket: &mut WebSocket) -> Option<()> {
-    let mut last = String::new();
+    let mut last: Arc<str> = "".into();
     let mut look = tokio::time::interval(LOOK);
     let mut ping = tokio::time::interval_at(tokio::time::Instant::now() + PING, PING);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut silent = 0;
     loop {
         tokio::select! {
-            _ = look.tick() => match app.overview().await {
-                Ok(overview) => {
-                    let text = serde_json::to_string(&overview).ok()?;
-                    if text != last {
-                        send(socket, Message::Text(text.as_str().into())).await?;
-                        last = text;
-                    }
+            _ = look.tick() => match app.told().await {
+                Ok(text) if text != last => {
+                    send(socket, Message::Text(text.as_ref().into())).await?;
+                    last = text;
                 }
+                Ok(_) => {}
                 // The sessions cannot be read right now: the next look may find them.
                 Err(No(..)) => tokio::time::sleep(LOOK).await,
             },

@@ -10,7 +10,7 @@ use crate::answer::{LONGEST, No, SHORT, too_long};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 /// What a page of ours sends with everything that changes something.
 pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-dunnock-token");
@@ -30,7 +30,7 @@ pub(crate) struct Came {
     /// The address that was connected to.
     pub(crate) at: SocketAddr,
     /// Who connected.
-    pub(crate) from: IpAddr,
+    pub(crate) from: SocketAddr,
 }
 
 impl Came {
@@ -206,9 +206,8 @@ static HEADERS: [(HeaderName, &str); 7] = [
 pub(crate) fn sealed(path: &str, answer: impl IntoResponse) -> Response {
     let mut answer = answer.into_response();
     for (name, value) in &HEADERS {
-        // Where an answer says so itself, it knows why.
-        let may_differ = *name == header::CACHE_CONTROL || *name == header::CONTENT_SECURITY_POLICY;
-        if !(may_differ && answer.headers().contains_key(name)) {
+        // What a session kept has a stricter policy of its own.
+        if !(*name == header::CONTENT_SECURITY_POLICY && answer.headers().contains_key(name)) {
             answer.headers_mut().insert(name, HeaderValue::from_static(value));
         }
     }

@@ -52,8 +52,8 @@ pub trait Host: Send + Sync {
     fn undo<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<WayBack, Refusal>>;
     /// The rules that hold in every session, each in words: what is allowed, and what is denied.
     fn rules(&self) -> Result<Vec<(Rule, String, bool)>, Refusal>;
-    /// Makes a rule for every session, or takes it back.
-    fn rule(&self, rule: &Rule, holds: bool) -> Result<(), Refusal>;
+    /// Makes a rule for every session that lets something run, or takes one back of either kind.
+    fn rule(&self, rule: &Rule, allows: bool, holds: bool) -> Result<(), Refusal>;
     /// A text without what looks like a key.
     fn redacted(&self, text: &str) -> String;
     /// A world for one call of the stateless service, with the folder it works in: nothing of it is kept.

@@ -21,6 +21,7 @@ mod login;
 mod look;
 mod net;
 mod openapi;
+mod peer;
 mod recent;
 mod routes_table;
 mod rules;

@@ -99,6 +99,9 @@ async fn say(socket: &mut WebSocket, what: &impl serde::Serialize) -> Option<()>
 
 /// Until one side leaves; what the client is told as the last.
 async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, (from, seq): (Seq, Seq)) -> Option<CloseFrame> {
+    if let Err(no) = app.before_driving(&session).await {
+        return Some(close(1011, &no.1));
+    }
     let mut door = match app.hall.door(session.clone(), from).await {
         Ok(door) => door,
         Err(error) => return Some(close(1011, &error.to_string())),

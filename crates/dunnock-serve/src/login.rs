@@ -57,9 +57,11 @@ pub(crate) async fn login(
     Brief(login): Brief<Login>,
 ) -> Result<Response, No> {
     let right = match &login {
+        // Others on this machine can read the arguments of the browser that was started with the address.
+        Login::Code(_) if crate::peer::is_another_user(came.from, came.at) => false,
         Login::Code(code) => app.keys.redeem(code),
         Login::Password(_) if !app.keys.has_password() => false,
-        Login::Password(word) => app.keys.is_password(came.from, word).map_err(|left| {
+        Login::Password(word) => app.keys.is_password(came.from.ip(), word).map_err(|left| {
             let seconds = left.as_secs() + 1;
             No::new(StatusCode::TOO_MANY_REQUESTS, format!("too many wrong passwords; wait {seconds} s"))
         })?,

@@ -174,7 +174,7 @@ pub(crate) async fn picture(
     use base64::Engine as _;
     let session = id(&session)?;
     app.seq(&session).await?;
-    let bad = |why: &str| No::new(StatusCode::BAD_REQUEST, why.to_owned());
+    let bad = |why: &str| No::new(StatusCode::CONFLICT, why.to_owned());
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(picture.data.as_bytes())
         .map_err(|_| bad("the picture is not in base64"))?;

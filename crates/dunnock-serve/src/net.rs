@@ -102,7 +102,10 @@ async fn connection(stream: TcpStream, app: App, router: axum::Router) {
     let Ok(at) = stream.local_addr() else { return };
     // An address of the older kind that came in by a socket for both is what its owner would write.
     let Ok(from) = stream.peer_addr() else { return };
-    let came = Came { at: SocketAddr::new(at.ip().to_canonical(), at.port()), from: from.ip().to_canonical() };
+    let came = Came {
+        at: SocketAddr::new(at.ip().to_canonical(), at.port()),
+        from: SocketAddr::new(from.ip().to_canonical(), from.port()),
+    };
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
         let (app, router) = (app.clone(), router.clone());
         async move { Ok::<Response, Infallible>(answer(&app, router, came, request.map(Body::new)).await) }

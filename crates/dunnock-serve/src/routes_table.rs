@@ -147,7 +147,7 @@ pub(crate) const ROUTES: &[Route] = &[
         about: "Keeps a picture with the session, for a prompt to name.",
         body: Some(of::<look::Picture>),
         good: (201, Some(of::<look::Kept>)),
-        bad: &[MALFORMED, GONE, LATER],
+        bad: &[MALFORMED, GONE, CLASH, LATER],
         handler: || post(look::picture),
         ..PLAIN
     },

@@ -30,6 +30,8 @@ pub(crate) struct Ruled {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetRule {
     rule: Rule,
+    /// Which it is: one that lets something run, or one that forbids it. Only the former can be made here.
+    allows: bool,
     /// Whether it holds from now on.
     holds: bool,
 }
@@ -46,6 +48,6 @@ pub(crate) async fn rules(State(app): State<App>) -> Result<Response, No> {
 
 /// Makes a rule for every session, or takes one back.
 pub(crate) async fn set_rule(State(app): State<App>, Read(set): Read<SetRule>) -> Result<Response, No> {
-    app.host.rule(&set.rule, set.holds)?;
+    app.host.rule(&set.rule, set.allows, set.holds)?;
     all_rules(&app)
 }

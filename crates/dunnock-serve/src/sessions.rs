@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use dunnock_core::State as Session;
 use dunnock_core::ports::Listed;
-use dunnock_engine::{Door, create};
+use dunnock_engine::{Door, create, deposit};
 use dunnock_proto::{
     About, At, Command, ConfigPatch, Hash, InputId, Order, QuestionId, Record, Refused, Rule, Seq, SessionId,
 };
@@ -265,6 +265,25 @@ impl App {
 }
 
 impl App {
+    /// Before somebody who only looks makes a session go on that nobody drives: the same, since what was cut off goes on by itself.
+    pub(crate) async fn before_driving(&self, session: &SessionId) -> Result<(), No> {
+        if self.hall.drives(session) {
+            return Ok(());
+        }
+        let state = self.state(session).await?;
+        if state.status().to_string() != "working" {
+            return Ok(());
+        }
+        if let Some(set) = self.host.fits(&state)? {
+            let world = self.hall.world(state.workspace.as_deref().unwrap_or_default())?;
+            let id = InputId::from_random(world.clock.random());
+            let order = Order { id, expect: None, command: Command::Configure { set } };
+            // Laid down while nobody drives, so that it counts before anything runs.
+            let _ = deposit(&world, session, order).await?;
+        }
+        Ok(())
+    }
+
     /// Before a command that makes a session of ours work: its settings must fit, and rules that the person made since come first.
     /// What another process drives is that process's matter.
     pub(crate) async fn prepare(&self, door: &mut Door, session: &SessionId, order: &mut Order) -> Result<(), No> {

@@ -86,6 +86,7 @@ pub(crate) fn allow(rule: &Rule) -> anyhow::Result<()> {
             policy::show(rule)
         )));
     }
+    let _alone = alone()?;
     let mut rules = load()?;
     if !rules.allow.contains(rule) {
         rules.allow.push(rule.clone());
@@ -94,20 +95,35 @@ pub(crate) fn allow(rule: &Rule) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes a rule back, whichever it is.
-pub(crate) fn revoke(rule: &Rule) -> anyhow::Result<()> {
+/// Takes a rule back: one that allows, or one that denies.
+pub(crate) fn revoke(rule: &Rule, allows: bool) -> anyhow::Result<()> {
+    let _alone = alone()?;
     let mut rules = load()?;
-    let before = rules.allow.len() + rules.deny.len();
-    rules.allow.retain(|known| known != rule);
-    rules.deny.retain(|known| known != rule);
-    match rules.allow.len() + rules.deny.len() < before {
+    let list = if allows { &mut rules.allow } else { &mut rules.deny };
+    let before = list.len();
+    list.retain(|known| known != rule);
+    match list.len() < before {
         true => save(&rules),
         false => Err(usage("there is no such rule")),
     }
 }
 
+/// Nobody else changes the rules meanwhile, in this process or another: what one takes back another must not bring back.
+fn alone() -> anyhow::Result<std::fs::File> {
+    let path = file()?.with_extension("lock");
+    std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    let mut options = std::fs::File::options();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let lock = options.open(&path).with_context(|| format!("{} cannot be opened", path.display()))?;
+    lock.lock()?;
+    Ok(lock)
+}
+
 /// Makes a rule for all sessions.
 pub(crate) fn always(rule: &Rule) -> anyhow::Result<()> {
+    let _alone = alone()?;
     let mut rules = load()?;
     if !rules.allow.contains(rule) {
         rules.allow.push(rule.clone());
@@ -126,7 +142,7 @@ fn rule(words: &[String], open: Open) -> anyhow::Result<Rule> {
 }
 
 pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
-    let mut rules = load()?;
+    let rules = load()?;
     match what {
         None => {
             let all =
@@ -149,6 +165,8 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         Some(Asked::Revoke { n }) => {
+            let _alone = alone()?;
+            let mut rules = load()?;
             let (allowed, at) = (rules.allow.len(), n.wrapping_sub(1));
             let gone = match at {
                 at if at < allowed => rules.allow.remove(at),
@@ -166,6 +184,8 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
             allow(&rule)?;
         }
         Some(Asked::Deny { words }) => {
+            let _alone = alone()?;
+            let mut rules = load()?;
             rules.deny.push(rule(&words, Open::NOTHING)?);
             save(&rules)?;
         }

@@ -84,7 +84,7 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<E
     }
     let again = async {
         match asked.web {
-            Some(how) if !asked.json && std::io::IsTerminal::is_terminal(&std::io::stdin()) => {
+            Some(how) if !asked.json && in_front() => {
                 each_enter(how, &format!("{url}/#code="), &keys).await;
             }
             _ => std::future::pending().await,
@@ -129,6 +129,15 @@ async fn show(entry: &str, how: Browser, json: bool) {
             say::line("Enter: another address. Ctrl-C: end; what runs is stopped and kept.");
         }
     }
+}
+
+/// Whether a terminal is there and listens to us: one that is read from behind stops the reader.
+fn in_front() -> bool {
+    #[cfg(unix)]
+    let front = rustix::termios::tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp());
+    #[cfg(not(unix))]
+    let front = true;
+    front && std::io::IsTerminal::is_terminal(&std::io::stdin())
 }
 
 /// Each time the person presses Enter: another address, since one counts once.

@@ -275,9 +275,12 @@ impl Host for Serving {
         Ok(all(rules.allow, true).chain(all(rules.deny, false)).collect())
     }
 
-    fn rule(&self, rule: &Rule, holds: bool) -> Result<(), Refusal> {
-        let done = if holds { crate::rules::allow(rule) } else { crate::rules::revoke(rule) };
-        done.map_err(conflict)
+    fn rule(&self, rule: &Rule, allows: bool, holds: bool) -> Result<(), Refusal> {
+        match (allows, holds) {
+            (true, true) => crate::rules::allow(rule).map_err(conflict),
+            (_, false) => crate::rules::revoke(rule, allows).map_err(conflict),
+            (false, true) => Err(Refusal::Conflict("a denial is made with: dunnock rules deny".into())),
+        }
     }
 
     fn files(&self, workspace: &str) -> Vec<String> {

@@ -26,6 +26,7 @@ mod sessions;
 mod terminal;
 mod travels;
 mod verdicts;
+mod web;
 mod window;
 
 use dunnock_testkit::server::ScriptedServer;

@@ -45,7 +45,7 @@ async function request<T>(method: string, path: string, body?: unknown): Promise
   }
   if (answer.ok) return (answer.headers.get('content-type')?.includes('json') ? answer.json() : answer.blob()) as Promise<T>;
   const said = (await answer.json().catch(() => ({}))) as { error?: string };
-  if (answer.status === 401 || answer.status === 403) refused();
+  if ((answer.status === 401 || answer.status === 403) && path !== '/api/login') refused();
   throw new Failed(answer.status, said.error ?? `the server said ${answer.status}`, said);
 }
 
@@ -75,7 +75,7 @@ export const fork = (id: string, seq?: number) => request<api.Forked>('POST', at
 export const blob = (id: string, hash: string) => request<Blob>('GET', at(id, `/blobs/${hash}`));
 export const picture = (id: string, data: string) => request<api.Kept>('POST', at(id, '/pictures'), { data });
 export const rules = async () => (await request<api.Rules>('GET', '/api/rules')).rules;
-export const setRule = (rule: api.Ruled['rule'], holds: boolean) => request<api.Rules>('POST', '/api/rules', { rule, holds });
+export const setRule = (rule: api.Ruled['rule'], allows: boolean, holds: boolean) => request<api.Rules>('POST', '/api/rules', { rule, allows, holds });
 
 const mint = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('');
 

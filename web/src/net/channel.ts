@@ -6,8 +6,8 @@ export interface Hooks {
   /** Where to, each time anew: what was received meanwhile is not asked for again. */
   path: () => string;
   message: (value: unknown) => void;
-  /** Connected, or not. */
-  up: (is: boolean) => void;
+  /** Connected, or not, and why not, if the server said. */
+  up: (is: boolean, why?: string) => void;
 }
 
 const FIRST = 200;
@@ -45,16 +45,16 @@ export class Channel {
     const socket = new WebSocket(url, ['dunnock', `token.${token.get()}`]);
     this.socket = socket;
     socket.onopen = () => {
-      this.pause = FIRST;
       if (!this.closed) this.hooks.up(true);
     };
     socket.onmessage = (e) => {
+      this.pause = FIRST; // it is of use, not only open
       if (!this.closed) this.hooks.message(JSON.parse(e.data as string));
     };
-    socket.onclose = () => {
+    socket.onclose = (e) => {
       this.socket = null;
       if (this.closed) return;
-      this.hooks.up(false);
+      this.hooks.up(false, e.reason);
       this.timer = window.setTimeout(() => this.open(), this.pause);
       this.pause = Math.min(2 * this.pause, LONGEST);
     };

@@ -42,7 +42,10 @@ const bytes = (picture: Picture) => picture.url.slice(picture.url.indexOf(',') +
 /** More words for the session that is open. The text stays with its writer until it was taken. */
 export async function prompt(text: string, pictures: Picture[]): Promise<boolean> {
   const session = get().opened?.session;
-  if (!session) return false;
+  if (!session) {
+    tell('The session is not read yet; send it again in a moment.', 'bad');
+    return false;
+  }
   try {
     const images: string[] = [];
     for (const picture of pictures) images.push((await api.picture(session.id, bytes(picture))).hash);
@@ -65,6 +68,7 @@ export async function begin(text: string, pictures: Picture[], options: { worksp
       go({ at: 'session', id: made.id });
       return true;
     }
+    // The pictures need a session to be kept with.
     const made = await api.make(body);
     const images: string[] = [];
     for (const picture of pictures) images.push((await api.picture(made.id, bytes(picture))).hash);
@@ -86,7 +90,7 @@ export async function reply(id: string, asks: Pick<Asks, 'id' | 'hash'>, answer:
 export async function everywhere(id: string, asks: Pick<Asks, 'id' | 'hash'>, rule: Rule): Promise<boolean> {
   if (!(await reply(id, asks, { always: { rule } }))) return false;
   try {
-    await api.setRule(rule, true);
+    await api.setRule(rule, true, true);
     tell(`From now on, in every session: ${rule.tool} ${rule.words.join(' ')}. Take it back: /rules`);
   } catch (error) {
     tell(`It holds in this session only: ${words(error)}`, 'bad');
@@ -96,7 +100,7 @@ export async function everywhere(id: string, asks: Pick<Asks, 'id' | 'hash'>, ru
 
 export async function stop() {
   const session = get().opened?.session;
-  if (session?.working) await order(session.id, 'interrupt');
+  if (session?.working || session?.compacting) await order(session.id, 'interrupt');
 }
 
 export async function configure(id: string, change: Partial<Config>) {

@@ -174,7 +174,8 @@ export function key(q: Shown, stage: Stage, name: string, read: boolean): Outcom
     if (!q.rule) return { stage: 'choose' };
     if (name === 'Enter') return { everywhere: q.rule.rule };
     if (name === 's') return { answer: { always: { rule: q.rule.rule } } };
-    return name === 'Escape' ? { stage: 'choose' } : null;
+    // Whatever else is pressed was not meant for the rule.
+    return name.length === 1 || name === 'Escape' ? { stage: 'choose' } : null;
   }
   if (stage === 'note' || stage === 'words') return name === 'Escape' ? { stage: 'choose' } : null;
   if (stage === 'explain' && !['y', 'n', 't', 'a'].includes(name)) return name.length === 1 || name === 'Escape' || name === 'Enter' ? { stage: 'choose' } : null;

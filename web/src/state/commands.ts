@@ -50,7 +50,7 @@ export function run(text: string, session: string | null, own: Own[]): true | st
   const [first = '', ...rest] = text.slice(1).split(' ');
   const more = rest.join(' ').trim();
   const mine = own.find((o) => o.name === first);
-  if (mine) return mine.text.replaceAll('$ARGS', more);
+  if (mine) return mine.text.replaceAll('$ARGS', () => more);
   const found = TABLE.find((c) => c.name === first && (session !== null || !c.session));
   if (!found) return null;
   found.run(more, session ?? '');

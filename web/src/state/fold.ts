@@ -7,7 +7,7 @@
  */
 
 import type {
-  Answer, Answered, Asked, CallPart, Config, Delta, Fact, Finished, Frame, Greeting, Level, Partial as Part2, PlanStep, Proof, Record as Stored, Usage, Why,
+  Answer, Answered, Asked, CallPart, Config, Delta, Fact, Finished, Frame, Greeting, Level, Partial as Part2, PlanStep, Proof, Record as Stored, Rule, Usage, Why,
 } from '../proto.gen';
 import { byteLength, fresh } from '../text/safe';
 import { about, cost, count, firstLine, gist, soFar, title, titleLine, usd } from './words';
@@ -61,7 +61,9 @@ export interface Step {
   tree: string | null;
   micros: number;
   tokens: number;
-  state: 'working' | 'done' | 'failed' | 'waiting' | 'gone';
+  state: 'working' | 'done' | 'failed' | 'waiting';
+  /** It was taken back. */
+  gone: boolean;
 }
 
 export interface Prompt {
@@ -109,7 +111,10 @@ export interface Session {
   working: boolean;
   asking: boolean;
   compacting: boolean;
+  rewinding: boolean;
   stopping: boolean;
+  /** Rules that were granted in this session. */
+  grants: Rule[];
   said: string;
   ended: { why: Why; proof: Proof } | null;
   /** Another process drives it, and this door looks in. */
@@ -135,7 +140,7 @@ const run = (began: number): Run => ({ began, steps: 0, usage: nothing(), micros
 export function empty(id: string): Session {
   return {
     id, seq: 0, version: 0, title: '', workspace: '', config: null, level: null, window: null, context: 0, questions: [], plan: [], answer: '',
-    waiting: [], working: false, asking: false, compacting: false, stopping: false, said: '', ended: null, elsewhere: false, items: [], steps: [],
+    waiting: [], working: false, asking: false, compacting: false, rewinding: false, stopping: false, grants: [], said: '', ended: null, elsewhere: false, items: [], steps: [],
     run: run(0), total: nothing(), micros: 0, unknown: false, readOnly: false, live: null, places: new Map(), mark: 0,
   };
 }
@@ -159,6 +164,8 @@ export function fold(s: Session, frame: Frame, now: number): void {
 export function fact(s: Session, record: Stored, now: number): void {
   if (record.seq <= s.seq) return;
   s.seq = record.seq;
+  // What was erased, or is of a later form, is not understood by guessing.
+  if (record.body === null || typeof record.body !== 'object') return note(s, `? ${record.kind} (nothing is left of it)`);
   event(s, record as Fact, record.at, now);
 }
 
@@ -181,6 +188,7 @@ function event(s: Session, e: Fact, at: number, now: number): void {
       if (!s.config) return;
       const set = e.body.set as Partial<Config>;
       const other = set.model !== undefined && set.model !== s.config.model;
+      if (set.mode !== undefined && set.mode !== s.config.mode) note(s, `Who is asked: ${set.mode}`);
       // What a model costs is known of that model only.
       s.config = { ...s.config, ...(other ? { price: null } : {}), ...set };
       if (other) {
@@ -213,7 +221,7 @@ function event(s: Session, e: Fact, at: number, now: number): void {
       endLive(s);
       s.mark = s.items.length;
       s.live = { turn: e.body.turn, attempt: 0, text: '', bytes: 0, reasoning: '', thought: 0 };
-      s.steps.push({ turn: e.body.turn, seq: e.seq, title: '', tree: null, micros: 0, tokens: 0, state: 'working' });
+      s.steps.push({ turn: e.body.turn, seq: e.seq, title: '', tree: null, micros: 0, tokens: 0, state: 'working', gone: false });
       return;
     case 'answered':
       return answered(s, e.body, e.seq);
@@ -244,8 +252,10 @@ function event(s: Session, e: Fact, at: number, now: number): void {
     case 'replied':
       return replied(s, e.body.question, e.body.answer, e.body.note ?? null, e.seq);
     case 'granted':
+      s.grants = [...s.grants, e.body.rule];
       return note(s, `from now on in this session: ${e.body.rule.tool} ${e.body.rule.words.join(' ')}`);
     case 'revoked':
+      s.grants = s.grants.filter((rule) => JSON.stringify(rule) !== JSON.stringify(e.body.rule));
       return note(s, `no longer: ${e.body.rule.tool} ${e.body.rule.words.join(' ')}`);
     case 'interrupt_asked':
       s.stopping = true;
@@ -258,10 +268,12 @@ function event(s: Session, e: Fact, at: number, now: number): void {
       return;
     case 'rewound': {
       const spans = e.body.spans;
-      s.steps = s.steps.map((old) => (spans.some((span) => old.seq >= span.from && old.seq <= span.to) ? old : { ...old, state: 'gone' }));
+      s.rewinding = false;
+      s.steps = s.steps.map((old) => ({ ...old, gone: !spans.some((span) => old.seq >= span.from && old.seq <= span.to) }));
       return note(s, e.body.note ? `went back: ${e.body.note}` : 'went back');
     }
     case 'rewind_failed':
+      s.rewinding = false;
       return note(s, `could not go back: ${e.body.error}`, 'bad');
     case 'compact_started':
       s.compacting = e.body.asked || e.body.strength === 'summarise';
@@ -281,6 +293,8 @@ function event(s: Session, e: Fact, at: number, now: number): void {
       if ((e.body.sources?.length ?? 0) > 0 || e.body.stalled) note(s, `the model is told: ${firstLine(e.body.text)}`);
       return;
     case 'rewind_asked':
+      s.rewinding = true;
+      return;
     case 'woken':
       return;
     default: {

@@ -28,7 +28,7 @@ class Open {
 
   constructor(readonly id: string) {
     this.state = empty(id);
-    set({ opened: { id, session: null, asks: [], link: 'rest', error: null } });
+    set({ opened: { id, session: null, asks: [], link: 'rest', trouble: null, error: null } });
     void this.catchUp();
   }
 
@@ -55,21 +55,25 @@ class Open {
     if (this.channel || this.closed) return;
     this.greeted = false;
     this.channel = new Channel({
-      path: () => `/api/sessions/${encodeURIComponent(this.id)}/live?from=${this.state.seq + this.pendingFacts()}`,
-      up: (is) => {
+      path: () => `/api/sessions/${encodeURIComponent(this.id)}/live?from=${this.last()}`,
+      up: (is, why) => {
         this.greeted = false;
-        this.patch({ link: is ? 'up' : 'down' });
+        this.patch({ link: is ? 'up' : 'down', ...(why ? { trouble: why } : {}) });
         if (!is) void check();
       },
       message: (value) => this.heard(value),
     });
   }
 
-  private pendingFacts = () => this.frames.filter((f) => typeof f === 'object' && 'fact' in f).length;
+  /** The last fact that is here, folded or not. */
+  private last(): number {
+    return this.frames.reduce((n, f) => (typeof f === 'object' && 'fact' in f ? Math.max(n, f.fact.seq) : n), this.state.seq);
+  }
 
   private heard(value: unknown) {
     if (!this.greeted) {
       this.greeted = true;
+      this.patch({ trouble: null });
       greet(this.state, value as Greeting);
       return;
     }
@@ -85,7 +89,14 @@ class Open {
     this.planned = false;
     if (this.closed) return;
     const now = Date.now();
-    for (const frame of this.frames.splice(0)) fold(this.state, frame, now);
+    for (const frame of this.frames.splice(0)) {
+      // A gap is never passed over: what is missing is read from the log.
+      if (typeof frame === 'object' && 'fact' in frame && frame.fact.seq > this.state.seq + 1) {
+        void this.catchUp();
+        break;
+      }
+      fold(this.state, frame, now);
+    }
     this.show();
     this.maybeLeave();
   }
@@ -144,7 +155,7 @@ class Open {
 
   /** What rests needs no channel: a channel would keep it open for nothing. */
   private maybeLeave() {
-    const rests = !this.state.working && this.state.questions.length === 0 && this.frames.length === 0;
+    const rests = !this.state.working && !this.state.compacting && !this.state.rewinding && this.state.questions.length === 0 && this.frames.length === 0;
     if (!rests) {
       window.clearTimeout(this.leaving);
       this.leaving = 0;

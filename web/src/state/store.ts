@@ -30,6 +30,8 @@ export interface Opened {
   asks: Asks[];
   /** The live channel: not needed, there, or lost. */
   link: 'rest' | 'up' | 'down';
+  /** Why the server ended it, if it said. */
+  trouble: string | null;
   error: string | null;
 }
 
@@ -46,10 +48,12 @@ interface State {
   /** On a narrow page: which side is drawn over the conversation. */
   drawer: 'list' | 'side' | null;
   toasts: Toast[];
+  /** Somebody goes through the sessions by keys: the field leaves them their keys. */
+  walking: boolean;
 }
 
 export const useStore = create<State>(() => ({
-  door: 'opening', why: '', up: true, overview: null, route: readRoute(), opened: null, dialog: null, drawer: null, toasts: [],
+  door: 'opening', why: '', up: true, overview: null, route: readRoute(), opened: null, dialog: null, drawer: null, toasts: [], walking: false,
 }));
 
 export const set = useStore.setState;

@@ -11,14 +11,30 @@ import { gfmFromMarkdown } from 'mdast-util-gfm';
 import { gfm } from 'micromark-extension-gfm';
 import { createElement, Fragment, memo, useRef, type ReactNode } from 'react';
 import { Code } from '../ui/Code';
-import { safeLink, visible } from './safe';
+import { prose, safeLink, visible } from './safe';
 
 const parse = (text: string) => fromMarkdown(text, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
 
-/** Text that was cut into blocks, and how far that counts for good. */
+/** Text that was cut into blocks, and what may still change. */
 export interface Cut {
-  blocks: string[];
+  /** In groups, so that drawing one more block looks at a few groups and not at all blocks. A group that is full stays the same. */
+  groups: readonly (readonly string[])[];
+  /** Letters of all blocks. */
+  done: number;
   tail: string;
+}
+
+export const NOTHING: Cut = { groups: [], done: 0, tail: '' };
+const GROUP = 16;
+
+function joined(groups: readonly (readonly string[])[], more: string[]): (readonly string[])[] {
+  const all = groups.slice();
+  for (const block of more) {
+    const last = all[all.length - 1];
+    if (last && last.length < GROUP) all[all.length - 1] = [...last, block];
+    else all.push([block]);
+  }
+  return all;
 }
 
 /** Blocks that may still change: the last one, and the one before it that it may turn out to belong to. */
@@ -28,24 +44,20 @@ const LONG = 400;
 
 /** Takes a longer text of the same beginning in. */
 export function cut(before: Cut, text: string): Cut {
-  const done = before.blocks.reduce((n, b) => n + b.length, 0);
+  let { groups, done } = before;
   let tail = text.slice(done);
-  if (tail.length < LONG) return { blocks: before.blocks, tail };
-  const blocks = before.blocks.slice();
+  if (tail.length < LONG) return { groups, done, tail };
   // In pieces, so that even a long text is read once.
   for (;;) {
     const piece = tail.length > 16_000 ? tail.slice(0, tail.lastIndexOf('\n\n', 16_000) + 2 || tail.length) : tail;
     const nodes = parse(piece).children;
     const keep = piece.length < tail.length ? nodes.length - 1 : nodes.length - OPEN;
     const until = keep > 0 ? (nodes[keep]?.position?.start.offset ?? 0) : 0;
-    let from = 0;
-    for (let n = 1; n <= keep; n++) {
-      const to = nodes[n]?.position?.start.offset ?? 0;
-      blocks.push(tail.slice(from, to));
-      from = to;
-    }
+    const ends = nodes.slice(1, keep + 1).map((node) => node.position?.start.offset ?? 0);
+    groups = joined(groups, ends.map((end, n) => tail.slice(ends[n - 1] ?? 0, end)));
+    done += until;
     tail = tail.slice(until);
-    if (until === 0 || piece.length === tail.length + until) return { blocks, tail };
+    if (until === 0 || piece.length === tail.length + until) return { groups, done, tail };
   }
 }
 
@@ -64,10 +76,13 @@ function link(url: string, inner: ReactNode[], words: string): ReactNode {
   const to = safeLink(url);
   if (!to) return <>{inner} <span className="faint">({visible(url)})</span></>;
   const host = to.startsWith('mailto:') ? to.slice(7) : new URL(to).host;
+  // Words that are an address speak for themselves, if they are this one's.
+  const own = safeLink(words.trim());
+  const same = own !== null && new URL(own).host === new URL(to).host && new URL(own).protocol === new URL(to).protocol;
   return (
     <a href={to} target="_blank" rel="noreferrer noopener" title={to}>
       {inner}
-      {words.includes(host) ? null : <span className="faint"> ({host})</span>}
+      {same ? null : <span className="faint"> ({host})</span>}
     </a>
   );
 }
@@ -77,7 +92,7 @@ const plain = (node: Nodes): string => ('value' in node ? node.value : 'children
 function draw(node: Nodes, a: Around): ReactNode {
   switch (node.type) {
     case 'text':
-      return visible(node.value);
+      return prose(node.value);
     case 'html':
       return <span className="raw">{visible(node.value)}</span>;
     case 'paragraph':
@@ -153,22 +168,27 @@ function table(node: Table, a: Around): ReactNode {
 const Block = memo(function Block({ source, level, live }: { source: string; level: number; live: boolean }) {
   const nodes: RootContent[] = parse(source).children;
   const links = new Map(nodes.filter((n) => n.type === 'definition').map((d) => [d.identifier, d]));
-  return <>{text(nodes, { links, level: { now: level }, live })}</>;
+  return <div className="blk">{text(nodes, { links, level: { now: level }, live })}</div>;
 });
 
-/** The level that headings of a block begin below. */
-const under = (blocks: string[], n: number) => (blocks.slice(0, n).some((b) => /^#{1,6} /m.test(b)) ? 2 : 1);
+const Group = memo(function Group({ blocks, level }: { blocks: readonly string[]; level: number }) {
+  // Headings go down by one at most: below the first of them the next may be one lower.
+  const first = blocks.findIndex((block) => block.startsWith('#'));
+  return <>{blocks.map((block, n) => <Block key={n} source={block} level={level > 1 || (first >= 0 && n > first) ? 2 : 1} live={false} />)}</>;
+});
+
 
 /** A text of the model. */
 export const Markdown = memo(function Markdown({ source, live }: { source: string; live: boolean }) {
-  const kept = useRef<{ text: string; cut: Cut }>({ text: '', cut: { blocks: [], tail: '' } });
-  const before = source.startsWith(kept.current.text) ? kept.current.cut : { blocks: [], tail: '' };
-  const now = cut(before, source);
+  const kept = useRef<{ text: string; cut: Cut }>({ text: '', cut: NOTHING });
+  const now = cut(source.startsWith(kept.current.text) ? kept.current.cut : NOTHING, source);
   kept.current = { text: source, cut: now };
+  const first = now.groups.findIndex((group) => group.some((block) => block.startsWith('#')));
+  const level = (n: number) => (first >= 0 && n > first ? 2 : 1);
   return (
-    <div className="md" dir="auto">
-      {now.blocks.map((block, n) => <Block key={n} source={block} level={under(now.blocks, n)} live={false} />)}
-      {now.tail ? <Block source={now.tail} level={under(now.blocks, now.blocks.length)} live={live} /> : null}
+    <div className={live ? 'md live' : 'md'} dir="auto">
+      {now.groups.map((group, n) => <Group key={n} blocks={group} level={level(n)} />)}
+      {now.tail ? <Block source={now.tail} level={first >= 0 ? 2 : 1} live={live} /> : null}
     </div>
   );
 });

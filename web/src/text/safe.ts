@@ -13,6 +13,15 @@ export function visible(text: string): string {
   return text.replace(CONTROL, written).replace(INVISIBLE, written);
 }
 
+/**
+ * The same for talk, where what joins letters and pictures of several parts may stand between them: emoji, Persian, Indic
+ * scripts. Nothing of it is decided on.
+ */
+export function prose(text: string): string {
+  return text.replace(CONTROL, written).replace(INVISIBLE, (c, at: number) => (/[\u200c\u200d\ufe0f\ufe0e]/.test(c) && JOINS.test(text.slice(Math.max(0, at - 2), at)) ? c : written(c)));
+}
+const JOINS = /[\p{L}\p{M}\p{Emoji}\u200d\ufe0f]$/u;
+
 /** The same on one line: a title cannot pretend to be another row. */
 export function oneLine(text: string): string {
   return visible(text).replace(/\n/g, ' ').replace(/\t/g, '    ');

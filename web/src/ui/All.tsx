@@ -2,8 +2,8 @@
 
 import type { Brief } from '../api.gen';
 import { addressOf, set, useStore } from '../state/store';
-import { about, age, cents, count, firstLine, folderName } from '../state/words';
-import { doing, money } from './List';
+import { about, age, count, firstLine, folderName } from '../state/words';
+import { doing, money, spent } from './List';
 import { Button, Dot, Empty } from './parts';
 import { Questions } from './Question';
 
@@ -16,7 +16,7 @@ function Card({ row, first }: { row: Brief; first: boolean }) {
         <span className="n">{money(row)}</span>
       </header>
       <p className="faint">{folderName(row.workspace)} · {doing(row)}{row.more ? ` · ${row.more.model} · ${row.more.level === 'D' ? 'no box' : `box ${row.more.level}`} · ${about(row.more.tokens)} tokens` : ''}{row.state === 'waiting' ? '' : ` · ${age(Date.now() - Date.parse(row.updated))}`}</p>
-      {row.state === 'waiting' && row.more ? <Questions session={row.id} workspace={row.workspace} checkpoints asks={row.more.questions} main={first} /> : null}
+      {row.state === 'waiting' && row.more ? <Questions session={row.id} workspace={row.workspace} checkpoints={row.more.checkpoints} asks={row.more.questions} main={first} /> : null}
     </article>
   );
 }
@@ -24,7 +24,8 @@ function Card({ row, first }: { row: Brief; first: boolean }) {
 export function All() {
   const overview = useStore((s) => s.overview);
   const rows = overview?.sessions ?? [];
-  const waiting = rows.filter((r) => r.state === 'waiting');
+  // Who waits longest comes first, and stays there: nothing slides under a key that was meant for another.
+  const waiting = rows.filter((r) => r.state === 'waiting').sort((a, b) => a.updated.localeCompare(b.updated));
   const working = rows.filter((r) => r.state === 'working');
   const rest = rows.filter((r) => r.state !== 'waiting' && r.state !== 'working').slice(0, 12);
   const today = overview?.today;
@@ -39,7 +40,7 @@ export function All() {
       <header className="top">
         <Button kind="quiet" className="narrow" onClick={() => set({ drawer: 'list' })} aria-label="Show the sessions">☰</Button>
         <h1>Overview</h1>
-        <span className="n">{count(waiting.length, 'session')} waiting · {working.length} working{today ? ` · today ${today.unknown && today.micros === 0 ? `${about(today.tokens)} tokens` : cents(today.micros)}${today.budget ? ` of ${cents(today.budget)}` : ''}` : ''}</span>
+        <span className="n">{count(waiting.length, 'session')} waiting · {working.length} working{today ? ` · today ${spent(today)}` : ''}</span>
       </header>
       <div className="scroller all" tabIndex={0} role="region" aria-label="All sessions">
         {part('Waiting for you', waiting, 'Nothing waits for you.')}

@@ -1,18 +1,30 @@
 /** The page: sessions left, the conversation, plan and timeline right; what needs you is in the title of the window. */
 
-import { lazy, Suspense, useEffect } from 'react';
+import { Component, useEffect, useRef, type ReactNode } from 'react';
 import { branch, stop } from '../state/actions';
 import { get, go, set, useStore, waits } from '../state/store';
 import icon from '../icon.svg';
 import iconWaits from '../icon-waits.svg';
 import { firstLine } from '../state/words';
+import { All } from './All';
 import { Conversation } from './Conversation';
+import { Dialogs } from './dialogs';
 import { List } from './List';
 import { Login } from './Login';
+import { Button, Wrong } from './parts';
 import { Start } from './Start';
 
-const All = lazy(() => import('./All').then((m) => ({ default: m.All })));
-const Dialogs = lazy(() => import('./dialogs').then((m) => ({ default: m.Dialogs })));
+/** Whatever goes wrong while something is drawn: the rest stays, and says what to do. */
+class Boundary extends Component<{ children: ReactNode }, { error: string | null }> {
+  override state = { error: null as string | null };
+  static getDerivedStateFromError(error: unknown) {
+    return { error: String(error) };
+  }
+  override render() {
+    if (this.state.error === null) return this.props.children;
+    return <main className="door" id="main"><h1>Dunnock</h1><Wrong>This page stumbled: {this.state.error}. The session is as it was.</Wrong><Button onClick={() => location.reload()}>Load it again</Button></main>;
+  }
+}
 
 /** The session after this one in the list, or before it. */
 function neighbour(by: 1 | -1) {
@@ -20,6 +32,7 @@ function neighbour(by: 1 | -1) {
   const { route } = get();
   const at = route.at === 'session' ? rows.findIndex((r) => r.id === route.id) : by === 1 ? -1 : 0;
   const next = rows[(at + by + rows.length) % rows.length];
+  set({ walking: true });
   if (next) go({ at: 'session', id: next.id });
 }
 
@@ -32,14 +45,17 @@ function useKeys() {
         return set({ dialog: { kind: 'search' } });
       }
       const to = e.target as HTMLElement;
-      if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || get().dialog || to.matches('input, textarea, select')) return;
+      if (e.defaultPrevented || e.repeat || e.ctrlKey || e.metaKey || e.altKey || get().dialog || to.matches('input, textarea, select')) return;
       const session = get().opened?.session;
       const act: Record<string, (() => void) | undefined> = {
         c: () => go({ at: 'new' }),
         o: () => go({ at: 'all' }),
         j: () => neighbour(1),
         k: () => neighbour(-1),
-        '/': () => document.getElementById('composer')?.focus(),
+        '/': () => {
+          set({ walking: false });
+          document.getElementById('composer')?.focus();
+        },
         '?': () => set({ dialog: { kind: 'keys' } }),
         u: session ? () => set({ dialog: { kind: 'undo' } }) : undefined,
         r: session ? () => set({ dialog: { kind: 'rewind', seq: null } }) : undefined,
@@ -72,7 +88,15 @@ function useTitle() {
 
 function Toasts() {
   const toasts = useStore((s) => s.toasts);
-  return <div className="toasts" role="status" aria-live="polite">{toasts.map((t) => <p key={t.id} className={t.tone}>{t.text}</p>)}</div>;
+  const ref = useRef<HTMLDivElement>(null);
+  // Above whatever is open, dialogs too.
+  useEffect(() => {
+    const el = ref.current;
+    if (!el) return;
+    if (el.matches(':popover-open')) el.hidePopover();
+    if (toasts.length > 0) el.showPopover();
+  }, [toasts]);
+  return <div className="toasts" ref={ref} popover="manual" role="status" aria-live="polite">{toasts.map((t) => <p key={t.id} className={t.tone}>{t.text}</p>)}</div>;
 }
 
 export function App() {
@@ -82,15 +106,17 @@ export function App() {
   if (door === 'opening') return <p className="middle faint" role="status">Opening</p>;
   if (door === 'out') return <Login />;
   return (
-    <div className={`app ${route.at === 'session' ? 'three' : ''} ${drawer ? `over-${drawer}` : ''}`}>
+    <Boundary>
+    <div className={`app ${route.at === 'session' && !opened?.error ? 'three' : ''} ${drawer ? `over-${drawer}` : ''}`}>
       <a className="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus(); }}>To the field</a>
       <List />
-      {route.at === 'session' && opened ? <Conversation opened={opened} /> : route.at === 'all' ? <Suspense fallback={<main id="main" />}><All /></Suspense> : <Start key={route.at === 'new' ? route.workspace : ''} workspace={route.at === 'new' ? route.workspace : undefined} />}
+      {route.at === 'session' && opened ? <Conversation opened={opened} /> : route.at === 'all' ? <All /> : <Start key={route.at === 'new' ? route.workspace : ''} workspace={route.at === 'new' ? route.workspace : undefined} />}
       {drawer ? <button type="button" className="veil" aria-label="Close" onClick={() => set({ drawer: null })} /> : null}
       {up ? null : <p className="lost" role="alert">The server does not answer. Nothing is lost; this page tries again by itself. If it was ended: <code>dunnock web</code></p>}
-      <p className="sr" role="status">{n > 0 ? `${n} waiting` : ''}</p>
+      <p className="sr" role="status">{[n > 0 ? `${n} waiting` : '', opened?.session?.ended ? `work ended: ${typeof opened.session.ended.why === 'string' ? opened.session.ended.why : 'failed'}` : ''].filter(Boolean).join('; ')}</p>
       <Toasts />
-      {dialog ? <Suspense><Dialogs /></Suspense> : null}
+      {dialog ? <Dialogs /> : null}
     </div>
+    </Boundary>
   );
 }

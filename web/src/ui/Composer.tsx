@@ -27,17 +27,19 @@ interface Entry {
   about: string;
 }
 
-const DRAFT = (id: string | null) => `dunnock.draft.${id ?? 'new'}`;
+// For this tab alone, and gone with it: other programs may have this address after us.
+const kept = sessionStorage;
+export const draftOf = (id: string | null, workspace?: string) => `dunnock.draft.${id ?? workspace ?? 'new'}`;
 const HISTORY = 'dunnock.history';
 const history = (): string[] => {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(HISTORY) ?? '[]');
-    return Array.isArray(kept) ? kept.filter((t) => typeof t === 'string') : [];
+    const past: unknown = JSON.parse(kept.getItem(HISTORY) ?? '[]');
+    return Array.isArray(past) ? past.filter((t) => typeof t === 'string') : [];
   } catch {
     return [];
   }
 };
-const remember = (text: string) => localStorage.setItem(HISTORY, JSON.stringify([text, ...history().filter((t) => t !== text)].slice(0, 200)));
+const remember = (text: string) => kept.setItem(HISTORY, JSON.stringify([text, ...history().filter((t) => t !== text)].slice(0, 200)));
 
 /** The word before the cursor that a menu is about. */
 function word(text: string, at: number): { sign: '@' | '/'; letters: string; from: number } | null {
@@ -58,7 +60,7 @@ const fits = (name: string, letters: string) => {
 };
 
 export function Composer({ session, workspace, own, placeholder, send, stop, children, autoFocus }: Props) {
-  const [text, setText] = useState(() => localStorage.getItem(DRAFT(session)) ?? '');
+  const [text, setText] = useState(() => kept.getItem(draftOf(session, workspace)) ?? '');
   const [cursor, setCursor] = useState(0);
   const [chosen, setChosen] = useState(0);
   const [shut, setShut] = useState<string | null>(null);
@@ -68,9 +70,9 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
   const field = useRef<HTMLTextAreaElement>(null);
 
   useEffect(() => {
-    if (text) localStorage.setItem(DRAFT(session), text);
-    else localStorage.removeItem(DRAFT(session));
-  }, [text, session]);
+    if (text) kept.setItem(draftOf(session, workspace), text);
+    else kept.removeItem(draftOf(session, workspace));
+  }, [text, session, workspace]);
   useLayoutEffect(() => {
     const el = field.current;
     if (!el) return;
@@ -78,8 +80,11 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
     el.style.height = `${Math.min(el.scrollHeight, 240)}px`;
   }, [text]);
   useEffect(() => {
-    if (autoFocus) field.current?.focus();
-  }, [autoFocus]);
+    // Not where it would open a keyboard over half of the page.
+    if (autoFocus && !window.matchMedia('(pointer: coarse)').matches) field.current?.focus();
+    // Once, when it comes: later the focus belongs to whoever has it.
+    // oxlint-disable-next-line react-hooks/exhaustive-deps -- as said
+  }, []);
 
   const about = word(text, cursor);
   const open = about && shut !== text ? about : null;
@@ -89,9 +94,10 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
     enabled: open?.sign === '@',
     placeholderData: (old) => old,
   });
+  const current = !files.isPlaceholderData;
   const slashes: Slash[] = commands(session !== null, own);
   const entries: Entry[] = !open ? [] : open.sign === '@'
-    ? (files.data?.files ?? []).slice(0, 8).map((path) => ({ put: `@${path} `, about: '' }))
+    ? (current ? (files.data?.files ?? []) : []).slice(0, 8).map((path) => ({ put: `@${path} `, about: '' }))
     : slashes.filter((c) => fits(c.name, open.letters)).sort((a, b) => Number(b.name.startsWith(open.letters)) - Number(a.name.startsWith(open.letters))).slice(0, 8).map((c) => ({ put: `/${c.name}${c.args ? ' ' : ''}`, about: `${c.args} ${c.about}`.trim() }));
   const at = Math.min(chosen, entries.length - 1);
 
@@ -112,7 +118,8 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
   async function submit(whole = text) {
     const words = whole.trim();
     if ((!words && pictures.length === 0) || sending) return;
-    if (words.startsWith('/')) {
+    // A path is not a command.
+    if (/^\/[a-z-]+( |$)/.test(words)) {
       const done = run(words, session, own);
       if (done === true) return place('', 0);
       if (done === null) return tell(`There is no command ${words.split(' ')[0]}. / shows them all.`, 'bad');
@@ -127,6 +134,7 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
     setSending(false);
     if (taken) {
       remember(words);
+      kept.removeItem(draftOf(session, workspace)); // the page may go elsewhere before this one is drawn again
       setPictures([]);
       setBack(-1);
       place('', 0);
@@ -166,7 +174,9 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
   };
 
   const pasted = (e: ClipboardEvent) => {
-    for (const file of e.clipboardData.files) if (file.type.startsWith('image/')) add(file);
+    // Cells of a table come as a picture, too: their words are what is meant.
+    if (e.clipboardData.getData('text/plain')) return;
+    for (const file of e.clipboardData.files) add(file);
     if (e.clipboardData.files.length > 0) e.preventDefault();
   };
   const add = (file: File) => {
@@ -201,7 +211,7 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
         onChange={(e) => { setText(e.target.value); setCursor(e.target.selectionStart); setChosen(0); setShut(null); setBack(-1); }}
         onSelect={(e) => setCursor(e.currentTarget.selectionStart)}
         onKeyDown={pressed} onPaste={pasted}
-        onDrop={(e) => { e.preventDefault(); for (const file of e.dataTransfer.files) add(file); }}
+        onDrop={(e) => { if (e.dataTransfer.files.length === 0) return; e.preventDefault(); for (const file of e.dataTransfer.files) add(file); }}
       />
       {pictures.length > 0 ? (
         <div className="pictures">

@@ -1,14 +1,14 @@
 /** One session: its head, its talk, what waits, the field. */
 
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useMemo, useState } from 'react';
+import { useMemo, useState } from 'react';
 import type { Asks } from '../api.gen';
 import * as api from '../net/api';
 import { configure, prompt, stop } from '../state/actions';
 import { callOf, type Session } from '../state/fold';
 import { MODES } from '../state/commands';
 import { set, useStore, type Opened } from '../state/store';
-import { about, cents, firstLine, folderName, title, titleLine } from '../state/words';
+import { about, firstLine, folderName, title, titleLine, usd } from '../state/words';
 import { visible } from '../text/safe';
 import { Clock } from './Call';
 import { Composer } from './Composer';
@@ -29,10 +29,10 @@ function known(session: Session, asks: Asks[]): Asks[] {
 
 /** What goes on, in one line that lives. */
 function Now({ session }: { session: Session }) {
-  if (!session.working) return null;
+  if (!session.working && !session.compacting && !session.rewinding) return null;
   const running = session.items.slice(session.mark).filter((i) => i.kind === 'call' && i.began !== null && !i.end && !i.gone);
   const first = running[0];
-  const what = session.stopping ? 'stopping' : session.questions.length > 0 ? 'waits for you' : first?.kind === 'call' ? titleLine(title(first.part, first.harness)) : session.compacting ? 'making the talk shorter' : session.asking ? (session.live?.bytes ? 'writing' : 'thinking') : 'working';
+  const what = session.stopping ? 'stopping' : session.questions.length > 0 ? 'waits for you' : first?.kind === 'call' ? titleLine(title(first.part, first.harness)) : session.compacting ? 'making the talk shorter' : session.rewinding ? 'going back' : session.asking ? (session.live?.bytes ? 'writing' : 'thinking') : 'working';
   return (
     <p className="now">
       <span className={`dot ${session.questions.length > 0 ? 'ask' : 'run'}`} aria-hidden="true" />
@@ -51,7 +51,7 @@ function Numbers({ session }: { session: Session }) {
     level ? (level === 'D' ? 'no box' : `box ${level}`) : '',
     window ? `context ${Math.min(100, Math.floor((session.context * 100) / window))} %` : '',
     `${about(session.total.input + session.total.output)} tokens`,
-    session.unknown ? 'price unknown' : cents(session.micros),
+    session.unknown ? 'price unknown' : usd(session.micros),
     session.working ? `step ${session.run.steps} of ${session.config?.max_steps ?? '?'}` : '',
   ].filter(Boolean);
   return <p className="status">{parts.map((part) => <span key={part}>{part}</span>)}</p>;
@@ -63,10 +63,12 @@ export function Choices({ mode, model, setMode, setModel }: { mode: string; mode
   const all = [...new Set([model, ...(models.data ?? [])])].filter(Boolean);
   return (
     <>
-      <select className="chip" aria-label="Who is asked" value={mode} onChange={(e) => setMode(e.target.value)}>
-        {MODES.map((m) => <option key={m} value={m}>approve: {m}</option>)}
-      </select>
-      <select className="chip" aria-label="Model" value={model} onFocus={() => setWanted(true)} onPointerEnter={() => setWanted(true)} onChange={(e) => setModel(e.target.value)}>
+      <label className="pick">approve
+        <select className="chip" aria-label="Who is asked" value={mode} onChange={(e) => { setMode(e.target.value); e.target.blur(); }}>
+          {MODES.map((m) => <option key={m} value={m}>{m}</option>)}
+        </select>
+      </label>
+      <select className="chip" aria-label="Model" value={model} onFocus={() => setWanted(true)} onPointerEnter={() => setWanted(true)} onChange={(e) => { setModel(e.target.value); e.target.blur(); }}>
         {all.length === 0 ? <option value="">no model</option> : null}
         {all.map((m) => <option key={m} value={m}>{visible(m)}</option>)}
       </select>
@@ -78,11 +80,9 @@ export function Conversation({ opened }: { opened: Opened }) {
   const { session, link, error } = opened;
   const row = useStore((s) => s.overview?.sessions.find((r) => r.id === opened.id));
   const own = useQuery({ queryKey: ['start', session?.workspace], queryFn: () => api.start(session?.workspace), enabled: Boolean(session), staleTime: 60_000 });
+  const walking = useStore((s) => s.walking);
   const asks = useMemo(() => (session ? known(session, opened.asks) : []), [session, opened.asks]);
   const heading = firstLine(session?.title ?? '') || firstLine(row?.title ?? '') || 'New session';
-  useEffect(() => {
-    document.documentElement.dataset.session = opened.id;
-  }, [opened.id]);
   if (error) {
     return <main id="main"><header className="top"><Button kind="quiet" className="narrow" onClick={() => set({ drawer: 'list' })} aria-label="Show the sessions">☰</Button><h1>This session cannot be shown</h1></header><div className="middle"><Wrong>{error}</Wrong><a className="btn plain" href="#/">Begin a new one</a></div></main>;
   }
@@ -95,7 +95,7 @@ export function Conversation({ opened }: { opened: Opened }) {
           <span className="n">{session ? folderName(session.workspace) : ''}{own.data?.branch ? ` · ${visible(own.data.branch)}` : ''}</span>
           <span className="sp" />
           {session?.elsewhere && link === 'up' ? <span className="chip">also open in another window or terminal</span> : null}
-          {link === 'down' ? <span className="chip bad" role="status">connection lost; trying again</span> : null}
+          {link === 'down' ? <span className="chip bad" role="status">{opened.trouble ? visible(opened.trouble) : 'connection lost; trying again'}</span> : null}
           <Button kind="quiet" className="narrow" onClick={() => set({ drawer: 'side' })} aria-label="Show the timeline">Timeline</Button>
         </header>
         {session ? (session.items.length > 0 ? <Talk session={session} /> : <div className="talk"><div className="middle"><Empty>Nothing was said here yet.</Empty></div></div>) : <div className="talk"><p className="middle faint" role="status">Reading the session</p></div>}
@@ -104,8 +104,8 @@ export function Conversation({ opened }: { opened: Opened }) {
           {session?.waiting.map((p) => <p className="queued" key={p.seq}><span className="faint">told at the next step:</span> {visible(p.text)}</p>)}
           {session ? <Now session={session} /> : null}
           <Composer
-            key={opened.id} session={opened.id} own={own.data?.own ?? []} send={prompt} stop={session?.working ? () => void stop() : undefined}
-            placeholder={session?.working ? 'Say more; it is told at the next step' : 'Say what to do next'} autoFocus={asks.length === 0}
+            key={opened.id} session={opened.id} own={own.data?.own ?? []} send={prompt} stop={session?.working || session?.compacting ? () => void stop() : undefined}
+            placeholder={session?.working ? 'Say more; it is told at the next step' : 'Say what to do next'} autoFocus={!walking}
           >
             {session?.config ? <Choices mode={session.config.mode} model={session.config.model} setMode={(mode) => void configure(session.id, { mode: mode as never })} setModel={(model) => void configure(session.id, { model })} /> : null}
           </Composer>

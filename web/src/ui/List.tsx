@@ -1,10 +1,16 @@
 /** All sessions: what waits first, then what works, then the rest by day. */
 
 import { memo, useEffect, useState } from 'react';
-import type { Brief } from '../api.gen';
-import { addressOf, get, set, useStore } from '../state/store';
-import { age, cents, count, firstLine, folderName, title, titleLine } from '../state/words';
+import type { Brief, Today } from '../api.gen';
+import { addressOf, set, useStore } from '../state/store';
+import { age, cents, firstLine, folderName, title, titleLine } from '../state/words';
 import { Button, Dot, Empty, Kbd, stateName } from './parts';
+
+/** What a day cost: never less than it may be. */
+export function spent(today: Today): string {
+  const sum = !today.unknown ? cents(today.micros) : today.micros > 0 ? `at least ${cents(today.micros)}` : 'price unknown';
+  return today.budget ? `${sum} of ${cents(today.budget)}` : sum;
+}
 
 const DAY = 86_400_000;
 const isToday = (row: Brief) => Date.now() - Date.parse(row.updated) < DAY && new Date(row.updated).getDate() === new Date().getDate();
@@ -31,11 +37,11 @@ export function doing(row: Brief): string {
 
 export const money = (row: Brief) => (row.more?.micros == null ? '' : row.more.micros > 0 ? cents(row.more.micros) : '');
 
-const Row = memo(function Row({ row, on }: { row: Brief; on: boolean }) {
+function Row({ row, on }: { row: Brief; on: boolean }) {
   const waits = row.state === 'waiting' ? String(row.more?.questions.length || 1) : money(row);
   return (
     <li>
-      <a className={`s ${on ? 'on' : ''}`} href={addressOf({ at: 'session', id: row.id })} aria-current={on ? 'page' : undefined} onClick={() => set({ drawer: null })} title={row.title}>
+      <a className={`s ${on ? 'on' : ''}`} href={addressOf({ at: 'session', id: row.id })} aria-current={on ? 'page' : undefined} onClick={() => set({ drawer: null, walking: false })} title={row.title}>
         <Dot state={row.state} />
         <b>{firstLine(row.title) || 'without words yet'}</b>
         <span className="n">{waits}</span>
@@ -43,7 +49,7 @@ const Row = memo(function Row({ row, on }: { row: Brief; on: boolean }) {
       </a>
     </li>
   );
-});
+}
 
 export const List = memo(function List() {
   const overview = useStore((s) => s.overview);
@@ -76,10 +82,9 @@ export const List = memo(function List() {
       </div>
       <div className="foot">
         <span>Today (UTC)</span>
-        <b>{today ? `${today.unknown && today.micros === 0 ? (today.tokens > 0 ? 'price unknown' : '$0.00') : cents(today.micros)}${today.budget ? ` of ${cents(today.budget)}` : ''}` : ''}</b>
+        <b>{today ? spent(today) : ''}</b>
       </div>
     </nav>
   );
 });
 
-export const waitingIn = () => count((get().overview?.sessions ?? []).filter((r) => r.state === 'waiting').length, 'session');

@@ -1,4 +1,9 @@
-/** A question that waits: why it is asked, what exactly would happen, what it touches, whether it can be undone. One key answers. */
+/**
+ * A question that waits: why it is asked, what exactly would happen, what it touches, whether it can be undone. One key answers.
+ *
+ * Nothing is allowed that was not on the screen to its end; and no key or click counts that was meant for something else: for a
+ * moment after the question came, after it changed, and after each key that came too early.
+ */
 
 import { useCallback, useEffect, useRef, useState, type KeyboardEvent as Press } from 'react';
 import type { Asks } from '../api.gen';
@@ -6,7 +11,7 @@ import { everywhere, reply } from '../state/actions';
 import { firstStage, GUARD, key, shown, type Outcome, type Shown, type Stage } from '../state/ask';
 import { tell } from '../state/store';
 import { visible } from '../text/safe';
-import { Lines, signed } from './Diff';
+import { signed } from './Diff';
 import { Button } from './parts';
 
 interface Props {
@@ -14,7 +19,7 @@ interface Props {
   workspace: string;
   checkpoints: boolean;
   asks: Asks[];
-  /** It takes the keys wherever the focus is, unless somebody types. */
+  /** It takes the keys wherever the focus is, unless somebody types or another question has the focus. */
   main?: boolean;
 }
 
@@ -30,6 +35,22 @@ export function Questions({ session, workspace, checkpoints, asks, main = false 
 }
 
 const TYPING = 'input, textarea, select, [contenteditable]';
+const SCROLL: Record<string, number> = { ArrowUp: -40, ArrowDown: 40, PageUp: -0.9, PageDown: 0.9, ' ': 0.9 };
+
+/** What would run, exactly: every line of it, broken where it is long, in one scroller with the rest. */
+function Exact({ q }: { q: Shown }) {
+  if (q.kind !== 'approval' || !q.isChange) return <pre className={q.kind === 'approval' ? 'exact' : 'exact words'}>{q.exact.join('\n')}</pre>;
+  return (
+    <div className="exact change">
+      {signed(q.exact).map((line, n) => (
+        <div key={n} className={`dl ${line.kind}`}>
+          <span className="sg" role={line.kind === 'same' ? undefined : 'img'} aria-label={line.kind === 'add' ? 'added' : line.kind === 'del' ? 'taken out' : undefined}>{line.kind === 'add' ? '+' : line.kind === 'del' ? '−' : ' '}</span>
+          <span className="tx">{line.text}</span>
+        </div>
+      ))}
+    </div>
+  );
+}
 
 function Card({ q, session, place, many, other, main }: { q: Shown; session: string; place: string; many: boolean; other: (by: number) => void; main: boolean }) {
   const [stage, setStage] = useState<Stage>(firstStage(q));
@@ -37,27 +58,38 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
   const [read, setRead] = useState(false);
   const [busy, setBusy] = useState(false);
   const card = useRef<HTMLElement>(null);
+  const body = useRef<HTMLDivElement>(null);
   const end = useRef<HTMLSpanElement>(null);
-  const since = useRef(Date.now());
+  const since = useRef(0);
+  /** What the server added: with another preview or rule it is another text. */
+  const known = `${q.rows.map((row) => row.value).join()} ${q.rule?.words ?? ''} ${String(main)}`;
 
-  // Whoever says yes has seen all of it.
+  // Whoever says yes has seen all of it, as it is now.
   useEffect(() => {
     const mark = end.current;
+    since.current = Date.now();
+    // oxlint-disable-next-line react/set-state-in-effect -- another text is to be read anew
+    setRead(false);
     if (!mark) return;
-    const seen = new IntersectionObserver((all) => all.some((e) => e.isIntersecting) && setRead(true), { threshold: 0 });
+    const seen = new IntersectionObserver((all) => all.some((e) => e.isIntersecting) && setRead(true), { root: body.current, threshold: 0 });
     seen.observe(mark);
     return () => seen.disconnect();
-  }, []);
+  }, [known]);
 
-  // It comes into focus, unless somebody types.
+  // It comes into focus, unless somebody types or is elsewhere.
   useEffect(() => {
     const typed = document.activeElement as HTMLTextAreaElement | null;
-    if (main && !document.querySelector('dialog[open]') && !(typed?.matches(TYPING) && typed.value)) card.current?.focus();
+    const elsewhere = typed?.closest('section.ask, .side, .list, dialog');
+    if (main && !elsewhere && !document.querySelector('dialog[open]') && !(typed?.matches(TYPING) && (typed.value || typed.id !== 'composer'))) card.current?.focus();
   }, [main]);
 
   const act = useCallback(async (outcome: Outcome) => {
     if (!outcome) return;
-    if ('stage' in outcome) return setStage(outcome.stage);
+    if ('stage' in outcome) {
+      setStage(outcome.stage);
+      card.current?.focus();
+      return;
+    }
     if ('hint' in outcome) return tell(outcome.hint);
     if ('other' in outcome) return other(outcome.other);
     setBusy(true);
@@ -65,30 +97,56 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
     if (!done) setBusy(false);
   }, [other, q, session]);
 
+  /** Whether it is too early for anything to count. */
+  const early = useCallback(() => busy || Date.now() - since.current < GUARD, [busy]);
+
   const press = useCallback((name: string): boolean => {
-    // What was typed for something else must not answer.
-    if (busy || Date.now() - since.current < GUARD) return false;
     const outcome = key(q, stage, name, read);
+    if (early()) {
+      since.current = Date.now(); // somebody is typing: it begins anew
+      return outcome !== null;
+    }
     if (outcome) void act(outcome);
     return outcome !== null;
-  }, [act, busy, q, read, stage]);
+  }, [act, early, q, read, stage]);
 
   useEffect(() => {
-    if (!main) return;
     const heard = (e: KeyboardEvent) => {
       const to = e.target as HTMLElement;
-      if (e.defaultPrevented || e.repeat || e.ctrlKey || e.metaKey || e.altKey || to.matches(TYPING) || document.querySelector('dialog[open]')) return;
-      if (e.key === 'Enter' && to.matches('button, a, summary')) return;
-      if (press(e.key)) e.preventDefault();
+      // A key belongs to the question that has the focus; the first takes those that belong to none.
+      const mine = card.current?.contains(to) || (main && !to.closest('section.ask'));
+      if (!mine || e.defaultPrevented || e.repeat || e.ctrlKey || e.metaKey || e.altKey || to.matches(TYPING) || document.querySelector('dialog[open]')) return;
+      if ((e.key === 'Enter' || e.key === ' ') && to.matches('button, a, summary')) return;
+      // A letter that came while the question was drawn belongs to what was being typed.
+      const field = document.getElementById('composer') as HTMLTextAreaElement | null;
+      if (e.key.length === 1 && main && field && early()) {
+        since.current = Date.now();
+        field.focus(); // the browser puts the letter there
+        return e.stopPropagation();
+      }
+      const by = SCROLL[e.key];
+      if (by !== undefined && stage !== 'note' && stage !== 'words') {
+        body.current?.scrollBy({ top: Math.abs(by) < 1 ? by * (body.current.clientHeight || 1) : by });
+        return e.preventDefault();
+      }
+      if (!many && (e.key === 'ArrowLeft' || e.key === 'ArrowRight')) return;
+      if (press(e.key)) {
+        e.preventDefault();
+        e.stopPropagation();
+      }
     };
     // Before the keys of the page: here Escape goes a step back, there it stops the work.
     window.addEventListener('keydown', heard, true);
     return () => window.removeEventListener('keydown', heard, true);
-  }, [main, press]);
+  }, [early, main, many, press, stage]);
 
-  const send = () => void act(stage === 'note' ? { answer: 'no', note: words.trim() } : words.trim() ? { answer: { text: { text: words.trim() } } } : null);
+  const send = () => {
+    if (early()) return;
+    void act(stage === 'note' ? { answer: 'no', note: words.trim() } : words.trim() ? { answer: { text: { text: words.trim() } } } : null);
+  };
   const typed = (e: Press<HTMLTextAreaElement>) => {
-    if (e.key === 'Enter' && !e.shiftKey && !e.nativeEvent.isComposing) {
+    if (e.nativeEvent.isComposing) return;
+    if (e.key === 'Enter' && !e.shiftKey) {
       e.preventDefault();
       send();
     } else if (e.key === 'Escape') {
@@ -99,6 +157,11 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
   };
   const go = (name: string) => () => void press(name);
   const label = `question-${session}-${q.id}`;
+  // The field is where one goes on, if a key or a click led there; nobody's caret is taken.
+  const field = (el: HTMLTextAreaElement | null) => {
+    const at = document.activeElement;
+    if (el && (stage === 'note' || card.current?.contains(at) || at === document.body)) el.focus();
+  };
 
   return (
     <section className="ask" ref={card} tabIndex={-1} aria-labelledby={label} data-hash={q.hash}>
@@ -114,27 +177,27 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
         ) : null}
       </header>
       {q.why ? <p className="why">It asks because {q.why}.</p> : null}
-      <div className="body" tabIndex={0} role="region" aria-label="What would happen">
-        {q.kind === 'approval' && q.isChange ? <Lines lines={signed(q.exact)} path="" /> : <pre className={q.kind === 'approval' ? 'exact' : 'exact words'}>{q.exact.join('\n')}</pre>}
+      <div className="body" ref={body} tabIndex={0} role="group" aria-label="What would happen">
+        <Exact q={q} />
         {q.careful.map((text) => <p className="careful" key={text}>Careful: {visible(text)}</p>)}
         {q.rows.length > 0 ? <dl>{q.rows.map((row, n) => <div key={n}><dt>{row.name}</dt><dd>{row.value}</dd></div>)}</dl> : null}
-        {stage === 'explain' ? <div className="explain">{q.explain.map((line, n) => <p key={n}>{line}</p>)}</div> : null}
+        {stage === 'explain' ? <div className="explain" role="status">{q.explain.map((line, n) => <p key={n}>{line}</p>)}</div> : null}
         <span ref={end} className="end" aria-hidden="true" />
       </div>
       {stage === 'always' && q.rule ? (
-        <div className="rule">
+        <div className="rule" role="status">
           <p>Always allow: <code>{q.rule.words}</code></p>
           <p className="faint">It counts by parsed words, not by the look of the text; not with ; &amp;&amp; | $( ) or other options.</p>
           <div className="btns">
-            <Button kind="go" k="enter" disabled={busy} onClick={() => void act({ everywhere: q.rule!.rule })}>In every session</Button>
-            <Button k="s" disabled={busy} onClick={() => void act({ answer: { always: { rule: q.rule!.rule } } })}>In this session</Button>
+            <Button kind="go" k="enter" disabled={busy} onClick={go('Enter')}>In every session</Button>
+            <Button k="s" disabled={busy} onClick={go('s')}>In this session</Button>
             <Button kind="quiet" k="esc" onClick={() => setStage('choose')}>Back</Button>
           </div>
         </div>
       ) : stage === 'note' || stage === 'words' ? (
         <div className="rule">
           <textarea
-            aria-label={stage === 'note' ? 'Why not, or what to do instead' : 'Your answer'} rows={2} value={words} autoFocus
+            ref={field} aria-label={stage === 'note' ? 'Why not, or what to do instead' : 'Your answer'} rows={2} value={words}
             placeholder={stage === 'note' ? 'Why not, or what to do instead: the model is told' : 'Your answer'}
             onChange={(e) => setWords(e.target.value)} onKeyDown={typed}
           />
@@ -147,20 +210,20 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
         <div className="btns">
           {q.kind === 'person' ? (
             <>
-              {q.choices.map((choice, n) => <Button key={choice} k={String(n + 1)} disabled={busy || !read} onClick={() => void act({ answer: { text: { text: choice } } })}>{visible(choice)}</Button>)}
-              <Button kind="quiet" k="t" onClick={() => setStage('words')}>Other words</Button>
+              {q.choices.map((choice, n) => <Button key={choice} k={n < 9 ? String(n + 1) : undefined} disabled={busy} aria-disabled={!read} onClick={() => (n < 9 ? press(String(n + 1)) : !early() && read && void act({ answer: { text: { text: choice } } }))}>{visible(choice)}</Button>)}
+              <Button kind="quiet" k="t" onClick={go('t')}>Other words</Button>
             </>
           ) : q.kind === 'approval' ? (
             <>
               <Button kind="go" k="y" disabled={busy} aria-disabled={!read} onClick={go('y')}>Run once</Button>
               <Button k="n" disabled={busy} onClick={go('n')}>Decline</Button>
               <Button k="t" onClick={go('t')}>Decline with a note</Button>
-              {q.rule ? <Button k="a" onClick={go('a')}>Always …</Button> : null}
+              {q.rule ? <Button k="a" aria-disabled={!read} onClick={go('a')}>Always …</Button> : null}
               <Button kind="quiet" k="e" onClick={go('e')}>Explain</Button>
             </>
           ) : (
             <>
-              <Button kind="go" k="y" disabled={busy} onClick={go('y')}>Yes</Button>
+              <Button kind="go" k="y" disabled={busy} aria-disabled={!read} onClick={go('y')}>Yes</Button>
               <Button k="n" disabled={busy} onClick={go('n')}>No</Button>
             </>
           )}

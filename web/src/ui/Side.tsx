@@ -4,21 +4,22 @@ import { memo } from 'react';
 import { branch } from '../state/actions';
 import type { Session, Step } from '../state/fold';
 import { set } from '../state/store';
-import { about, cents, soFar, usd } from '../state/words';
+import { about, usd } from '../state/words';
 import { visible } from '../text/safe';
+import { Clock } from './Call';
 import { Button, Empty } from './parts';
 
-const NAMES: Record<Step['state'], string> = { working: 'under way', done: 'done', failed: 'failed', waiting: 'waits for you', gone: 'taken back' };
+const NAMES: Record<Step['state'], string> = { working: 'under way', done: 'done', failed: 'failed', waiting: 'waits for you' };
 /** Steps that are listed; earlier ones are in the dialog. */
 const SHOWN = 60;
 
 function StepRow({ step, number, priced }: { step: Step; number: number; priced: boolean }) {
-  const details = [step.state === 'done' ? '' : NAMES[step.state], step.tree ? `tree ${step.tree.replace(/^[a-z]+:/, '').slice(0, 4)}` : '', step.micros > 0 && priced ? usd(step.micros) : step.tokens > 0 ? `${about(step.tokens)} tokens` : ''].filter(Boolean).join(' · ');
+  const details = [step.gone ? 'taken back' : step.state === 'done' ? '' : NAMES[step.state], step.tree ? `tree ${step.tree.replace(/^[a-z]+:/, '').slice(0, 4)}` : '', step.micros > 0 && priced ? usd(step.micros) : step.tokens > 0 ? `${about(step.tokens)} tokens` : ''].filter(Boolean).join(' · ');
   return (
-    <li className={`st ${step.state}`}>
-      <i role="img" aria-label={NAMES[step.state]} />
+    <li className={`st ${step.gone ? 'gone' : step.state}`}>
+      <i role="img" aria-label={step.gone ? 'taken back' : NAMES[step.state]} />
       <span className="t"><span>{visible(step.title) || 'asking the model'}</span><small>{details}</small></span>
-      {step.state === 'gone' || step.state === 'working' ? null : (
+      {step.gone || step.state === 'working' ? null : (
         <Button kind="quiet" className="u" onClick={() => set({ dialog: { kind: 'rewind', seq: step.seq } })} aria-label={`back to here: after step ${number}`}>back to here</Button>
       )}
     </li>
@@ -48,6 +49,7 @@ export const Side = memo(function Side({ session }: { session: Session }) {
             : <Empty>Every step will stand here. Each can be gone back to: its files, its talk, or both.</Empty>}
           {steps.length > 0 ? (
             <div className="btns">
+              <Button k="r" onClick={() => set({ dialog: { kind: 'rewind', seq: null } })}>Rewind</Button>
               <Button k="u" onClick={() => set({ dialog: { kind: 'undo' } })}>Undo</Button>
               <Button k="d" onClick={() => set({ dialog: { kind: 'diff' } })}>Changes</Button>
               <Button k="f" onClick={() => void branch(session.id)}>Fork</Button>
@@ -63,8 +65,8 @@ export const Side = memo(function Side({ session }: { session: Session }) {
       </div>
       <dl className="foot">
         <dt>Tokens in / cached / out</dt><dd>{about(session.total.input)} / {about(session.total.cached)} / {about(session.total.output)}</dd>
-        <dt>Cost</dt><dd>{session.unknown ? 'price unknown' : cents(session.micros)}</dd>
-        {session.ended || session.run.began === 0 ? null : <><dt>Since the prompt</dt><dd>{soFar(Date.now() - session.run.began)}</dd></>}
+        <dt>Cost</dt><dd>{session.unknown ? 'price unknown' : usd(session.micros)}</dd>
+        {session.ended || session.run.began === 0 ? null : <><dt>Since the prompt</dt><dd><Clock since={session.run.began} /></dd></>}
       </dl>
     </aside>
   );

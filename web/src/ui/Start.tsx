@@ -7,7 +7,7 @@ import * as api from '../net/api';
 import { begin } from '../state/actions';
 import { go, set } from '../state/store';
 import { visible } from '../text/safe';
-import { Composer } from './Composer';
+import { Composer, draftOf } from './Composer';
 import { Choices } from './Conversation';
 import { Button, Wrong } from './parts';
 
@@ -18,7 +18,7 @@ export function Start({ workspace }: { workspace?: string }) {
   const [mode, setMode] = useState<string | null>(null);
   const [model, setModel] = useState<string | null>(null);
   const [folder, setFolder] = useState('');
-  const [first, setFirst] = useState('');
+  const [first, setFirst] = useState(0);
   const here = start.data;
   const chosen = { ...(mode ? { mode: mode as Mode } : {}), ...(model ? { model } : {}) };
   return (
@@ -41,7 +41,7 @@ export function Start({ workspace }: { workspace?: string }) {
           ) : null}
           {here?.notes.map((note) => <p className="faint" key={note}>{visible(note)}</p>)}
           <h2>Try</h2>
-          <ul className="tries">{TRY.map((words) => <li key={words}><button type="button" onClick={() => { localStorage.setItem('dunnock.draft.new', words); setFirst(words); }}>{words}</button></li>)}</ul>
+          <ul className="tries">{TRY.map((words) => <li key={words}><button type="button" onClick={() => { sessionStorage.setItem(draftOf(null, workspace), words); setFirst((n) => n + 1); }}>{words}</button></li>)}</ul>
           <details>
             <summary>Another folder</summary>
             <form onSubmit={(e) => { e.preventDefault(); go({ at: 'new', workspace: folder }); }}>

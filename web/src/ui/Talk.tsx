@@ -2,13 +2,13 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { memo, useCallback, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import * as api from '../net/api';
 import { copyText } from '../state/actions';
 import { isShown, type Item, type Session } from '../state/fold';
 import { firstLine } from '../state/words';
 import { Markdown } from '../text/markdown';
-import { visible } from '../text/safe';
+import { prose, visible } from '../text/safe';
 import { Call } from './Call';
 import { Button } from './parts';
 
@@ -48,7 +48,7 @@ const Row = memo(function Row({ item, session }: { item: Item; session: string }
       return (
         <div className="me" dir="auto">
           <span className="sr">You: </span>
-          {visible(item.text)}
+          {prose(item.text)}
           {item.images.length > 0 ? <div className="pictures">{item.images.map((hash) => <Picture key={hash} session={session} hash={hash} />)}</div> : null}
         </div>
       );
@@ -90,6 +90,8 @@ export const Talk = memo(function Talk({ session }: { session: Session }) {
     estimateSize: (n) => (items[n]?.kind === 'call' ? 46 : 60),
     getItemKey: (n) => items[n]?.key ?? n,
     overscan: 6,
+    useFlushSync: false,
+
     gap: 16,
     paddingStart: 24,
     paddingEnd: 24,
@@ -103,11 +105,24 @@ export const Talk = memo(function Talk({ session }: { session: Session }) {
   useLayoutEffect(() => {
     if (pinned.current) down();
   }, [height, items, down]);
+  useEffect(() => {
+    const el = scroller.current;
+    if (!el) return;
+    // A question or a longer field takes room away: the end stays in sight.
+    const sized = new ResizeObserver(() => pinned.current && down());
+    sized.observe(el);
+    return () => sized.disconnect();
+  }, [down]);
+  const last = useRef(0);
   const scrolled = () => {
     const el = scroller.current;
     if (!el) return;
-    pinned.current = el.scrollHeight - el.scrollTop - el.clientHeight < 80;
-    setAway(!pinned.current);
+    const left = el.scrollHeight - el.scrollTop - el.clientHeight;
+    // Going up by hand lets go at once, however little it is; what is ours only goes down.
+    if (el.scrollTop < last.current - 1 && left > 2) pinned.current = false;
+    else if (left < 40) pinned.current = true;
+    last.current = el.scrollTop;
+    setAway(!pinned.current && left > 80);
   };
   return (
     <div className="talk">

@@ -1,15 +1,15 @@
 /** What opens over the page: search, keys, going back, changes, rules, numbers. */
 
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useEffect, useMemo, useState, type KeyboardEvent } from 'react';
+import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import type { Scope } from '../proto.gen';
-import type { Point, Row } from '../api.gen';
+import type { Point, Row, Ruled } from '../api.gen';
 import * as api from '../net/api';
-import { branch, order } from '../state/actions';
+import { branch, order, stop } from '../state/actions';
 import type { Session } from '../state/fold';
 import { commands } from '../state/commands';
 import { get, go, set, tell, useStore } from '../state/store';
-import { about, cents, count, firstLine, folderName, usd } from '../state/words';
+import { about, count, firstLine, folderName, usd } from '../state/words';
 import { visible } from '../text/safe';
 import { Lines, readDiff, useSplit } from './Diff';
 import { Button, Dot, Empty, Modal, Wrong } from './parts';
@@ -39,6 +39,7 @@ function Search() {
     go({ at: 'session', id: row.id });
   };
   const pressed = (e: KeyboardEvent) => {
+    if (e.nativeEvent.isComposing) return;
     const step = e.key === 'ArrowDown' ? 1 : e.key === 'ArrowUp' ? -1 : 0;
     if (step && rows.length) {
       e.preventDefault();
@@ -61,7 +62,7 @@ function Search() {
             </li>
           ))}
         </ul>
-      ) : <p id="found" className="empty">{found.isFetching ? 'Looking' : 'Nothing of that kind was said.'}</p>}
+      ) : <p id="found" className="empty">{found.isError ? found.error.message : found.isFetching ? 'Looking' : 'Nothing of that kind was said.'}</p>}
     </Modal>
   );
 }
@@ -88,7 +89,7 @@ function Keys() {
 
 function Changes({ id, steps }: { id: string; steps?: string }) {
   const [split, turn] = useSplit();
-  const found = useQuery({ queryKey: ['diff', id, steps, get().opened?.session?.seq], queryFn: () => api.diff(id, steps) });
+  const found = useQuery({ queryKey: ['diff', id, steps, get().opened?.session?.seq], queryFn: () => api.diff(id, steps), placeholderData: (old) => old });
   if (found.isError) return <Wrong>{found.error.message}</Wrong>;
   if (!found.data) return <p className="faint" role="status">Comparing</p>;
   if (found.data.changes.length === 0) return <Empty>No file differs.</Empty>;
@@ -107,6 +108,8 @@ function Changes({ id, steps }: { id: string; steps?: string }) {
 
 const SCOPES: [Scope, string][] = [['both', 'files and talk'], ['files', 'files only'], ['talk', 'talk only']];
 
+const StopFirst = () => <><span className="faint">It is at work.</span><Button onClick={() => void stop()}>Stop it first</Button></>;
+
 function Rewind({ session, seq }: { session: Session; seq: number | null }) {
   const points = useQuery({ queryKey: ['points', session.id, session.seq], queryFn: () => api.points(session.id), placeholderData: (old) => old });
   const [picked, setPicked] = useState<number | null>(null);
@@ -116,7 +119,7 @@ function Rewind({ session, seq }: { session: Session; seq: number | null }) {
   const byStep = seq === null ? undefined : list.find((p) => p.seq >= seq);
   const point: Point | undefined = list.find((p) => p.step === picked) ?? byStep ?? list[Math.max(0, list.length - 2)];
   const back = async () => {
-    if (point && (await order(session.id, { rewind: { to: { fact: Math.max(1, point.seq) }, scope, force } }))) {
+    if (point && (await order(session.id, { rewind: { to: { fact: Math.max(1, point.seq) }, scope, force } }, session.version))) {
       close();
       tell(`Went back to step ${point.step}. Undo takes that back, too.`);
     }
@@ -124,7 +127,7 @@ function Rewind({ session, seq }: { session: Session; seq: number | null }) {
   if (points.isError) return <Modal title="Go back to"><Wrong>{points.error.message}</Wrong></Modal>;
   return (
     <Modal title="Go back to" wide>
-      {session.working ? <p className="faint">It is at work: stop it first (esc).</p> : null}
+      {session.working ? <p className="btns"><StopFirst /></p> : null}
       <div className="rewind">
         <fieldset className="points">
           <legend className="sr">Steps</legend>
@@ -160,8 +163,13 @@ function Rewind({ session, seq }: { session: Session; seq: number | null }) {
 
 function Undo({ session }: { session: Session }) {
   const way = useQuery({ queryKey: ['undo', session.id, session.seq], queryFn: () => api.undoWay(session.id), retry: false });
+  const go = useRef<HTMLButtonElement>(null);
+  const ready = Boolean(way.data) && !session.working;
+  useEffect(() => {
+    if (ready) go.current?.focus();
+  }, [ready]);
   const back = async () => {
-    if (way.data && (await order(session.id, { rewind: { to: way.data.to, scope: way.data.scope, force: false } }))) {
+    if (way.data && (await order(session.id, { rewind: { to: way.data.to, scope: way.data.scope, force: false } }, session.version))) {
       close();
       tell('Taken back. Undo once more brings it back.');
     }
@@ -170,7 +178,7 @@ function Undo({ session }: { session: Session }) {
     <Modal title="Undo">
       {way.isError ? <Wrong>{way.error.message}</Wrong> : null}
       {way.data ? <pre className="told">{way.data.told.map(visible).join('\n')}</pre> : way.isError ? null : <p className="faint" role="status">Looking at what would change</p>}
-      <div className="btns"><Button kind="go" data-first disabled={!way.data || session.working} onClick={() => void back()}>Take it back</Button>{session.working ? <span className="faint">stop it first (esc)</span> : null}</div>
+      <div className="btns"><Button kind="go" ref={go} disabled={!ready} onClick={() => void back()}>Take it back</Button>{session.working ? <StopFirst /> : null}</div>
     </Modal>
   );
 }
@@ -178,9 +186,10 @@ function Undo({ session }: { session: Session }) {
 function Rules() {
   const client = useQueryClient();
   const rules = useQuery({ queryKey: ['rules'], queryFn: api.rules });
-  const revoke = async (rule: Parameters<typeof api.setRule>[0]) => {
+  const session = useStore((st) => st.opened?.session ?? null);
+  const revoke = async (r: Ruled) => {
     try {
-      await api.setRule(rule, false);
+      await api.setRule(r.rule, r.allows, false);
       await client.invalidateQueries({ queryKey: ['rules'] });
     } catch (error) {
       tell((error as Error).message, 'bad');
@@ -190,7 +199,13 @@ function Rules() {
     <Modal title="Rules that hold in every session">
       {rules.isError ? <Wrong>{rules.error.message}</Wrong> : null}
       {rules.data?.length === 0 ? <Empty>There are none. “Always” as an answer makes one.</Empty> : null}
-      <ul className="rules">{rules.data?.map((r, n) => <li key={n}><span className={r.allows ? 'good' : 'bad'}>{r.allows ? 'allow' : 'deny'}</span> <code>{visible(r.words)}</code><span className="sp" /><Button kind="quiet" onClick={() => void revoke(r.rule)}>Take back</Button></li>)}</ul>
+      <ul className="rules">{rules.data?.map((r, n) => <li key={n}><span className={r.allows ? 'good' : 'bad'}>{r.allows ? 'allow' : 'deny'}</span> <code>{visible(r.words)}</code><span className="sp" /><Button kind="quiet" onClick={() => void revoke(r)}>Take back</Button></li>)}</ul>
+      {session && session.grants.length > 0 ? (
+        <>
+          <h3>In this session only</h3>
+          <ul className="rules">{session.grants.map((rule, n) => <li key={n}><span className="good">allow</span> <code>{visible(`${rule.tool} ${rule.words.join(' ')}`)}</code><span className="sp" /><Button kind="quiet" onClick={() => void order(session.id, { revoke: { rule } })}>Take back</Button></li>)}</ul>
+        </>
+      ) : null}
     </Modal>
   );
 }
@@ -205,7 +220,7 @@ function Cost({ session }: { session: Session }) {
           <tbody>{session.steps.map((s, n) => <tr key={s.seq}><td>{n + 1}</td><td>{visible(s.title)}</td><td className="align-right">{about(s.tokens)}</td><td className="align-right">{session.unknown ? '' : usd(s.micros)}</td></tr>)}</tbody>
         </table>
       </div>
-      <p>{about(t.input)} in ({about(t.cached)} cached), {about(t.output)} out · {session.unknown ? 'price unknown' : cents(session.micros)}</p>
+      <p>{about(t.input)} in ({about(t.cached)} cached), {about(t.output)} out · {session.unknown ? 'price unknown' : usd(session.micros)}</p>
     </Modal>
   );
 }

@@ -1,11 +1,11 @@
 /** The small set of parts that everything else is made of. */
 
-import { useEffect, useRef, type ButtonHTMLAttributes, type ReactNode } from 'react';
+import { useLayoutEffect, useRef, type ButtonHTMLAttributes, type ReactNode, type Ref } from 'react';
 import { set } from '../state/store';
 
 export const Kbd = ({ children }: { children: ReactNode }) => <kbd aria-hidden="true">{children}</kbd>;
 
-type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { kind?: 'go' | 'plain' | 'quiet' | 'chip'; k?: string };
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { ref?: Ref<HTMLButtonElement>; kind?: 'go' | 'plain' | 'quiet' | 'chip'; k?: string };
 
 /** A button; `k` is the key that does the same, shown where the action is. */
 export function Button({ kind = 'plain', k, children, className = '', ...rest }: ButtonProps) {
@@ -37,12 +37,23 @@ export const stateName = (state: string) => STATES[state]?.[1] ?? state;
 export function Modal({ title, wide, children, onClose }: { title: string; wide?: boolean; children: ReactNode; onClose?: () => void }) {
   const ref = useRef<HTMLDialogElement>(null);
   const close = onClose ?? (() => set({ dialog: null }));
-  useEffect(() => {
+  // Closed before it is taken away, so that the focus goes back to where it was.
+  useLayoutEffect(() => {
     const dialog = ref.current;
+    const before = document.activeElement as HTMLElement | null;
     if (dialog && !dialog.open) dialog.showModal();
     // Where one goes on, rather than where one closes it.
     dialog?.querySelector<HTMLElement>('[data-first]')?.focus();
-    return () => dialog?.close();
+    return () => {
+      dialog?.close();
+      // A field that is focused while the page behind a dialog still counts as blocked gets the focus and no caret: once more.
+      requestAnimationFrame(() => {
+        const now = document.activeElement;
+        if (!before?.isConnected || (now !== before && now !== document.body)) return;
+        before.blur();
+        before.focus();
+      });
+    };
   }, []);
   return (
     // A click beside it closes it, as Escape does, which the browser sees to.
