@@ -19,6 +19,7 @@ const packed: Plugin = {
 };
 
 export default defineConfig({
+  worker: { format: 'es' },
   plugins: [react(), packed],
   build: {
     target: 'es2023',

@@ -89,8 +89,9 @@ const SCREENS: Screen[] = [
   { name: 'undo', open: dialog('done', '/undo', async () => {}) },
   { name: 'missing', open: async (page) => { await page.goto(`${w.url}/#/s/nosuchsession00000000`); await page.getByRole('alert').waitFor(); } },
   { name: 'menu', open: async (page) => { await visit('done')(page); await field(page).fill('/'); await page.locator('[role=option]').first().waitFor(); } },
-  { name: 'list', open: async (page, phone) => { await visit('done')(page); if (phone) await page.getByRole('button', { name: 'Show the sessions' }).click(); } },
-  { name: 'timeline', open: async (page, phone) => { await visit('asks')(page); if (phone) await page.getByRole('button', { name: 'Show the timeline' }).click(); } },
+  { name: 'folded', open: async (page, phone) => { await visit('done')(page); if (!phone) { await page.getByRole('button', { name: 'The sessions' }).click(); await page.getByRole('button', { name: 'Timeline' }).click(); await page.locator('aside.side').waitFor({ state: 'hidden' }); } } },
+  { name: 'list', open: async (page, phone) => { await visit('done')(page); if (phone) await page.getByRole('button', { name: 'The sessions' }).click(); } },
+  { name: 'timeline', open: async (page, phone) => { await visit('asks')(page); if (phone) await page.getByRole('button', { name: 'Timeline' }).click(); } },
 ];
 
 interface Found {
@@ -121,7 +122,10 @@ for (const dark of [false, true]) {
         if (cut) wrong.push(`${screen.name}: wider than the screen`);
         wrong.push(...(await violations(page)).map((v) => `${screen.name}: ${v}`));
         wrong.push(...(await w.wrong(page)).map((v) => `${screen.name}: ${v}`));
-        await page.evaluate(() => Object.keys(localStorage).filter((k) => k.startsWith('dunnock.draft')).forEach((k) => localStorage.removeItem(k)));
+        await page.evaluate(() => {
+          sessionStorage.clear();
+          localStorage.removeItem('dunnock.folded');
+        });
       }
       expect(wrong).toEqual([]);
       // oxlint-disable-next-line no-console -- counted by whoever reads the log

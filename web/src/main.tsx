@@ -6,6 +6,7 @@ import { createRoot } from 'react-dom/client';
 import * as api from './net/api';
 import { enter, follow, leave } from './state/open';
 import { get, readRoute, set } from './state/store';
+import { warm } from './text/markdown';
 import { App } from './ui/App';
 import './ui/style.css';
 
@@ -24,6 +25,7 @@ async function comeIn() {
     else await api.me();
     set({ route: readRoute() });
     enter();
+    warm();
   } catch (error) {
     if (error instanceof api.Failed && error.status === 0) setTimeout(() => void comeIn(), 1000);
     else leave(once && error instanceof Error ? error.message : '');

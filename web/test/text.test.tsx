@@ -77,6 +77,19 @@ describe('markdown', () => {
     expect(state.groups.flat().length).toBeGreaterThan(7900);
   });
 
+  test('code whose end has not come is not read over and over, and ends as code', () => {
+    const open = `Words before.\n\n\`\`\`rust\n${'let a = 1;\n'.repeat(4000)}`;
+    let state = NOTHING;
+    for (let at = 0; at <= open.length; at += 997) state = cut(state, open.slice(0, at));
+    expect(state.groups.flat()).toEqual(['Words before.\n\n']);
+    const page = render(<Markdown source={open} live />);
+    expect(page.container.querySelectorAll('figure.code')).toHaveLength(1);
+    expect(page.container.querySelector('figure.code pre')?.textContent).toContain('let a = 1;');
+    page.rerender(<Markdown source={`${open}\`\`\`\n\nWords after.\n`} live={false} />);
+    expect(page.container.querySelectorAll('figure.code')).toHaveLength(1);
+    expect(page.container.textContent).toContain('Words after.');
+  });
+
   test('no inline style is ever written', () => {
     expect(html('# a\n\n| a |\n|:-:|\n| b |')).not.toContain('style=');
   });

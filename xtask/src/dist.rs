@@ -19,7 +19,7 @@ fn run(command: &mut Command) -> Result<String, String> {
 
 /// Builds the web app into `web/dist`.
 pub(crate) fn web() -> Result<(), String> {
-    for words in [&["ci", "--no-audit", "--no-fund"][..], &["run", "build"]] {
+    for words in [&["install", "--no-audit", "--no-fund"][..], &["run", "build"]] {
         let status = Command::new("npm").args(words).current_dir(root().join("web")).status();
         let why =
             |why: String| format!("npm {}: {why}. The web app needs Node 20.19 or newer, and npm", words.join(" "));

@@ -1,7 +1,7 @@
 //! The web app: its own tests, and the real page of the real program in a real browser.
 //!
 //! The tests are in `web/` (vitest; those of the browser drive Debian's Chromium through playwright-core). Here they are run, file by
-//! file, and their names are counted: a file that ran nothing proves nothing. What they need is installed by `npm ci` and a browser.
+//! file, and their names are counted: a file that ran nothing proves nothing. What they need is installed by `npm install` and a browser.
 
 use crate::program;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub fn folder() -> PathBuf {
 /// A script of the web app's own tools.
 fn node(script: &str, args: &[&str]) -> String {
     let script = folder().join("node_modules").join(script);
-    assert!(script.exists(), "{} is not there: cd web && npm ci", script.display());
+    assert!(script.exists(), "{} is not there: cd web && npm install", script.display());
     let mut command = Command::new("node");
     command.arg(script).args(args).current_dir(folder()).env("DUNNOCK_BIN", program()).env("NO_COLOR", "1");
     let output = command.output().unwrap();
@@ -102,5 +102,5 @@ fn browser_every_screen() {
 
 #[test]
 fn browser_speed() {
-    tests("browser", "e2e/speed.test.ts", 4);
+    tests("browser", "e2e/speed.test.ts", 5);
 }

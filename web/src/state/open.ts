@@ -14,12 +14,15 @@ import { get, isActive, set } from './store';
 
 /** How long a channel stays after the work ended: the next prompt may come soon. */
 const LINGER = 2000;
+/** Milliseconds between two drawings of what streams. */
+const PAUSE = 40;
 
 class Open {
   private readonly state: Session;
   private channel: Channel | null = null;
   private frames: Frame[] = [];
   private planned = false;
+  private drawn = 0;
   private closed = false;
   private leaving = 0;
   private greeted = false;
@@ -80,13 +83,16 @@ class Open {
     this.frames.push(value as Frame);
     if (this.planned) return;
     this.planned = true;
-    // One drawing for all that came since the last; where nobody looks, a timer does.
-    if (document.hidden) setTimeout(() => this.flush(), 100);
+    // One drawing for all that came since the last, a few times as often as an eye reads; where nobody looks, a timer does.
+    const pause = document.hidden ? 100 : PAUSE - (performance.now() - this.drawn);
+    if (document.hidden) setTimeout(() => this.flush(), pause);
+    else if (pause > 0) setTimeout(() => requestAnimationFrame(() => this.flush()), pause);
     else requestAnimationFrame(() => this.flush());
   }
 
   private flush() {
     this.planned = false;
+    this.drawn = performance.now();
     if (this.closed) return;
     const now = Date.now();
     for (const frame of this.frames.splice(0)) {

@@ -48,12 +48,16 @@ interface State {
   /** On a narrow page: which side is drawn over the conversation. */
   drawer: 'list' | 'side' | null;
   toasts: Toast[];
+  /** On a wide page: which sides are folded away. */
+  folded: { list: boolean; side: boolean };
   /** Somebody goes through the sessions by keys: the field leaves them their keys. */
   walking: boolean;
 }
 
+const FOLDED = 'dunnock.folded';
+
 export const useStore = create<State>(() => ({
-  door: 'opening', why: '', up: true, overview: null, route: readRoute(), opened: null, dialog: null, drawer: null, toasts: [], walking: false,
+  door: 'opening', why: '', up: true, overview: null, route: readRoute(), opened: null, dialog: null, drawer: null, toasts: [], walking: false, folded: readFolded(),
 }));
 
 export const set = useStore.setState;
@@ -73,6 +77,20 @@ export const addressOf = (route: Route): string =>
 export const go = (route: Route) => {
   location.hash = addressOf(route);
 };
+
+function readFolded(): { list: boolean; side: boolean } {
+  const kept = localStorage.getItem(FOLDED) ?? '';
+  return { list: kept.includes('list'), side: kept.includes('side') };
+}
+
+/** Folds a side away or brings it back; where it does not fit beside the page, it is drawn over it. */
+export function fold(side: 'list' | 'side'): void {
+  const narrow = window.matchMedia(side === 'list' ? '(max-width: 760px)' : '(max-width: 1100px)').matches;
+  if (narrow) return set((s) => ({ drawer: s.drawer === side ? null : side }));
+  set((s) => ({ folded: { ...s.folded, [side]: !s.folded[side] } }));
+  const { folded } = get();
+  localStorage.setItem(FOLDED, `${folded.list ? 'list' : ''} ${folded.side ? 'side' : ''}`);
+}
 
 export const isActive = (row: Brief | undefined) => row?.state === 'working' || row?.state === 'waiting';
 

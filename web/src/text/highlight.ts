@@ -1,44 +1,16 @@
-/** Colours for code, fetched when there is code to colour: tokens with class names, since the page's policy lets no style be inline. */
-
-import type { HighlighterCore, LanguageInput } from 'shiki/core';
+/** Colours for code, made by a worker that is started when there is code to colour. */
 
 export interface Token {
   text: string;
   kind: string;
 }
 
-/** Longer code is shown without colours: reading it would hold the page up. */
+/** Longer code is shown without colours. */
 const LONGEST = 12_000;
 
-const LANGUAGES: Record<string, () => Promise<unknown>> = {
-  bash: () => import('shiki/langs/bash.mjs'),
-  c: () => import('shiki/langs/c.mjs'),
-  cpp: () => import('shiki/langs/cpp.mjs'),
-  csharp: () => import('shiki/langs/csharp.mjs'),
-  css: () => import('shiki/langs/css.mjs'),
-  diff: () => import('shiki/langs/diff.mjs'),
-  docker: () => import('shiki/langs/docker.mjs'),
-  go: () => import('shiki/langs/go.mjs'),
-  html: () => import('shiki/langs/html.mjs'),
-  java: () => import('shiki/langs/java.mjs'),
-  javascript: () => import('shiki/langs/javascript.mjs'),
-  json: () => import('shiki/langs/json.mjs'),
-  kotlin: () => import('shiki/langs/kotlin.mjs'),
-  lua: () => import('shiki/langs/lua.mjs'),
-  make: () => import('shiki/langs/make.mjs'),
-  markdown: () => import('shiki/langs/markdown.mjs'),
-  php: () => import('shiki/langs/php.mjs'),
-  python: () => import('shiki/langs/python.mjs'),
-  ruby: () => import('shiki/langs/ruby.mjs'),
-  rust: () => import('shiki/langs/rust.mjs'),
-  sql: () => import('shiki/langs/sql.mjs'),
-  swift: () => import('shiki/langs/swift.mjs'),
-  toml: () => import('shiki/langs/toml.mjs'),
-  tsx: () => import('shiki/langs/tsx.mjs'),
-  typescript: () => import('shiki/langs/typescript.mjs'),
-  xml: () => import('shiki/langs/xml.mjs'),
-  yaml: () => import('shiki/langs/yaml.mjs'),
-};
+const LANGUAGES = new Set([
+  'bash', 'c', 'cpp', 'csharp', 'css', 'diff', 'docker', 'go', 'html', 'java', 'javascript', 'json', 'kotlin', 'lua', 'make', 'markdown', 'php', 'python', 'ruby', 'rust', 'sql', 'swift', 'toml', 'tsx', 'typescript', 'xml', 'yaml',
+]);
 
 const ALIASES: Record<string, string> = {
   sh: 'bash', shell: 'bash', zsh: 'bash', console: 'bash', h: 'c', cc: 'cpp', hpp: 'cpp', cxx: 'cpp', cs: 'csharp', patch: 'diff', dockerfile: 'docker', htm: 'html',
@@ -50,39 +22,32 @@ const ALIASES: Record<string, string> = {
 export function languageOf(name: string): string | null {
   const word = (name.split('/').pop() ?? '').split('.').pop()?.toLowerCase() ?? '';
   const lang = ALIASES[word] ?? word;
-  return Object.hasOwn(LANGUAGES, lang) ? lang : null;
+  return LANGUAGES.has(lang) ? lang : null;
 }
 
-let core: Promise<HighlighterCore> | null = null;
-const ready = new Set<string>();
+let worker: Worker | null = null;
+let count = 0;
+const waiting = new Map<number, (lines: Token[][] | null) => void>();
 
-async function highlighter(lang: string): Promise<HighlighterCore> {
-  core ??= (async () => {
-    const [{ createHighlighterCore, createCssVariablesTheme }, { createJavaScriptRegexEngine }] = await Promise.all([
-      import('shiki/core'),
-      import('shiki/engine/javascript'),
-    ]);
-    const theme = createCssVariablesTheme({ name: 'ours', variablePrefix: '--', fontStyle: false });
-    return createHighlighterCore({ themes: [theme], langs: [], engine: createJavaScriptRegexEngine({ forgiving: true }) });
-  })();
-  const h = await core;
-  if (!ready.has(lang)) {
-    await h.loadLanguage(LANGUAGES[lang] as LanguageInput);
-    ready.add(lang);
-  }
-  return h;
+function begin(): Worker {
+  const made = new Worker(new URL('./highlight.worker.ts', import.meta.url), { type: 'module' });
+  made.onmessage = (e: MessageEvent<{ id: number; lines: Token[][] | null }>) => {
+    waiting.get(e.data.id)?.(e.data.lines);
+    waiting.delete(e.data.id);
+  };
+  // Without it there are no colours, and nothing else is missing.
+  made.onerror = () => {
+    for (const done of waiting.values()) done(null);
+    waiting.clear();
+  };
+  return made;
 }
-
-/** A colour of the theme is the name of a variable: `var(--token-keyword)`. */
-const kindOf = (colour: string | undefined) => /^var\(--token-([a-z-]+)\)$/.exec(colour ?? '')?.[1] ?? '';
 
 /** Lines of tokens; nothing where there is no language for it. */
-export async function tokens(code: string, lang: string): Promise<Token[][] | null> {
-  if (code.length > LONGEST) return null;
-  try {
-    const h = await highlighter(lang);
-    return h.codeToTokensBase(code, { lang, theme: 'ours', tokenizeTimeLimit: 40 }).map((line) => line.map((t) => ({ text: t.content, kind: kindOf(t.color) })));
-  } catch {
-    return null; // colours are a comfort, never a need
-  }
+export function tokens(code: string, lang: string): Promise<Token[][] | null> {
+  if (code.length > LONGEST || typeof Worker === 'undefined') return Promise.resolve(null);
+  worker ??= begin();
+  const id = ++count;
+  worker.postMessage({ id, code, lang });
+  return new Promise((done) => waiting.set(id, done));
 }

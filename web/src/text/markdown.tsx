@@ -15,6 +15,17 @@ import { prose, safeLink, visible } from './safe';
 
 const parse = (text: string) => fromMarkdown(text, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
 
+const SAMPLES = ['## A\n\nwords `code` **b** *i* [l](https://a.example)\n\n', '- one\n- two\n\n1. a\n2. b\n', '```rs\nfn a() {}\n```\n\nmore\n', '| a | b |\n|---|--:|\n| 1 | 2 |\n', '> q ~~no~~ https://a.example\n\n---\n'];
+
+/** Reads a little while nobody waits, a piece at a time: the first answer then finds the reader quick. */
+export function warm(round = 0): void {
+  if (typeof requestIdleCallback === 'undefined' || round >= 8 * SAMPLES.length) return;
+  requestIdleCallback(() => {
+    parse((SAMPLES[round % SAMPLES.length] as string).repeat(2));
+    warm(round + 1);
+  });
+}
+
 /** Text that was cut into blocks, and what may still change. */
 export interface Cut {
   /** In groups, so that drawing one more block looks at a few groups and not at all blocks. A group that is full stays the same. */
@@ -39,24 +50,55 @@ function joined(groups: readonly (readonly string[])[], more: string[]): (readon
 
 /** Blocks that may still change: the last one, and the one before it that it may turn out to belong to. */
 const OPEN = 2;
+/** Code at the beginning of a text. It may be long, and there is nothing in it to be read; `end` is where it ends, if that has come. */
+function fenced(tail: string): { lang: string; code: string; end: number | null } | null {
+  const head = /^ {0,3}(`{3,}|~{3,})([^\n`]*)\n/.exec(tail);
+  if (!head) return null;
+  const [whole, fence = '', info = ''] = head;
+  const ends = new RegExp(`^ {0,3}${fence[0] === '`' ? '`' : '~'}{${fence.length},}[ \\t]*$`, 'm');
+  const code = tail.slice(whole.length);
+  const lang = info.trim().split(/\s/)[0] ?? '';
+  const closed = ends.exec(code);
+  if (!closed) return { lang, code, end: null };
+  return { lang, code: code.slice(0, Math.max(0, closed.index - 1)), end: whole.length + closed.index + closed[0].length };
+}
+
 /** A tail of this length is looked at for blocks that are done. */
 const LONG = 400;
+
+/** What was read in order to cut is drawn in a moment: it is not read twice. */
+const fresh = new Map<string, RootContent[]>();
+function remember(source: string, nodes: RootContent[]): void {
+  if (fresh.size > 200) fresh.clear();
+  fresh.set(source, nodes);
+}
 
 /** Takes a longer text of the same beginning in. */
 export function cut(before: Cut, text: string): Cut {
   let { groups, done } = before;
   let tail = text.slice(done);
-  if (tail.length < LONG) return { groups, done, tail };
+  const code = fenced(tail);
+  if (tail.length < LONG || (code && code.end === null)) return { groups, done, tail };
+  if (code?.end && code.end < tail.length) {
+    const block = tail.slice(0, code.end + 1);
+    remember(block, [{ type: 'code', lang: code.lang, value: code.code }]);
+    return cut({ groups: joined(groups, [block]), done: done + block.length, tail: '' }, text);
+  }
   // In pieces, so that even a long text is read once.
   for (;;) {
     const piece = tail.length > 16_000 ? tail.slice(0, tail.lastIndexOf('\n\n', 16_000) + 2 || tail.length) : tail;
     const nodes = parse(piece).children;
-    const keep = piece.length < tail.length ? nodes.length - 1 : nodes.length - OPEN;
+    // Whatever stands before code that is under way is done.
+    const open = nodes[nodes.length - 1]?.type === 'code' ? 1 : OPEN;
+    const keep = piece.length < tail.length ? nodes.length - 1 : nodes.length - open;
     const until = keep > 0 ? (nodes[keep]?.position?.start.offset ?? 0) : 0;
     const ends = nodes.slice(1, keep + 1).map((node) => node.position?.start.offset ?? 0);
-    groups = joined(groups, ends.map((end, n) => tail.slice(ends[n - 1] ?? 0, end)));
+    const more = ends.map((end, n) => tail.slice(ends[n - 1] ?? 0, end));
+    more.forEach((block, n) => remember(block, nodes.slice(n, n + 1)));
+    groups = joined(groups, more);
     done += until;
     tail = tail.slice(until);
+    if (piece.length === tail.length + until) remember(tail, nodes.slice(Math.max(0, keep)));
     if (until === 0 || piece.length === tail.length + until) return { groups, done, tail };
   }
 }
@@ -166,7 +208,7 @@ function table(node: Table, a: Around): ReactNode {
 }
 
 const Block = memo(function Block({ source, level, live }: { source: string; level: number; live: boolean }) {
-  const nodes: RootContent[] = parse(source).children;
+  const nodes = fresh.get(source) ?? parse(source).children;
   const links = new Map(nodes.filter((n) => n.type === 'definition').map((d) => [d.identifier, d]));
   return <div className="blk">{text(nodes, { links, level: { now: level }, live })}</div>;
 });
@@ -174,7 +216,7 @@ const Block = memo(function Block({ source, level, live }: { source: string; lev
 const Group = memo(function Group({ blocks, level }: { blocks: readonly string[]; level: number }) {
   // Headings go down by one at most: below the first of them the next may be one lower.
   const first = blocks.findIndex((block) => block.startsWith('#'));
-  return <>{blocks.map((block, n) => <Block key={n} source={block} level={level > 1 || (first >= 0 && n > first) ? 2 : 1} live={false} />)}</>;
+  return <div className="grp">{blocks.map((block, n) => <Block key={n} source={block} level={level > 1 || (first >= 0 && n > first) ? 2 : 1} live={false} />)}</div>;
 });
 
 
@@ -184,11 +226,12 @@ export const Markdown = memo(function Markdown({ source, live }: { source: strin
   const now = cut(source.startsWith(kept.current.text) ? kept.current.cut : NOTHING, source);
   kept.current = { text: source, cut: now };
   const first = now.groups.findIndex((group) => group.some((block) => block.startsWith('#')));
+  const fence = fenced(now.tail);
   const level = (n: number) => (first >= 0 && n > first ? 2 : 1);
   return (
     <div className={live ? 'md live' : 'md'} dir="auto">
       {now.groups.map((group, n) => <Group key={n} blocks={group} level={level(n)} />)}
-      {now.tail ? <Block source={now.tail} level={first >= 0 ? 2 : 1} live={live} /> : null}
+      {fence && (fence.end === null || now.tail.slice(fence.end).trim() === '') ? <div className="blk"><Code code={fence.code} lang={fence.lang} live={live} /></div> : now.tail ? <Block source={now.tail} level={first >= 0 ? 2 : 1} live={live} /> : null}
     </div>
   );
 });

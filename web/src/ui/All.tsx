@@ -1,10 +1,10 @@
 /** All sessions at work, across projects: what each does, what waits, what it costs. Answers can be given from here. */
 
 import type { Brief } from '../api.gen';
-import { addressOf, set, useStore } from '../state/store';
+import { addressOf, useStore } from '../state/store';
 import { about, age, count, firstLine, folderName } from '../state/words';
 import { doing, money, spent } from './List';
-import { Button, Dot, Empty } from './parts';
+import { Dot, Empty, Fold } from './parts';
 import { Questions } from './Question';
 
 function Card({ row, first }: { row: Brief; first: boolean }) {
@@ -38,7 +38,7 @@ export function All() {
   return (
     <main id="main">
       <header className="top">
-        <Button kind="quiet" className="narrow" onClick={() => set({ drawer: 'list' })} aria-label="Show the sessions">☰</Button>
+        <Fold side="list" />
         <h1>Overview</h1>
         <span className="n">{count(waiting.length, 'session')} waiting · {working.length} working{today ? ` · today ${spent(today)}` : ''}</span>
       </header>

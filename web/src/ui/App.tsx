@@ -2,7 +2,7 @@
 
 import { Component, useEffect, useRef, type ReactNode } from 'react';
 import { branch, stop } from '../state/actions';
-import { get, go, set, useStore, waits } from '../state/store';
+import { fold, get, go, set, useStore, waits } from '../state/store';
 import icon from '../icon.svg';
 import iconWaits from '../icon-waits.svg';
 import { firstLine } from '../state/words';
@@ -56,6 +56,8 @@ function useKeys() {
           set({ walking: false });
           document.getElementById('composer')?.focus();
         },
+        '[': () => fold('list'),
+        ']': () => fold('side'),
         '?': () => set({ dialog: { kind: 'keys' } }),
         u: session ? () => set({ dialog: { kind: 'undo' } }) : undefined,
         r: session ? () => set({ dialog: { kind: 'rewind', seq: null } }) : undefined,
@@ -86,6 +88,21 @@ function useTitle() {
   return n;
 }
 
+/** Where a side is drawn over the page, the focus is in it, and goes back when it is closed. */
+function useDrawer(drawer: 'list' | 'side' | null) {
+  useEffect(() => {
+    if (!drawer) return;
+    const before = document.activeElement as HTMLElement | null;
+    const main = document.getElementById('main');
+    main?.setAttribute('inert', '');
+    document.querySelector<HTMLElement>(`.${drawer} .btn.narrow`)?.focus();
+    return () => {
+      main?.removeAttribute('inert');
+      if (before?.isConnected) before.focus();
+    };
+  }, [drawer]);
+}
+
 function Toasts() {
   const toasts = useStore((s) => s.toasts);
   const ref = useRef<HTMLDivElement>(null);
@@ -100,14 +117,15 @@ function Toasts() {
 }
 
 export function App() {
-  const { door, route, opened, drawer, up, dialog } = useStore();
+  const { door, route, opened, drawer, up, dialog, folded } = useStore();
+  useDrawer(drawer);
   useKeys();
   const n = useTitle();
   if (door === 'opening') return <p className="middle faint" role="status">Opening</p>;
   if (door === 'out') return <Login />;
   return (
     <Boundary>
-    <div className={`app ${route.at === 'session' && !opened?.error ? 'three' : ''} ${drawer ? `over-${drawer}` : ''}`}>
+    <div className={`app ${route.at === 'session' && !opened?.error ? 'three' : ''} ${drawer ? `over-${drawer}` : ''} ${folded.list ? 'no-list' : ''} ${folded.side ? 'no-side' : ''}`}>
       <a className="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus(); }}>To the field</a>
       <List />
       {route.at === 'session' && opened ? <Conversation opened={opened} /> : route.at === 'all' ? <All /> : <Start key={route.at === 'new' ? route.workspace : ''} workspace={route.at === 'new' ? route.workspace : undefined} />}

@@ -12,7 +12,7 @@ import { Lines, readDiff, signed, useSplit } from './Diff';
 import { Button } from './parts';
 
 /** Lines of output that stand below a command: one that ended well, one that failed, one that runs. */
-const SHOWN = { done: 5, failed: 20, live: 12 };
+const SHOWN = { done: 5, failed: 400, live: 12 };
 
 /** The time that goes on, where something runs. */
 export function Clock({ since }: { since: number }) {

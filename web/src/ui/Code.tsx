@@ -30,7 +30,6 @@ export function Line({ line, plain }: { line: Token[] | undefined; plain: string
 export const Code = memo(function Code({ code, lang, live = false }: { code: string; lang: string; live?: boolean }) {
   const known = languageOf(lang);
   const lines = useTokens(code, known, !live);
-  const plain = code.split('\n');
   return (
     <figure className="code">
       <figcaption>
@@ -38,7 +37,7 @@ export const Code = memo(function Code({ code, lang, live = false }: { code: str
         <Button kind="quiet" onClick={() => void copyText(code)} aria-label="Copy this code">Copy</Button>
       </figcaption>
       <pre tabIndex={0} aria-label={`Code${lang ? ` in ${visible(lang)}` : ''}`} role="region"><code>
-        {plain.map((text, n) => <span key={n}><Line line={lines?.[n]} plain={text} />{n < plain.length - 1 ? '\n' : ''}</span>)}
+        {lines ? lines.map((line, n) => <span key={n}><Line line={line} plain="" />{n < lines.length - 1 ? '\n' : ''}</span>) : visible(code)}
       </code></pre>
     </figure>
   );

@@ -7,12 +7,12 @@ import * as api from '../net/api';
 import { configure, prompt, stop } from '../state/actions';
 import { callOf, type Session } from '../state/fold';
 import { MODES } from '../state/commands';
-import { set, useStore, type Opened } from '../state/store';
+import { useStore, type Opened } from '../state/store';
 import { about, firstLine, folderName, title, titleLine, usd } from '../state/words';
 import { visible } from '../text/safe';
 import { Clock } from './Call';
 import { Composer } from './Composer';
-import { Button, Empty, Wrong } from './parts';
+import { Button, Empty, Fold, Wrong } from './parts';
 import { Questions } from './Question';
 import { Side } from './Side';
 import { Talk } from './Talk';
@@ -84,19 +84,19 @@ export function Conversation({ opened }: { opened: Opened }) {
   const asks = useMemo(() => (session ? known(session, opened.asks) : []), [session, opened.asks]);
   const heading = firstLine(session?.title ?? '') || firstLine(row?.title ?? '') || 'New session';
   if (error) {
-    return <main id="main"><header className="top"><Button kind="quiet" className="narrow" onClick={() => set({ drawer: 'list' })} aria-label="Show the sessions">☰</Button><h1>This session cannot be shown</h1></header><div className="middle"><Wrong>{error}</Wrong><a className="btn plain" href="#/">Begin a new one</a></div></main>;
+    return <main id="main"><header className="top"><Fold side="list" /><h1>This session cannot be shown</h1></header><div className="middle"><Wrong>{error}</Wrong><a className="btn plain" href="#/">Begin a new one</a></div></main>;
   }
   return (
     <>
       <main id="main">
         <header className="top">
-          <Button kind="quiet" className="narrow" onClick={() => set({ drawer: 'list' })} aria-label="Show the sessions">☰</Button>
+          <Fold side="list" />
           <h1 title={heading}>{heading}</h1>
           <span className="n">{session ? folderName(session.workspace) : ''}{own.data?.branch ? ` · ${visible(own.data.branch)}` : ''}</span>
           <span className="sp" />
           {session?.elsewhere && link === 'up' ? <span className="chip">also open in another window or terminal</span> : null}
           {link === 'down' ? <span className="chip bad" role="status">{opened.trouble ? visible(opened.trouble) : 'connection lost; trying again'}</span> : null}
-          <Button kind="quiet" className="narrow" onClick={() => set({ drawer: 'side' })} aria-label="Show the timeline">Timeline</Button>
+          <Fold side="side" />
         </header>
         {session ? (session.items.length > 0 ? <Talk session={session} /> : <div className="talk"><div className="middle"><Empty>Nothing was said here yet.</Empty></div></div>) : <div className="talk"><p className="middle faint" role="status">Reading the session</p></div>}
         <div className="composer">

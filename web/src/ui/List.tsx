@@ -35,7 +35,7 @@ export function doing(row: Brief): string {
   return [more ? `step ${more.step}` : '', what, row.here ? '' : 'not driven here'].filter(Boolean).join(' · ');
 }
 
-export const money = (row: Brief) => (row.more?.micros == null ? '' : row.more.micros > 0 ? cents(row.more.micros) : '');
+export const money = (row: Brief) => (row.more?.micros == null ? '' : row.more.micros === 0 ? '' : row.more.micros < 10_000 ? '<$0.01' : cents(row.more.micros));
 
 function Row({ row, on }: { row: Brief; on: boolean }) {
   const waits = row.state === 'waiting' ? String(row.more?.questions.length || 1) : money(row);

@@ -5,11 +5,11 @@ import { useState } from 'react';
 import type { Mode } from '../proto.gen';
 import * as api from '../net/api';
 import { begin } from '../state/actions';
-import { go, set } from '../state/store';
+import { go } from '../state/store';
 import { visible } from '../text/safe';
 import { Composer, draftOf } from './Composer';
 import { Choices } from './Conversation';
-import { Button, Wrong } from './parts';
+import { Fold, Wrong } from './parts';
 
 const TRY = ['What does this project do, and where would I begin to read?', 'Run the tests and explain what fails.', 'Find a function without a test, and write one.'];
 
@@ -24,7 +24,7 @@ export function Start({ workspace }: { workspace?: string }) {
   return (
     <main id="main">
       <header className="top">
-        <Button kind="quiet" className="narrow" onClick={() => set({ drawer: 'list' })} aria-label="Show the sessions">☰</Button>
+        <Fold side="list" />
         <h1>New conversation</h1>
       </header>
       <div className="talk">

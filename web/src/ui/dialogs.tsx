@@ -68,7 +68,7 @@ function Search() {
 }
 
 const KEYS: [string, [string, string][]][] = [
-  ['Anywhere', [['ctrl k', 'search all sessions'], ['c', 'a new conversation'], ['o', 'overview'], ['/', 'to the field'], ['j, k', 'the next session, the one before'], ['esc', 'stop what runs; leave what is open'], ['?', 'this list']]],
+  ['Anywhere', [['ctrl k', 'search all sessions'], ['c', 'a new conversation'], ['o', 'overview'], ['/', 'to the field'], ['j, k', 'the next session, the one before'], ['[', 'the sessions, there or not'], [']', 'the timeline, there or not'], ['esc', 'stop what runs; leave what is open'], ['?', 'this list']]],
   ['In a session', [['u', 'undo the last task'], ['r', 'go back to a step'], ['d', 'what it changed'], ['f', 'branch off']]],
   ['At a question', [['y', 'yes, once'], ['n', 'no'], ['t', 'no, with a note that the model is told'], ['a', 'always: shows the rule first'], ['e', 'explain'], ['← →', 'the question before, the next one']]],
   ['In the field', [['enter', 'send; while it works: steer it at its next step'], ['shift enter', 'a new line'], ['@', 'files'], ['/', 'commands'], ['up', 'earlier prompts'], ['ctrl v', 'paste a picture']]],

@@ -1,7 +1,7 @@
 /** The small set of parts that everything else is made of. */
 
 import { useLayoutEffect, useRef, type ButtonHTMLAttributes, type ReactNode, type Ref } from 'react';
-import { set } from '../state/store';
+import { fold, set, useStore } from '../state/store';
 
 export const Kbd = ({ children }: { children: ReactNode }) => <kbd aria-hidden="true">{children}</kbd>;
 
@@ -67,6 +67,17 @@ export function Modal({ title, wide, children, onClose }: { title: string; wide?
         {children}
       </div>
     </dialog>
+  );
+}
+
+/** Brings a side of the page in or folds it away. */
+export function Fold({ side }: { side: 'list' | 'side' }) {
+  const folded = useStore((s) => s.folded[side]);
+  const name = side === 'list' ? 'sessions' : 'timeline';
+  return (
+    <Button kind="quiet" className={`to-${side}`} onClick={() => fold(side)} aria-label={side === 'list' ? `The ${name}` : undefined} aria-pressed={!folded} title={side === 'list' ? 'The sessions: [' : 'The timeline: ]'}>
+      {side === 'list' ? '☰' : 'Timeline'}
+    </Button>
   );
 }
 
