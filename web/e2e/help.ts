@@ -7,8 +7,11 @@ export const ask = (page: Page) => page.locator('section.ask');
 export const talk = (page: Page) => page.getByRole('region', { name: 'Conversation' });
 export const session = (page: Page) => page.url().split('/s/')[1] as string;
 
-/** A question takes keys only when it has been there for a moment. */
-export const ready = () => new Promise((done) => setTimeout(done, 350));
+/** A question takes keys only when all of it is known, and has been there for a moment. */
+export async function ready(page: Page) {
+  await page.locator('section.ask[aria-busy="true"]').waitFor({ state: 'detached' });
+  await new Promise((done) => setTimeout(done, 350));
+}
 
 export async function send(page: Page, text: string) {
   await field(page).fill(text);

@@ -71,9 +71,9 @@ const dialog = (name: string, words: string, wait: (page: Page) => Promise<unkno
 const SCREENS: Screen[] = [
   { name: 'start', open: async (page) => { await page.goto(`${w.url}/#/`); await page.locator('.where b').waitFor(); } },
   { name: 'question', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await page.locator('.dl.add').first().waitFor({ state: 'attached' }); } },
-  { name: 'note', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await ready(); await ask(page).getByRole('button', { name: /with a note/ }).click(); await page.getByLabel('Why not').waitFor(); } },
-  { name: 'explain', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await ready(); await ask(page).getByRole('button', { name: /Explain/ }).click(); await page.locator('.explain').waitFor(); } },
-  { name: 'always', open: async (page) => { await visit('edit')(page); await ask(page).getByRole('button', { name: /Always/ }).waitFor(); await ask(page).locator('.body').evaluate((el) => el.scrollTo(0, el.scrollHeight)); await ready(); await ask(page).getByRole('button', { name: /Always/ }).click(); await page.getByText('Always allow:').waitFor(); } },
+  { name: 'note', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await ready(page); await ask(page).getByRole('button', { name: /with a note/ }).click(); await page.getByLabel('Why not').waitFor(); } },
+  { name: 'explain', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await ready(page); await ask(page).getByRole('button', { name: /Explain/ }).click(); await page.locator('.explain').waitFor(); } },
+  { name: 'always', open: async (page) => { await visit('edit')(page); await ask(page).getByRole('button', { name: /Always/ }).waitFor(); await ask(page).locator('.body').evaluate((el) => el.scrollTo(0, el.scrollHeight)); await ready(page); await ask(page).getByRole('button', { name: /Always/ }).click(); await page.getByText('Always allow:').waitFor(); } },
   { name: 'choices', open: async (page) => { await visit('person')(page); await ask(page).getByText('Which colour').waitFor(); } },
   { name: 'failed', open: async (page) => { await visit('failed')(page); await page.locator('.call .mark.bad').waitFor(); } },
   { name: 'done', open: async (page) => { await visit('done')(page); await page.locator('.code .tok-comment').waitFor(); } },
@@ -169,7 +169,7 @@ test('a keyboard is enough: begin, read, answer, go back, find', async () => {
     await page.keyboard.press('Enter');
     await ask(page).waitFor();
     await until('the question has it', () => page.evaluate(() => document.activeElement?.matches('section.ask')));
-    await ready();
+    await ready(page);
     await page.keyboard.press('y');
     await said(page, 'It is made.');
     await over(page);

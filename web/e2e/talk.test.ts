@@ -79,7 +79,7 @@ test('approve by key', async () => {
   expect(await ask(page).innerText()).toContain('touch made');
   await until('the title says so', async () => (await page.title()).startsWith('(1) '));
   expect(await page.locator('#icon').getAttribute('href')).toContain('waits');
-  await ready();
+  await ready(page);
   await page.keyboard.press('y');
   await said(page, 'It is made.');
   expect(existsSync(join(w.folder, 'made'))).toBe(true);
@@ -113,7 +113,7 @@ test('decline with a note that the model is told', async () => {
   const page = await w.page();
   await send(page, 'Make a file');
   await ask(page).waitFor();
-  await ready();
+  await ready(page);
   await page.keyboard.press('t');
   await page.getByLabel('Why not, or what to do instead').fill('write it to notes.txt');
   await page.keyboard.press('Enter');
@@ -128,7 +128,7 @@ test('always shows its rule first, then holds', async () => {
   const page = await w.page();
   await send(page, 'Make files');
   await ask(page).getByRole('button', { name: /Always/ }).waitFor();
-  await ready();
+  await ready(page);
   await page.keyboard.press('a');
   await ask(page).getByText('Always allow:').waitFor();
   expect(await ask(page).locator('.rule code').innerText()).toContain('touch');
@@ -149,7 +149,7 @@ test('always in every session can be listed and taken back', async () => {
   const page = await w.page();
   await send(page, 'Make a file');
   await ask(page).getByRole('button', { name: /Always/ }).waitFor();
-  await ready();
+  await ready(page);
   await page.keyboard.press('a');
   await page.keyboard.press('Enter');
   await said(page, 'It is made.');
@@ -170,7 +170,7 @@ test('a question is explained before it is answered', async () => {
   const page = await w.page();
   await send(page, 'Go');
   await ask(page).waitFor();
-  await ready();
+  await ready(page);
   await page.keyboard.press('e');
   await ask(page).getByText('counts for nothing here').waitFor();
 });
@@ -181,12 +181,12 @@ test('many questions stand at once, and are gone through one by one', async () =
   const page = await w.page();
   await send(page, 'Make three');
   await ask(page).getByText('1 of 3 waits').waitFor();
-  await ready();
+  await ready(page);
   await page.keyboard.press('ArrowRight');
   await ask(page).getByText('2 of 3 waits').waitFor();
   expect(await ask(page).innerText()).toContain('touch file-2');
   for (let left = 3; left > 0; left--) {
-    await ready();
+    await ready(page);
     const hash = await ask(page).getAttribute('data-hash');
     await page.keyboard.press('y');
     await until('the next', async () => !(await hashes(page)).includes(hash as string));
@@ -200,7 +200,7 @@ test('the model asks, and one of its choices is taken by its number', async () =
   const page = await w.page();
   await send(page, 'Paint');
   await ask(page).getByText('Which colour?').waitFor();
-  await ready();
+  await ready(page);
   await page.keyboard.press('2');
   await said(page, 'Green it is.');
   expect(JSON.stringify(w.model.requests[1])).toContain('green');
@@ -239,7 +239,7 @@ test('two tabs are in step, and a question closes in both when it is answered in
   const two = await w.page({ context: one.context(), path: `/#/s/${session(one)}` });
   await ask(two).waitFor();
   expect(await ask(two).getAttribute('data-hash')).toBe(await ask(one).getAttribute('data-hash'));
-  await ready();
+  await ready(two);
   await ask(two).getByRole('button', { name: /Run once/ }).click();
   for (const page of [one, two]) {
     await said(page, 'It is made.');
@@ -300,7 +300,7 @@ test('a killed server is survived: the same question, with the same id and hash'
   await other.goto(await w.address());
   await ask(page).waitFor();
   expect(await ask(page).getAttribute('data-hash')).toBe(hash);
-  await ready();
+  await ready(page);
   await ask(page).getByRole('button', { name: /Run once/ }).click();
   await said(page, 'It is made.');
   expect(existsSync(join(w.folder, 'made'))).toBe(true);
@@ -340,7 +340,7 @@ test('a question of a run in a terminal is answered here', async () => {
   const page = await w.page();
   await page.getByRole('navigation').getByText('make a file').click();
   await ask(page).waitFor();
-  await ready();
+  await ready(page);
   await page.keyboard.press('y');
   await said(page, 'It is made.');
 });
@@ -360,7 +360,7 @@ test('a session that was begun here is driven in a real terminal', async () => {
     await said(page, 'go on in the terminal');
     await ask(page).waitFor();
     await until('the terminal asks', () => tmux('capture-pane', '-p').stdout.includes('Run this command?'));
-    await ready();
+    await ready(page);
     await ask(page).getByRole('button', { name: /Run once/ }).click();
     await said(page, 'from the terminal');
     await until('the terminal shows the end', () => tmux('capture-pane', '-p').stdout.includes('from the terminal'));

@@ -119,13 +119,13 @@ test('the overview shows what works and what waits in all folders, and answers f
   const other = mkdtempSync(join(tmpdir(), 'dunnock-other-'));
   await w.api('POST', '/api/sessions', { prompt: 'the one that works', workspace: other });
   await page.locator('h1').click();
-  await ready();
+  await ready(page);
   await page.keyboard.press('o');
   const waiting = page.getByRole('region', { name: 'Waiting for you' });
   await waiting.getByText('touch made').waitFor();
   await page.getByRole('region', { name: 'Working' }).getByText('thinking').waitFor();
   await page.locator('.top').getByText(/1 session waiting · 1 working · today/).waitFor();
-  await ready();
+  await ready(page);
   await page.keyboard.press('y');
   await until('it was made', () => existsSync(join(w.folder, 'made')));
   open();

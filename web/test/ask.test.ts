@@ -68,6 +68,11 @@ describe('keys', () => {
     for (const k of ['y', 'a']) expect(key(q, 'choose', k, false)).toHaveProperty('hint');
     expect(key(q, 'choose', 'n', false)).toEqual({ answer: 'no' });
   });
+  test('nothing is allowed before all is known of it', () => {
+    const early = { ...q, pending: true };
+    for (const k of ['y', 'a']) expect(key(early, 'choose', k, true)).toHaveProperty('hint');
+    expect(key(early, 'choose', 'n', true)).toEqual({ answer: 'no' });
+  });
   test('always grants only after its rule was shown', () => {
     expect(key(q, 'always', 'Enter', true)).toEqual({ everywhere: RULE });
     expect(key(q, 'always', 's', true)).toEqual({ answer: { always: { rule: RULE } } });

@@ -33,9 +33,12 @@ export interface Shown {
   kind: 'approval' | 'person' | 'plain';
   rule: { rule: Rule; words: string } | null;
   explain: string[];
+  /** What the server knows of it (what it would delete, which rule it offers) is still to come. */
+  pending: boolean;
 }
 
 interface Around {
+  pending?: boolean;
   workspace: string;
   checkpoints: boolean;
   session: string;
@@ -129,6 +132,7 @@ export function shown(asks: Asks, around: Around): Shown {
     choices: asks.choices,
     kind,
     rule,
+    pending: around.pending ?? false,
     explain: asks.call ? explain(asks, own, rule?.words ?? null, around.session) : [visible(asks.text)],
   };
 }
@@ -169,7 +173,8 @@ export const firstStage = (q: Shown): Stage => (q.kind === 'person' && q.choices
 
 /** What a key comes to. `read` says whether all of the question has been on the screen. */
 export function key(q: Shown, stage: Stage, name: string, read: boolean): Outcome {
-  const unread = { hint: 'read it to its end first' };
+  const unread = { hint: q.pending ? 'a moment: it is being looked at what it would do' : 'read it to its end first' };
+  read &&= !q.pending;
   if (stage === 'always') {
     if (!q.rule) return { stage: 'choose' };
     if (name === 'Enter') return { everywhere: q.rule.rule };

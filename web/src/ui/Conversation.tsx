@@ -100,7 +100,7 @@ export function Conversation({ opened }: { opened: Opened }) {
         </header>
         {session ? (session.items.length > 0 ? <Talk session={session} /> : <div className="talk"><div className="middle"><Empty>Nothing was said here yet.</Empty></div></div>) : <div className="talk"><p className="middle faint" role="status">Reading the session</p></div>}
         <div className="composer">
-          {asks.length > 0 && session ? <Questions session={session.id} workspace={session.workspace} checkpoints={session.config?.checkpoints ?? false} asks={asks} main /> : null}
+          {asks.length > 0 && session ? <Questions session={session.id} workspace={session.workspace} checkpoints={session.config?.checkpoints ?? false} asks={asks} pending={asks.filter((a) => !opened.asks.some((more) => more.id === a.id && more.hash === a.hash)).map((a) => a.id)} main /> : null}
           {session?.waiting.map((p) => <p className="queued" key={p.seq}><span className="faint">told at the next step:</span> {visible(p.text)}</p>)}
           {session ? <Now session={session} /> : null}
           <Composer

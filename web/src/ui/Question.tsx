@@ -5,7 +5,7 @@
  * moment after the question came, after it changed, and after each key that came too early.
  */
 
-import { useCallback, useEffect, useRef, useState, type KeyboardEvent as Press } from 'react';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent as Press } from 'react';
 import type { Asks } from '../api.gen';
 import { everywhere, reply } from '../state/actions';
 import { firstStage, GUARD, key, shown, type Outcome, type Shown, type Stage } from '../state/ask';
@@ -19,18 +19,20 @@ interface Props {
   workspace: string;
   checkpoints: boolean;
   asks: Asks[];
+  /** Those of which the server has not told all yet. */
+  pending?: number[];
   /** It takes the keys wherever the focus is, unless somebody types or another question has the focus. */
   main?: boolean;
 }
 
 /** The questions of a session, one at a time. */
-export function Questions({ session, workspace, checkpoints, asks, main = false }: Props) {
+export function Questions({ session, workspace, checkpoints, asks, pending = [], main = false }: Props) {
   const [at, setAt] = useState<number | null>(null);
   const index = Math.max(0, asks.findIndex((a) => a.id === at));
   const one = asks[index];
   if (!one) return null;
   const other = (by: number) => setAt(asks[(index + by + asks.length) % asks.length]?.id ?? null);
-  const q = shown(one, { workspace, checkpoints, session });
+  const q = shown(one, { workspace, checkpoints, session, pending: pending.includes(one.id) });
   return <Card key={one.hash} q={q} session={session} place={`${index + 1} of ${asks.length}`} many={asks.length > 1} other={other} main={main} />;
 }
 
@@ -62,7 +64,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
   const end = useRef<HTMLSpanElement>(null);
   const since = useRef(0);
   /** What the server added: with another preview or rule it is another text. */
-  const known = `${q.rows.map((row) => row.value).join()} ${q.rule?.words ?? ''} ${String(main)}`;
+  const known = `${q.rows.map((row) => row.value).join()} ${q.rule?.words ?? ''} ${String(main)} ${String(q.pending)}`;
 
   // Whoever says yes has seen all of it, as it is now.
   useEffect(() => {
@@ -110,7 +112,8 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
     return outcome !== null;
   }, [act, early, q, read, stage]);
 
-  useEffect(() => {
+  // With what is drawn, not a moment after it: a key that follows at once means what is seen.
+  useLayoutEffect(() => {
     const heard = (e: KeyboardEvent) => {
       const to = e.target as HTMLElement;
       // A key belongs to the question that has the focus; the first takes those that belong to none.
@@ -164,7 +167,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
   };
 
   return (
-    <section className="ask" ref={card} tabIndex={-1} aria-labelledby={label} data-hash={q.hash}>
+    <section className="ask" ref={card} tabIndex={-1} aria-labelledby={label} aria-busy={q.pending} data-hash={q.hash}>
       <header>
         <span className="mark warn" aria-hidden="true">?</span>
         <h2 id={label}>{q.title}</h2>
@@ -227,7 +230,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
               <Button k="n" disabled={busy} onClick={go('n')}>No</Button>
             </>
           )}
-          {read ? null : <span className="faint">read it to its end first</span>}
+          {q.pending ? <span className="faint">looking at what it would do</span> : read ? null : <span className="faint">read it to its end first</span>}
         </div>
       )}
     </section>
