@@ -160,6 +160,32 @@ test('at twice the size nothing is lost', async () => {
   expect(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth + 1)).toBe(true);
 });
 
+test('on a phone: begin, answer by a tap, look at the steps, go to another session', async () => {
+  const k = await World.start([shell('touch made'), say('It is made.')], { config: 'approve = "ask"' });
+  try {
+    const page = await k.page({ width: 360, height: 740 });
+    await field(page).fill('Make a file');
+    await page.getByRole('button', { name: /Send/ }).click();
+    await ask(page).waitFor();
+    await ready(page);
+    await ask(page).getByRole('button', { name: /Run once/ }).click();
+    await said(page, 'It is made.');
+    await over(page);
+    const side = page.getByRole('complementary', { name: 'Plan and timeline' });
+    expect(await side.isVisible()).toBe(false);
+    await page.getByRole('button', { name: 'Timeline' }).click();
+    await side.getByText('touch made').waitFor();
+    await page.getByRole('button', { name: 'Close the timeline' }).click();
+    await page.getByRole('button', { name: 'The sessions' }).click();
+    await page.getByRole('navigation').getByRole('link', { name: /New/ }).click();
+    await page.getByRole('heading', { name: 'New conversation' }).waitFor();
+    expect(await page.locator('nav.list').isVisible()).toBe(false);
+    expect(await k.wrong(page)).toEqual([]);
+  } finally {
+    await k.stop();
+  }
+});
+
 test('a keyboard is enough: begin, read, answer, go back, find', async () => {
   const k = await World.start([shell('touch made'), say('It is made.')], { config: 'approve = "ask"' });
   try {

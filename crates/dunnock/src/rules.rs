@@ -121,14 +121,9 @@ fn alone() -> anyhow::Result<std::fs::File> {
     Ok(lock)
 }
 
-/// Makes a rule for all sessions.
+/// The same, and says so.
 pub(crate) fn always(rule: &Rule) -> anyhow::Result<()> {
-    let _alone = alone()?;
-    let mut rules = load()?;
-    if !rules.allow.contains(rule) {
-        rules.allow.push(rule.clone());
-        save(&rules)?;
-    }
+    allow(rule)?;
     say::note(&format!("from now on, in every session: {}. Take it back: dunnock rules revoke", policy::show(rule)));
     Ok(())
 }

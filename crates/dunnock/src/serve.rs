@@ -119,7 +119,8 @@ async fn show(entry: &str, how: Browser, json: bool) {
     }
     match (opened, how) {
         (true, _) => {
-            say::line("It opens in your browser. Enter: open it again. Ctrl-C: end; what runs is stopped and kept.")
+            say::line(&format!("It opens in your browser. If it does not, open this within 30 seconds: {entry}"));
+            say::line("Enter: open it again. Ctrl-C: end; what runs is stopped and kept.");
         }
         (false, how) => {
             if how == Browser::Open {

@@ -97,7 +97,7 @@ fn browser_timeline_and_overview() {
 
 #[test]
 fn browser_every_screen() {
-    tests("browser", "e2e/looks.test.ts", 7);
+    tests("browser", "e2e/looks.test.ts", 8);
 }
 
 #[test]

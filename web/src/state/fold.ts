@@ -36,9 +36,9 @@ export interface Call {
 }
 
 export type Item =
-  | { kind: 'prompt'; key: string; seq: number; text: string; images: string[]; queued: boolean }
+  | { kind: 'prompt'; key: string; seq: number; text: string; images: string[] }
   | { kind: 'thought'; key: string; text: string; live: boolean }
-  | { kind: 'text'; key: string; text: string; live: boolean; seq: number }
+  | { kind: 'text'; key: string; text: string; live: boolean }
   | Call
   | { kind: 'note'; key: string; text: string; tone: 'quiet' | 'bad' | 'warn' }
   | { kind: 'reply'; key: string; text: string; said: string; note: string | null }
@@ -224,7 +224,7 @@ function event(s: Session, e: Fact, at: number, now: number): void {
       s.steps.push({ turn: e.body.turn, seq: e.seq, title: '', tree: null, micros: 0, tokens: 0, state: 'working', gone: false });
       return;
     case 'answered':
-      return answered(s, e.body, e.seq);
+      return answered(s, e.body);
     case 'turn_failed': {
       used(s, e.body.usage);
       s.asking = false;
@@ -322,7 +322,7 @@ function begin(s: Session, at: number): void {
 }
 
 function say(s: Session, prompt: Prompt): void {
-  put(s, { kind: 'prompt', key: `p${prompt.seq}`, seq: prompt.seq, text: prompt.text, images: prompt.images, queued: false });
+  put(s, { kind: 'prompt', key: `p${prompt.seq}`, seq: prompt.seq, text: prompt.text, images: prompt.images });
 }
 
 /** The items of the last request, with their places. */
@@ -403,7 +403,7 @@ function endLive(s: Session): void {
 }
 
 /** Replaces what streamed by what was recorded. */
-function answered(s: Session, e: Answered, seq: number): void {
+function answered(s: Session, e: Answered): void {
   used(s, e.usage);
   if (e.usage.input === 0 && e.usage.output === 0) s.unknown = s.run.unknown = true;
   s.context = e.usage.input + e.usage.output;
@@ -428,7 +428,7 @@ function answered(s: Session, e: Answered, seq: number): void {
   };
   const flushText = () => {
     flushThought();
-    if (said.trim()) put(s, { kind: 'text', key: named('t'), text: said, live: false, seq });
+    if (said.trim()) put(s, { kind: 'text', key: named('t'), text: said, live: false });
     said = '';
   };
   let words = '';
@@ -447,7 +447,7 @@ function answered(s: Session, e: Answered, seq: number): void {
       calls.push([id, part.call]);
       if (part.call.tool === 'final_output' && gist(part.call)) {
         s.answer = gist(part.call);
-        put(s, { kind: 'text', key: named('t'), text: s.answer, live: false, seq });
+        put(s, { kind: 'text', key: named('t'), text: s.answer, live: false });
       }
       addCall(s, id, part.call, false);
       if (!QUIET.has(part.call.tool)) last = titleLine(title(part.call, false));
@@ -567,8 +567,7 @@ function live(s: Session, turn: number, attempt: number): Live {
 
 function stream(s: Session, kind: 'text' | 'thought', key: string, text: string): void {
   const at = s.items.findLastIndex((i) => i.key === key);
-  if (kind === 'text') s.items[at < 0 ? s.items.length : at] = { kind, key, text, live: true, seq: s.seq };
-  else s.items[at < 0 ? s.items.length : at] = { kind, key, text, live: true };
+  s.items[at < 0 ? s.items.length : at] = { kind, key, text, live: true };
 }
 
 function words(s: Session, turn: number, attempt: number, offset: number, text: string): void {

@@ -13,7 +13,6 @@ export type Dialog =
   | { kind: 'undo' }
   | { kind: 'diff' }
   | { kind: 'rules' }
-  | { kind: 'title' }
   | { kind: 'cost' };
 
 export interface Toast {
