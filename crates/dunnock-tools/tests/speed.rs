@@ -118,23 +118,32 @@ async fn keeping_fifty_thousand_files_costs_what_it_costs_git() {
         ours.push(keep().await);
         theirs.push(tokio::task::block_in_place(git_keeps));
     }
+    let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
     ours.sort();
     theirs.sort();
     let (warm, git_warm) = (ours[4], theirs[4]);
     let (size, git_size) = (keeper.size(), bytes_below(&store.join("objects")));
-    let fresh = Keeper::new(dir.path().join("kept"), Vec::new(), Bounds::default());
-    let began = Instant::now();
-    assert!(fresh.keep(&session, &name, 1).await.tree.is_some());
-    let opened = began.elapsed();
-    let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
+    // Several looks: one alone, beside the middle of nine, says how busy the machine was just then.
+    let (mut first, mut beside) = (Vec::new(), Vec::new());
+    for n in 9..14 {
+        std::fs::write(root.join("d3/s80/f5.txt"), format!("changed {n}")).unwrap();
+        let fresh = Keeper::new(dir.path().join("kept"), Vec::new(), Bounds::default());
+        let began = Instant::now();
+        assert!(fresh.keep(&session, &name, 1).await.tree.is_some());
+        first.push(began.elapsed());
+        beside.push(tokio::task::block_in_place(git_keeps));
+    }
+    first.sort();
+    beside.sort();
+    let opened = ratio(first[2], beside[2]);
     let disk = size as f64 / git_size as f64;
     println!(
         "50,000 files: cold {cold:?}, git {git_cold:?} ({:.2}); one changed {warm:?}, git {git_warm:?} ({:.2}); \
-         {size} bytes kept, git {git_size} ({disk:.2}); first look of a new process {opened:?} ({:.2})",
+         {size} bytes kept, git {git_size} ({disk:.2}); first look of a new process {:?} ({opened:.2})",
         ratio(cold, git_cold),
         ratio(warm, git_warm),
-        ratio(opened, git_warm)
+        first[2]
     );
     assert!(ratio(cold, git_cold) < 1.5 && ratio(warm, git_warm) < 1.5 && disk < 1.2);
-    assert!(ratio(opened, git_warm) < 2.0);
+    assert!(opened < 2.0);
 }
