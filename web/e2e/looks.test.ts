@@ -45,6 +45,8 @@ beforeAll(async () => {
   await make('edit', 'Write it down', 'waiting', { mode: 'ask' });
   await make('person', 'Paint it', 'waiting');
   await make('works', 'Move the configuration to TOML', 'working');
+  const carried = await w.run('bridge', 'new', '--once', 'Tell me what this shop sells');
+  ids.carried = /session: (\S+)/.exec(carried.stdout)?.[1] ?? '';
 });
 afterAll(async () => {
   done.open();
@@ -79,6 +81,7 @@ const SCREENS: Screen[] = [
   { name: 'done', open: async (page) => { await visit('done')(page); await page.locator('.code .tok-comment').waitFor(); } },
   { name: 'long', open: async (page) => { await visit('long')(page); await over(page); } },
   { name: 'working', open: async (page) => { await visit('works')(page); await page.locator('.now').waitFor(); } },
+  { name: 'carried', open: async (page) => { await visit('carried')(page); await page.locator('.carry.open').waitFor(); } },
   { name: 'overview', open: async (page) => { await page.goto(`${w.url}/#/all`); await ask(page).first().waitFor(); } },
   { name: 'search', open: async (page) => { await page.goto(`${w.url}/#/`); await page.locator('.where b').waitFor(); await page.keyboard.press('Control+k'); await page.locator('[role=option]').first().waitFor(); } },
   { name: 'keys', open: dialog('done', '/keys', async () => {}) },

@@ -345,6 +345,38 @@ test('a question of a run in a terminal is answered here', async () => {
   await said(page, 'It is made.');
 });
 
+test('a carried conversation is seen and goes on in the browser', async () => {
+  await world([], { files: { 'README.md': 'The words of the shop.\n' } });
+  const ran = await w.run('bridge', 'new', '--once', 'look at the shop');
+  expect(ran.stdout).toContain('001-outbox.md');
+  const bring = (name: string, text: string) => writeFileSync(join(w.folder, '.dunnock/bridge', name), text);
+  const page = await w.page();
+  await page.getByRole('group', { name: 'Waiting for you' }).getByText('look at the shop').click();
+  // The whole paths, to be marked as they are.
+  const row = page.locator('.carry.open');
+  await row.waitFor();
+  expect(await row.locator('code').allInnerTexts()).toEqual(['001-outbox.md', '001-inbox.md'].map((name) => expect.stringMatching(new RegExp(`^/.*/\\.dunnock/bridge/${name}$`))));
+  expect(existsSync(await row.locator('code').first().innerText())).toBe(true);
+  await page.getByRole('navigation').getByText('carried by you').waitFor();
+  await page.locator('.now').getByText('waiting for the answer you bring').waitFor();
+  expect(await page.locator('.now').innerText()).not.toContain('thinking');
+  // This page drives it: what is brought is taken in, and the next round is said.
+  bring('001-inbox.md', '[READ README.md]\n');
+  await talk(page).getByText('002-outbox.md').waitFor();
+  await talk(page).getByText('read README.md').waitFor();
+  expect(await row.count()).toBe(1);
+  expect(await talk(page).locator('.carry').count()).toBe(2);
+  await page.locator('.now').getByText('waiting for the answer you bring').waitFor();
+  bring('002-inbox.md', 'All done.\n[DONE]\n');
+  await said(page, 'All done.');
+  await talk(page).locator('.ending').getByText('done', { exact: true }).waitFor();
+  expect(await page.locator('.now').count()).toBe(0);
+  expect(await row.count()).toBe(0);
+  expect((await w.api<{ state: string }>('GET', `/api/sessions/${session(page)}`)).state).toBe('done');
+  expect(w.model.requests).toHaveLength(0);
+  expect(await w.wrong(page)).toEqual([]);
+});
+
 test('a session that was begun here is driven in a real terminal', async () => {
   await world([say('from the browser'), shell('touch made'), say('from the terminal')], { config: 'approve = "ask"' });
   const page = await w.page();

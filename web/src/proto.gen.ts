@@ -134,6 +134,18 @@ export interface Baselined {
   tree: Tree;
 }
 
+/** Where a carried conversation lies, and how much of it is shown at once. */
+export interface Bridge {
+  /** The folder of outboxes and inboxes, absolute. */
+  folder: string;
+  /** Characters of a command's output that are shown. */
+  output: number;
+  /** Characters of one part of an outbox. */
+  size: number;
+  /** Seconds that a command may take. */
+  timeout: number;
+}
+
 /** Bounds on what a session may use; each absent one is no bound. */
 export interface Budget {
   /** Millionths of a US dollar. */
@@ -296,6 +308,8 @@ export interface Config {
   attended: boolean;
   /** Whether the checks are run before the work, too, on a copy of the files. */
   baseline: boolean;
+  /** Where its conversation lies, if it may be carried. */
+  bridge: Bridge | null;
   /** Bounds on use. */
   budget: Budget;
   /** Whether the workspace's state is kept after each change. */
@@ -314,6 +328,8 @@ export interface Config {
   mode: Mode;
   /** `provider/model` in use. */
   model: string;
+  /** Whether it is a planner's. */
+  planner: Planner | null;
   /** What the model costs, if known. */
   price: Price | null;
   /** Which subset of tools and prompts; empty: as the model's check found best. */
@@ -338,6 +354,8 @@ export interface ConfigPatch {
   attended: boolean;
   /** Whether the checks are run before the work, too, on a copy of the files. */
   baseline: boolean;
+  /** Where its conversation lies, if it may be carried. */
+  bridge: Bridge | null;
   /** Bounds on use. */
   budget: Budget;
   /** Whether the workspace's state is kept after each change. */
@@ -356,6 +374,8 @@ export interface ConfigPatch {
   mode: Mode;
   /** `provider/model` in use. */
   model: string;
+  /** Whether it is a planner's. */
+  planner: Planner | null;
   /** What the model costs, if known. */
   price: Price | null;
   /** Which subset of tools and prompts; empty: as the model's check found best. */
@@ -547,11 +567,25 @@ export type Greeting = {
   };
 } | "wrong_session";
 
+/** A request was written down for a person, who carries it to a chat and brings the answer back. */
+export interface HandedOver {
+  /** The file in which the answer is expected. */
+  inbox: string;
+  /** The file to carry away; further parts lie beside it. */
+  outbox: string;
+  /** How many files the request is. */
+  parts: number;
+  /** The turn. */
+  turn: Turn;
+}
+
 /** BLAKE3, in hexadecimal digits. */
 export type Hash = string;
 
 /** System text, tools and instructions as rendered: a blob, named here. */
 export interface Head {
+  /** A person carries requests and answers: whoever waits for one may leave meanwhile. */
+  by_hand?: boolean;
   /** Its length in bytes. */
   bytes: number;
   /** How calls are written. */
@@ -704,6 +738,16 @@ export interface PlanStep {
 export interface Planned {
   /** All of them. */
   steps: (PlanStep)[];
+}
+
+/** A session that plans, acts on the plan and looks at what came of it, until the checks pass. */
+export interface Planner {
+  /** Programs that the person lets a planner use although it is denied them. */
+  allow?: (string)[];
+  /** The file of its memory, below `.dunnock/agent-memory`. */
+  file: string;
+  /** What earlier runs of the same task left there, as this one found it. */
+  memory?: string;
 }
 
 /** What a model costs, in millionths of a US dollar per million tokens. */
@@ -1013,6 +1057,7 @@ export interface Facts {
   prompted: Prompted;
   continued: Continued;
   turn_started: TurnStarted;
+  handed_over: HandedOver;
   answered: Answered;
   turn_failed: TurnFailed;
   woken: Woken;

@@ -59,6 +59,7 @@ pub fn apply(s: &mut State, event: &Event) {
             s.refresh();
         }
         Event::TurnStarted(e) => s.turn_started(e),
+        Event::HandedOver(e) => s.handed = Some(Arc::new(e.clone())),
         Event::Answered(e) => s.answered(e),
         Event::TurnFailed(e) => {
             s.use_up(&e.usage, e.attempts.iter().map(|a| a.ms).sum());

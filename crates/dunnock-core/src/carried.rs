@@ -40,6 +40,7 @@ impl Carried {
             | Event::Headed(_)
             | Event::Continued(_)
             | Event::TurnStarted(_)
+            | Event::HandedOver(_)
             | Event::Answered(_)
             | Event::TurnFailed(_)
             | Event::Woken(_)

@@ -24,6 +24,16 @@ pub enum Effect {
         /// For this turn.
         turn: Turn,
     },
+    /// Write the request down for a person to carry.
+    HandOver {
+        /// For this turn.
+        turn: Turn,
+    },
+    /// Wait for the answer that a person brings. Parked.
+    Carry {
+        /// For this turn.
+        turn: Turn,
+    },
     /// Run a call.
     Run {
         /// Which.
@@ -77,9 +87,10 @@ impl Effect {
     #[must_use]
     pub fn parked(&self) -> bool {
         match self {
-            Self::AskPerson { .. } | Self::Wake { .. } | Self::Join { .. } => true,
+            Self::AskPerson { .. } | Self::Wake { .. } | Self::Join { .. } | Self::Carry { .. } => true,
             Self::MakeHead { .. }
             | Self::AskModel { .. }
+            | Self::HandOver { .. }
             | Self::Run { .. }
             | Self::Checkpoint { .. }
             | Self::Restore { .. }
@@ -92,7 +103,9 @@ impl Effect {
     #[must_use]
     pub fn cut(&self) -> Option<Work> {
         match self {
-            Self::AskModel { turn } => Some(Work::Failed(cut_turn(*turn))),
+            Self::AskModel { turn } | Self::HandOver { turn } | Self::Carry { turn } => {
+                Some(Work::Failed(cut_turn(*turn)))
+            }
             Self::Run { call } | Self::Join { call } => {
                 Some(Work::Output(Finished::plain(*call, Outcome::NotRun, "not run: the person interrupted")))
             }
@@ -146,7 +159,11 @@ pub fn stopping(s: &State, me: Owner) -> Vec<Effect> {
 
 fn interruptible(s: &State, me: Owner) -> Vec<Effect> {
     match &s.phase {
-        Phase::Thinking => vec![Effect::AskModel { turn: s.turn }],
+        Phase::Thinking if !s.by_hand() => vec![Effect::AskModel { turn: s.turn }],
+        Phase::Thinking if s.handed.as_ref().is_some_and(|handed| handed.turn == s.turn) => {
+            vec![Effect::Carry { turn: s.turn }]
+        }
+        Phase::Thinking => vec![Effect::HandOver { turn: s.turn }],
         Phase::Compacting { upto, strength, .. } => vec![Effect::Compact { upto: *upto, strength: *strength }],
         Phase::Acting => {
             let mine = s.calls.iter().filter(|c| c.stage == Stage::Started(me));
@@ -173,12 +190,14 @@ pub fn begin(s: &State, me: Owner) -> Vec<Event> {
     if s.questions.iter().any(|q| matches!(q.about, About::Unknown { .. })) {
         return Vec::new();
     }
+    // A plan is carried out one action after the other.
+    let alone = s.config.planner.is_some();
     let (mut writer_open, mut any_open) = (false, false);
     let mut events = Vec::new();
     for call in s.calls.iter().filter(|c| !c.finished()) {
         let free = match call.writes() {
             true => !any_open && s.dirty.is_none(),
-            false => !writer_open,
+            false => !(writer_open || alone && any_open),
         };
         if free && call.stage == Stage::Allowed {
             events.push(Started { call: call.id, owner: me, recovery: call.recovery }.into());

@@ -15,6 +15,7 @@ mod effect;
 pub mod failpoint;
 mod past;
 pub mod patch;
+mod planner;
 pub mod policy;
 pub mod ports;
 mod reply;

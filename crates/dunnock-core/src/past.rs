@@ -105,6 +105,7 @@ impl Past {
             | Event::Moved(_)
             | Event::Baselined(_)
             | Event::Headed(_)
+            | Event::HandedOver(_)
             | Event::Woken(_)
             | Event::Asked(_)
             | Event::Replied(_)

@@ -5,8 +5,8 @@
 use crate::transcript::Request;
 use crate::{Call, Status};
 use dunnock_proto::{
-    Answered, At, CallId, Checkpointed, Config, Decoded, Delta, Event, Finished, Hash, Head, InputId, Level, Noticed,
-    Open, Record, Seq, SessionId, Source, Tool, Tree, TurnFailed, Usage,
+    Answered, At, CallId, Checkpointed, Config, Decoded, Delta, Event, Failure, Finished, HandedOver, Hash, Head,
+    InputId, Level, Noticed, Open, Record, Seq, SessionId, Source, Tool, Tree, TurnFailed, Usage,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -300,6 +300,8 @@ pub type Live = Arc<dyn Fn(Delta) + Send + Sync>;
 /// What a model is asked.
 #[derive(Debug, Clone)]
 pub struct Asking {
+    /// Whose.
+    pub session: SessionId,
     /// The head as it was recorded, never as this release would render it.
     pub head: Arc<[u8]>,
     /// The turn and everything said.
@@ -314,6 +316,11 @@ pub trait Model: Send + Sync {
     fn head<'a>(&'a self, config: &'a Config, workspace: &'a str) -> Wait<'a, Result<(Head, Blob), String>>;
     /// Asks for an answer. Stops, and still reports, when told to.
     fn ask(&self, asking: Asking, live: Live, halt: Halt) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>>;
+    /// Writes a request down for a person to carry; the answer is then [asked](Self::ask) for.
+    fn hand_over(&self, asking: Asking) -> Wait<'_, Result<HandedOver, TurnFailed>> {
+        let error = "nobody carries requests here".to_owned();
+        Box::pin(async move { Err(TurnFailed::unsent(asking.request.turn, Failure::Rejected, error)) })
+    }
     /// Replaces old talk by a summary, asked of the model that the head names.
     fn summarise(&self, head: Arc<[u8]>, request: Request, halt: Halt) -> Wait<'_, Summed>;
     /// What changed of what heads are made of, compared with what the model knows; a notice for it.
@@ -382,6 +389,11 @@ pub trait Tools: Send + Sync {
     fn close<'a>(&'a self, session: &'a SessionId) -> Wait<'a, ()> {
         let _ = session;
         Box::pin(async {})
+    }
+    /// Keeps what a planner's iterations came to, in a file of that name where no call can write.
+    fn remember<'a>(&'a self, workspace: &'a str, name: &'a str, text: &'a str) -> Wait<'a, Result<(), String>> {
+        let _ = (workspace, name, text);
+        Box::pin(async { Ok(()) })
     }
     /// Kills whatever runs: this process is about to end.
     fn stop_all(&self) {}

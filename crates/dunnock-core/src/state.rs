@@ -4,8 +4,8 @@
 //! 10,000 as at step 10. Old calls, texts and results are in the log and the transcript, not here.
 
 use dunnock_proto::{
-    About, At, CallId, CallPart, Class, Config, Hash, Head, Level, Owner, Proof, QuestionId, Recovery, Role, Seq,
-    Source, Span, Strength, Tree, Turn, Why,
+    About, At, CallId, CallPart, Class, Config, HandedOver, Hash, Head, Level, Owner, Proof, QuestionId, Recovery,
+    Role, Seq, Source, Span, Strength, Tree, Turn, Why,
 };
 use dunnock_proto::{Reserved, Rule, Sandbox, Scope, Usage};
 use std::collections::BTreeMap;
@@ -272,6 +272,8 @@ pub struct State {
     pub stopping: bool,
     /// The last turn that began.
     pub turn: Turn,
+    /// The last request that was given to a person to carry.
+    pub handed: Option<Arc<HandedOver>>,
     /// Turns until the limit.
     pub steps_left: u32,
     /// Prompts that no turn has told the model yet.
@@ -389,6 +391,17 @@ impl State {
             | Phase::Rewinding { .. } => false,
         }
     }
+    /// The request that a person carries now: nothing is under way until the answer is there.
+    #[must_use]
+    pub fn carried(&self) -> Option<&HandedOver> {
+        let thinking = self.phase == Phase::Thinking && !self.stopping;
+        self.handed.as_deref().filter(|handed| thinking && handed.turn == self.turn)
+    }
+    /// Whether requests are carried by a person.
+    #[must_use]
+    pub fn by_hand(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.by_hand)
+    }
     /// Whether there is anything left to do, to stop or to answer.
     #[must_use]
     pub fn busy(&self) -> bool {
@@ -439,6 +452,9 @@ impl State {
     /// What a turn started now would hold back.
     #[must_use]
     pub fn reserve(&self) -> Reserved {
+        if self.by_hand() {
+            return Reserved::default(); // what a chat counts, nobody here can know
+        }
         let head = self.head.as_ref().map_or(0, |h| h.bytes / self.token_bytes());
         let input = head.saturating_add(self.context);
         // As the request says; where it says nothing, a small window has no room for a long answer.

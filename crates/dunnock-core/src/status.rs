@@ -9,7 +9,7 @@ use std::fmt;
 pub enum Status {
     /// Something is, or must get, under way.
     Working,
-    /// A question stands.
+    /// A question stands, or a person carries a request.
     Waiting,
     /// Finished, and nothing speaks against it.
     Done,
@@ -38,7 +38,7 @@ impl State {
     /// In one word.
     #[must_use]
     pub fn status(&self) -> Status {
-        if !self.questions.is_empty() {
+        if !self.questions.is_empty() || self.carried().is_some() {
             return Status::Waiting;
         }
         if self.phase != Phase::Rest {

@@ -12,10 +12,10 @@ use crate::policy::{self, Verdict};
 use crate::state::{Call, Phase, Stage, State, question_hash};
 use dunnock_proto::{
     About, Allowed, Answered, AskPersonArgs, Asked, At, Baselined, By, CallId, Called, Checkpointed, Class, Command,
-    CompactFailed, CompactStarted, Compacted, Configured, Continued, Ended, Event, Failure, Finished, Granted, Hash,
-    Head, Headed, InterruptAsked, Level, Mode, Noticed, Order, Outcome, Owner, PlanArgs, Planned, Prompted, Proof,
-    QuestionId, Recovery, Refused, Reserved, Revoked, RewindFailed, Rewound, Role, Rule, Strength, Taken, Titled, Tree,
-    TurnFailed, TurnStarted, VerifyArgs, Why, Woken,
+    CompactFailed, CompactStarted, Compacted, Configured, Continued, Ended, Event, Failure, Finished, Granted,
+    HandedOver, Hash, Head, Headed, InterruptAsked, Level, Mode, Noticed, Order, Outcome, Owner, PlanArgs, Planned,
+    Prompted, Proof, QuestionId, Recovery, Refused, Reserved, Revoked, RewindFailed, Rewound, Role, Rule, Strength,
+    Taken, Titled, Tree, TurnFailed, TurnStarted, VerifyArgs, Why, Woken,
 };
 use std::sync::Arc;
 
@@ -66,6 +66,8 @@ pub enum Work {
         /// Why, and what to do.
         error: String,
     },
+    /// A request was written down for a person to carry.
+    HandedOver(HandedOver),
     /// The model answered.
     Answer(Answered),
     /// It did not.
@@ -236,6 +238,11 @@ impl Draft<'_> {
             {
                 self.end_held(Why::Failed { error });
             }
+            Work::HandedOver(handed)
+                if thinking && handed.turn == self.s.turn && self.s.carried().is_none() && !self.s.stopping =>
+            {
+                self.record(handed);
+            }
             Work::Answer(answer) if thinking && answer.turn == self.s.turn => {
                 self.record(answer);
                 if self.s.stopping { self.drop_unbegun() } else { self.judge_calls() }
@@ -296,6 +303,7 @@ impl Draft<'_> {
             // Late and repeated reports are normal after an interrupt or a takeover.
             Work::Headed(_)
             | Work::HeadFailed { .. }
+            | Work::HandedOver(_)
             | Work::Answer(_)
             | Work::Failed(_)
             | Work::Output(_)
@@ -427,6 +435,9 @@ impl Draft<'_> {
 
     /// What follows from where the session stands: facts until nothing more follows.
     fn settle(&mut self) {
+        if self.s.config.planner.is_some() {
+            self.drop_behind_a_failure();
+        }
         match self.s.phase {
             Phase::Acting if !self.s.calls_open() => self.after_calls(),
             Phase::Ready => self.next_turn(),
@@ -441,6 +452,9 @@ impl Draft<'_> {
         }
         if !self.s.questions.is_empty() {
             return;
+        }
+        if self.s.config.planner.is_some() && self.s.unseen == 0 {
+            return self.after_plan();
         }
         let checked = self.s.calls.iter().any(|c| c.harness);
         let said_done = self.s.calls.iter().all(|c| c.harness)
@@ -474,7 +488,7 @@ impl Draft<'_> {
     }
 
     /// The model says that it is done: the harness makes calls of its own to find out.
-    fn verify(&mut self) {
+    pub(crate) fn verify(&mut self) {
         let tried = self.s.tried + 1;
         let first = self.s.calls.len();
         for (n, command) in self.s.config.clone().verify.iter().enumerate() {
@@ -489,7 +503,7 @@ impl Draft<'_> {
     }
 
     /// A turn is due: it begins, or what holds it is recorded.
-    fn next_turn(&mut self) {
+    pub(crate) fn next_turn(&mut self) {
         if self.s.stopping {
             return self.end(Why::Stopped);
         }

@@ -223,6 +223,7 @@ impl Transcript {
             | Event::Moved(_)
             | Event::Baselined(_)
             | Event::Headed(_)
+            | Event::HandedOver(_)
             | Event::TurnFailed(_)
             | Event::Woken(_)
             | Event::Asked(_)

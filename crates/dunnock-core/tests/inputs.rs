@@ -70,6 +70,7 @@ pub fn head(model: &str, salt: u64) -> Head {
         why: "test".into(),
         first_changed: None,
         sources: Vec::new(),
+        by_hand: model == "m/hand",
     }
 }
 
@@ -77,7 +78,9 @@ pub fn config(r: &mut Rng) -> Config {
     let some = |r: &mut Rng, percent, low, span| r.chance(percent).then(|| low + r.below(span));
     Config {
         profile: String::new(),
-        model: "m/1".into(),
+        model: if r.chance(10) { "m/hand" } else { "m/1" }.into(),
+        planner: r.chance(15).then(|| Planner { file: "t.txt".into(), memory: String::new(), allow: Vec::new() }),
+        bridge: None,
         mode: *r.pick(&[Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::Auto, Mode::All]).unwrap(),
         attended: r.chance(60),
         max_steps: 1 + r.below(6) as u32,
@@ -246,9 +249,14 @@ pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> Work {
             Work::HeadFailed { model: model.to_string(), error: "no model".into() }
         }
         Effect::MakeHead { model } => Work::Headed(head(model, s.seq)),
-        Effect::AskModel { turn } if cut && r.chance(80) => Work::Failed(failed(r, *turn, true)),
-        Effect::AskModel { turn } if r.chance(15) => Work::Failed(failed(r, *turn, false)),
-        Effect::AskModel { turn } => Work::Answer(answered(r, *turn)),
+        Effect::AskModel { turn } | Effect::HandOver { turn } | Effect::Carry { turn } if cut && r.chance(80) => {
+            Work::Failed(failed(r, *turn, true))
+        }
+        Effect::AskModel { turn } | Effect::HandOver { turn } if r.chance(15) => Work::Failed(failed(r, *turn, false)),
+        Effect::HandOver { turn } => {
+            Work::HandedOver(HandedOver { turn: *turn, outbox: "o".into(), inbox: "i".into(), parts: 1 })
+        }
+        Effect::AskModel { turn } | Effect::Carry { turn } => Work::Answer(answered(r, *turn)),
         Effect::Run { call } | Effect::Join { call } => Work::Output(finished(r, *call, cut)),
         Effect::Checkpoint { mark } => {
             let tree = r.chance(90).then(|| Tree(format!("t{}", s.seq)));

@@ -2,7 +2,7 @@
 
 use crate::inputs::{Kind, LINES, PATHS};
 use crate::world::{World, fold, refold};
-use dunnock_core::{Effect, Input, Now, Phase, Report, Stage, State, apply, begin, step, stopping, wanted};
+use dunnock_core::{Call, Effect, Input, Now, Phase, Report, Stage, State, apply, begin, step, stopping, wanted};
 use dunnock_proto::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,10 @@ pub fn now(w: &World) {
     assert!(wanted(s, Owner(424_242)).is_empty(), "only the owner wants anything");
     assert!(stopping(s, Owner(424_242)).is_empty() && begin(s, Owner(424_242)).is_empty());
     for effect in &want {
-        let waits = matches!(effect, Effect::AskPerson { .. } | Effect::Wake { .. } | Effect::Join { .. });
+        let waits = matches!(
+            effect,
+            Effect::AskPerson { .. } | Effect::Wake { .. } | Effect::Join { .. } | Effect::Carry { .. }
+        );
         assert_eq!(effect.parked(), waits, "a driver may leave only what waits: {effect:?}");
     }
     for effect in stopping(s, p.me) {
@@ -109,6 +112,15 @@ pub fn history(w: &World) {
                 }
                 assert!(!(writer && s.dirty.is_some()), "a writer began before the files were kept");
                 assert!(!s.stopping, "a call began while stopping");
+                if s.config.planner.is_some() && !s.call(e.call).is_some_and(|c| c.harness) {
+                    assert!(open.range(..e.call).next().is_none(), "an action began beside another");
+                    let failed = |c: &&Call| c.id < e.call && c.stage == Stage::Finished { ok: false };
+                    assert!(s.calls.iter().find(failed).is_none(), "an action ran behind one that failed");
+                }
+            }
+            Event::HandedOver(e) => {
+                assert_eq!(e.turn.0, turn, "a request of another turn was handed over");
+                assert!(s.by_hand() && s.carried().is_none(), "handed over twice, or to nobody");
             }
             Event::Finished(e) => {
                 assert!(open.remove(&e.call).is_some(), "{} ended twice or never was", e.call);

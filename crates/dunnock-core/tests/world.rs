@@ -103,6 +103,7 @@ fn kind_of(input: &Input) -> &'static str {
         Input::Report(report) => match report.work {
             Work::Headed(_) => "headed",
             Work::HeadFailed { .. } => "head_failed",
+            Work::HandedOver(_) => "handed_over",
             Work::Answer(_) => "answer",
             Work::Failed(_) => "failed",
             Work::Output(_) => "output",
@@ -385,7 +386,7 @@ impl World {
                     let recovery = p.state.call(*call).expect("a call in work").recovery;
                     self.begun.entry(*call).or_default().push((recovery, p.me));
                 }
-                Effect::AskModel { turn } => {
+                Effect::AskModel { turn } | Effect::HandOver { turn } | Effect::Carry { turn } => {
                     let request: Request = p.transcript.request().expect("a turn has a request");
                     assert_eq!(request.turn, *turn);
                     self.tally.requests += 1;

@@ -8,7 +8,7 @@ use crate::hub::{Frames, Hub};
 use crate::own::Ownership;
 use crate::world::World;
 use dunnock_core::ports::{Blob, Halt, LogError};
-use dunnock_core::{Effect, Input, Report, State, Status, Take, Work, failpoint, stopping, wanted};
+use dunnock_core::{Effect, Input, PhaseName, Report, State, Status, Take, Work, failpoint, stopping, wanted};
 use dunnock_proto::{Delta, Event, Failure, Order, Owner, QuestionId, Record, Refused, Seq, SessionId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -123,6 +123,8 @@ pub(crate) struct Driver {
     pub(crate) closing: bool,
     /// Whether somebody can hear that the disk is full; before that it is an error.
     pub(crate) heard: bool,
+    /// The fact up to which a planner's memory was written.
+    remembered: Seq,
     /// Held until nothing of the driver's runs any more.
     ownership: Option<Ownership>,
     /// The same lock, kept by whoever runs calls: should this process die, nobody takes over before they are dead.
@@ -183,6 +185,7 @@ impl Driver {
             head: None,
             closing: false,
             heard: false,
+            remembered: 0,
             ownership: Some(ownership),
             held,
             writing: Arc::default(),
@@ -228,6 +231,7 @@ impl Driver {
             if let Err(stopped) = self.turn(mail).await {
                 break stopped;
             }
+            self.remember().await;
             self.index_at_rest();
         };
         self.stop_everything().await;
@@ -241,6 +245,26 @@ impl Driver {
         // In this order: a listener that hears of the closing must find the driver gone.
         self.summary.send_modify(|s| s.gone = Some(why.to_string()));
         self.hub.close();
+    }
+
+    /// A planner's memory is a projection, too: written whenever an iteration is over. What cannot be written is said once more
+    /// at the next.
+    async fn remember(&mut self) {
+        let s = &self.loaded.state;
+        let (Some(planner), Some(workspace)) = (&s.config.planner, &s.workspace) else { return };
+        let between = match s.phase.name() {
+            PhaseName::Rest | PhaseName::Thinking => true,
+            PhaseName::Ready | PhaseName::Acting | PhaseName::Compacting | PhaseName::Rewinding => false,
+        };
+        if !between || s.turn.0 == 0 || self.remembered == s.seq {
+            return;
+        }
+        self.remembered = s.seq;
+        let Ok(told) = crate::memory::read(self.world.log.as_ref(), &self.session).await else { return };
+        let text = told.text(&planner.memory);
+        if let Err(error) = self.world.tools.remember(workspace, &planner.file, &text).await {
+            self.say(&format!("the planner's memory could not be written: {error}"));
+        }
     }
 
     /// Search is a projection with a cursor of its own: filled when there is nothing better to do, by one task at a time.
@@ -418,6 +442,8 @@ pub(crate) fn effect_name(effect: &Effect) -> &'static str {
     match effect {
         Effect::MakeHead { .. } => "make_head",
         Effect::AskModel { .. } => "ask_model",
+        Effect::HandOver { .. } => "hand_over",
+        Effect::Carry { .. } => "carry",
         Effect::Run { .. } => "run",
         Effect::Join { .. } => "join",
         Effect::Checkpoint { .. } => "checkpoint",

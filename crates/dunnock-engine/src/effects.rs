@@ -71,8 +71,10 @@ impl Driver {
                     }
                 }))
             }
-            Effect::AskModel { .. } => {
+            Effect::AskModel { .. } | Effect::HandOver { .. } | Effect::Carry { .. } => {
                 let request = self.loaded.transcript.request()?;
+                let by_hand = matches!(effect, Effect::HandOver { .. });
+                let session = self.session.clone();
                 let known = self.head.as_ref().filter(|blob| blob.hash == request.head).map(|blob| blob.bytes.clone());
                 Some(Box::pin(async move {
                     let head = match known {
@@ -87,7 +89,15 @@ impl Driver {
                         Ok(pictures) => pictures,
                         Err(why) => return (why, Vec::new()),
                     };
-                    match world.model.ask(Asking { head, request, pictures }, live, halt).await {
+                    let asking = Asking { session, head, request, pictures };
+                    if by_hand {
+                        let work = match world.model.hand_over(asking).await {
+                            Ok(handed) => Work::HandedOver(handed),
+                            Err(failed) => Work::Failed(failed),
+                        };
+                        return (work, Vec::new());
+                    }
+                    match world.model.ask(asking, live, halt).await {
                         Ok((answered, blobs)) => (Work::Answer(answered), blobs),
                         Err(failed) => (Work::Failed(failed), Vec::new()),
                     }

@@ -388,6 +388,7 @@ fn work(s: &State, event: &Event) -> Option<Work> {
             Why::Failed { error } => Work::HeadFailed { model: s.config.model.clone(), error },
             Why::Done | Why::Stopped | Why::Limit | Why::Budget | Why::Unproven => return None,
         },
+        Event::HandedOver(e) => Work::HandedOver(e),
         Event::Answered(e) => Work::Answer(e),
         Event::TurnFailed(e) => Work::Failed(e),
         Event::Finished(e) => Work::Output(e),

@@ -117,7 +117,7 @@ pub(crate) async fn ask(
 ) -> Result<Answered, TurnFailed> {
     let Question { head, turn, hash, messages, pictures, anyway } = *question;
     let wire = head.wire.to_string();
-    let to = Listener { model: &head.model, wire: &wire, dialect: head.dialect };
+    let to = Listener { model: &head.model, wire: &wire, dialect: head.dialect, callable: &head.callable };
     let unsent = |failure, error| TurnFailed::unsent(turn, failure, error);
     let sides = sides(messages, pictures, &to).map_err(|why| unsent(Failure::Rejected, why))?;
     let callable: Arc<[Callable]> = head.callable.clone().into();

@@ -3,9 +3,12 @@
 //! Invariant: nothing in a head changes from turn to turn: no clock, no git state, no counts. What is sent later is the
 //! recorded bytes, never what this release would render.
 
+use crate::carried::Carried;
 use crate::dialects::{Callable, Dialect, schema};
+use crate::preset::Preset;
 use crate::profile::Size;
 use crate::provider::Quirks;
+use crate::speaker::Traits;
 use crate::wires::Wire;
 use dunnock_core::ports::{Blob, Offer};
 use minijinja::{Environment, UndefinedBehavior, Value, context};
@@ -36,6 +39,8 @@ pub struct Briefing {
     pub instructions: Vec<(String, String)>,
     /// What it may call.
     pub offers: Vec<Offer>,
+    /// What earlier runs of a planner's task came to.
+    pub memory: String,
 }
 
 /// Prompts: template files in the binary, each of which the user may replace.
@@ -55,6 +60,8 @@ impl Prompts {
         ("plan.md", include_str!("../../../prompts/plan.md")),
         ("summary.md", include_str!("../../../prompts/summary.md")),
         ("service.md", include_str!("../../../prompts/service.md")),
+        ("planner.md", include_str!("../../../prompts/planner.md")),
+        ("carried.md", include_str!("../../../prompts/carried.md")),
     ];
 
     /// Prompts that a file of the same name in `folder` replaces.
@@ -92,13 +99,16 @@ impl Prompts {
     }
 
     /// The prompts that the system text of a head is made of.
-    pub(crate) fn used(&self, size: Size, dialect: Dialect) -> impl Iterator<Item = &'static str> {
-        let name = match size {
-            _ if self.service => "service.md",
-            Size::Default => "system.md",
-            Size::Small => "small.md",
+    pub(crate) fn used(&self, size: Size, dialect: Dialect, preset: Preset) -> impl Iterator<Item = &'static str> {
+        let name = match (preset, size) {
+            (Preset::Planner, _) => "planner.md",
+            (Preset::Carried, _) => "carried.md",
+            (Preset::Plain, _) if self.service => "service.md",
+            (Preset::Plain, Size::Default) => "system.md",
+            (Preset::Plain, Size::Small) => "small.md",
         };
         let calls = match dialect {
+            _ if preset != Preset::Plain => None,
             Dialect::Native => None,
             Dialect::Text => Some("text-calls.md"),
             Dialect::Plan => Some("plan.md"),
@@ -110,7 +120,8 @@ impl Prompts {
     ///
     /// # Errors
     /// When a replaced prompt cannot be read or rendered; says which.
-    pub fn system(&self, briefing: &Briefing, size: Size, dialect: Dialect, parallel: bool) -> Result<String, String> {
+    pub(crate) fn system(&self, briefing: &Briefing, traits: &Traits) -> Result<String, String> {
+        let Traits { size, dialect, parallel, preset, .. } = *traits;
         let at = &briefing.surroundings;
         let instructions = briefing.instructions.iter();
         let instructions: Vec<Value> =
@@ -129,8 +140,9 @@ impl Prompts {
         };
         let values = context! {
             surroundings => surroundings, instructions => instructions, parallel => parallel, tools => tools,
+            memory => briefing.memory.as_str(), timeout => traits.timeout,
         };
-        let texts = self.used(size, dialect).map(|name| self.render(name, values.clone()));
+        let texts = self.used(size, dialect, preset).map(|name| self.render(name, values.clone()));
         Ok(texts.collect::<Result<Vec<String>, String>>()?.join("\n\n"))
     }
 
@@ -178,6 +190,9 @@ pub(crate) struct Recorded {
     /// More fields for each request.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) body: Map<String, serde_json::Value>,
+    /// Where a person finds it, who carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) carried: Option<Carried>,
 }
 
 impl Recorded {

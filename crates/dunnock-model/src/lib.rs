@@ -14,10 +14,13 @@
 
 mod answer;
 mod ask;
+mod carried;
 mod check;
 pub mod dialects;
 mod head;
 mod news;
+mod outbox;
+mod preset;
 mod prices_table;
 mod profile;
 mod provider;
@@ -31,9 +34,11 @@ mod wires;
 mod words;
 
 pub use ask::Patience;
+pub use carried::{ListFiles, OWNER as BRIDGE_OWNER, inbox_name, outbox_name, put as put_private};
 pub use check::{Checked, Probe, Verdict};
 pub use dialects::Dialect;
 pub use head::{Briefing, Prompts, Surroundings};
+pub use preset::CARRIED;
 pub use prices_table::{PRICE_SOURCES, PRICES, PRICES_OF};
 pub use profile::{EditFormat, Profile, Profiles, Size};
 pub use provider::{Auth, KNOWN, Known, Provider, Quirks};

@@ -1,9 +1,11 @@
 //! The model port: providers, one client, and the head.
 
 use crate::ask::{Line, Patience, Question, Without, ask, some_of};
+use crate::carried::{self, Carried, ListFiles};
 use crate::dialects::{Callable, Dialect, plan};
 use crate::head::{Briefing, Prompts, Recorded};
 use crate::news::{self, PROGRAM, PROMPT, TOOLS};
+use crate::preset::{self, CARRIED, Preset};
 use crate::profile::{EditFormat, Profile, Profiles, Size};
 use crate::provider::{Provider, Quirks};
 use crate::trouble::Trouble;
@@ -11,7 +13,9 @@ use crate::window;
 use crate::wires::{self, Wire};
 use dunnock_core::Request;
 use dunnock_core::ports::{Asking, Blob, Halt, Live, Model, Offer, Summed, Wait};
-use dunnock_proto::{Answered, Config, Failure, Hash, Head, Message, Noticed, Part, Price, Source, TurnFailed, Usage};
+use dunnock_proto::{
+    Answered, Config, Failure, HandedOver, Hash, Head, Message, Noticed, Part, Price, Source, Tool, TurnFailed, Usage,
+};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -36,6 +40,8 @@ pub struct Speaker {
     patience: Patience,
     app: String,
     without: Without,
+    /// Lists the files of a folder, for whoever cannot look.
+    list: Option<ListFiles>,
     /// For servers on this machine: no proxy, and no certificates, whose reading takes longer than everything else.
     near: OnceLock<Result<reqwest::Client, String>>,
     /// For those on this machine that want certificates all the same.
@@ -49,14 +55,20 @@ impl Speaker {
     pub fn new(providers: Vec<Provider>, prompts: Prompts, brief: Brief, patience: Patience, app: &str) -> Self {
         let (near, near_tls, far) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let (unusable, profiles) = (Vec::new(), Profiles::default());
-        let (app, without) = (app.into(), Without::default());
-        Self { providers, unusable, prompts, profiles, brief, patience, app, without, near, near_tls, far }
+        let (app, without, list) = (app.into(), Without::default(), None);
+        Self { providers, unusable, prompts, profiles, brief, patience, app, without, list, near, near_tls, far }
     }
 
     /// Follows the profiles that are kept there.
     #[must_use]
     pub fn following(self, profiles: Profiles) -> Self {
         Self { profiles, ..self }
+    }
+
+    /// Lists files for conversations that are carried.
+    #[must_use]
+    pub fn listing(self, list: ListFiles) -> Self {
+        Self { list: Some(list), ..self }
     }
 
     /// Where profiles are kept.
@@ -99,6 +111,9 @@ impl Speaker {
     /// # Errors
     /// What is wrong with the name, and what to do.
     pub fn knows(&self, model: &str) -> Result<(), String> {
+        if model == CARRIED {
+            return Ok(());
+        }
         self.provider(model).map(drop)
     }
 
@@ -167,6 +182,18 @@ impl Speaker {
         &self.providers
     }
 
+    /// How a session's model is spoken to.
+    fn traits(&self, config: &Config) -> Result<Traits, String> {
+        let preset = Preset::of(config);
+        let known = match preset {
+            Preset::Plain => self.known(&config.model)?,
+            // A plan has a form of its own, whatever else the model can do.
+            Preset::Planner => Traits { dialect: Dialect::Plan, edit: EditFormat::Any, ..self.known(&config.model)? },
+            Preset::Carried => Traits::of(&Provider::plain("bridge", Wire::Chat, "")),
+        };
+        Ok(Traits { preset, timeout: config.bridge.as_ref().map_or(0, |bridge| bridge.timeout), ..known })
+    }
+
     /// What is known of a model: by its profile, and beyond that by what is configured.
     fn known(&self, model: &str) -> Result<Traits, String> {
         let provider = self.provider(model)?;
@@ -181,6 +208,8 @@ impl Speaker {
                 size: kept.profile,
                 window: provider.window.or(kept.window),
                 parallel: kept.parallel,
+                preset: Preset::Plain,
+                timeout: 0,
                 quirks: Quirks { merge: kept.merge || provider.quirks.merge, ..provider.quirks },
             };
         }
@@ -188,9 +217,12 @@ impl Speaker {
     }
 
     async fn render(&self, config: &Config, workspace: &str) -> Result<(Head, Blob), String> {
-        let mut traits = self.known(&config.model)?;
+        let mut traits = self.traits(config)?;
         if !config.profile.is_empty() {
             traits.size = config.profile.parse()?;
+        }
+        if traits.preset == Preset::Carried {
+            return self.render_carried(config, workspace, &traits);
         }
         let provider = self.provider(&config.model)?;
         if let Some(window) = config.window {
@@ -199,7 +231,7 @@ impl Speaker {
             traits.window = self.window(&config.model, provider, traits.wire).await?;
         }
         let mut briefing = (self.brief)(config, workspace)?;
-        briefing.offers.retain(|offer| Profile::offers(traits.size, traits.edit, &offer.tool.name));
+        briefing.offers = traits.offers(briefing.offers);
         let mut recorded = self.recorded(&config.model, provider, &traits, &briefing)?;
         // What is paid for, or counted, is bounded: only then can it be held back before it is asked for.
         if recorded.max_output.is_none() && (config.price.is_some() || config.budget.tokens.is_some()) {
@@ -209,7 +241,7 @@ impl Speaker {
         if let (Some(most), Some(window)) = (&mut recorded.max_output, traits.window) {
             *most = (*most).min((window / 4).max(1));
         }
-        let sources = self.sources(&briefing, traits.size, traits.dialect)?;
+        let sources = self.sources(&briefing, &traits)?;
         fits(&recorded, traits.size)?;
         let blob = recorded.blob()?;
         let head = Head {
@@ -219,22 +251,58 @@ impl Speaker {
             dialect: traits.dialect.to_string(),
             profile: traits.size.to_string(),
             version: self.app.clone(),
-            tools: briefing.offers.into_iter().map(|o| o.tool).collect(),
+            tools: briefing.offers.into_iter().map(|o| Tool { name: traits.ours(&o.tool.name), ..o.tool }).collect(),
             bytes: blob.bytes.len() as u64,
             window: traits.window,
             max_output: recorded.max_output,
             why: "start".into(),
             first_changed: None,
             sources,
+            by_hand: false,
+        };
+        Ok((head, blob))
+    }
+
+    /// A head for a person who carries it: instructions for whatever chat they go to.
+    fn render_carried(&self, config: &Config, workspace: &str, traits: &Traits) -> Result<(Head, Blob), String> {
+        let Some(bridge) = config.bridge.clone() else {
+            return Err(
+                "this session has no folder for a conversation that is carried. Begin one: dunnock bridge new \"...\""
+                    .into(),
+            );
+        };
+        let mut briefing = (self.brief)(config, workspace)?;
+        briefing.offers = traits.offers(briefing.offers);
+        let sources = self.sources(&briefing, traits)?;
+        let provider = Provider::plain("bridge", Wire::Chat, "");
+        let mut recorded =
+            self.recorded(CARRIED, &provider, traits, &Briefing { offers: Vec::new(), ..briefing.clone() })?;
+        recorded.carried = Some(Carried { bridge, root: workspace.into() });
+        let blob = recorded.blob()?;
+        let head = Head {
+            hash: blob.hash,
+            model: CARRIED.into(),
+            wire: carried::WIRE.into(),
+            dialect: carried::DIALECT.into(),
+            profile: traits.size.to_string(),
+            version: self.app.clone(),
+            tools: briefing.offers.into_iter().map(|o| o.tool).collect(),
+            bytes: blob.bytes.len() as u64,
+            window: None,
+            max_output: None,
+            why: "start".into(),
+            first_changed: None,
+            sources,
+            by_hand: true,
         };
         Ok((head, blob))
     }
 
     /// What a head is made of that may change while a session lives.
-    fn sources(&self, briefing: &Briefing, size: Size, dialect: Dialect) -> Result<Vec<Source>, String> {
+    fn sources(&self, briefing: &Briefing, traits: &Traits) -> Result<Vec<Source>, String> {
         let source = |name: &str, text: &str| Source { name: name.to_owned(), hash: Hash::of(text.as_bytes()) };
         let mut all: Vec<Source> = briefing.instructions.iter().map(|(name, text)| source(name, text)).collect();
-        for name in self.prompts.used(size, dialect) {
+        for name in self.prompts.used(traits.size, traits.dialect, traits.preset) {
             all.push(source(&format!("{PROMPT}{name}"), &self.prompts.source(name)?.1));
         }
         let tools: Vec<String> =
@@ -246,11 +314,14 @@ impl Speaker {
 
     /// What this release would make a head of, if one were made now of the same kind.
     fn sources_now(&self, config: &Config, workspace: &str, head: &Head) -> Result<(Briefing, Vec<Source>), String> {
-        let (size, dialect) = (head.profile.parse()?, head.dialect.parse()?);
+        let mut traits = self.traits(config)?;
+        traits.size = head.profile.parse()?;
+        if !head.by_hand {
+            traits.dialect = head.dialect.parse()?;
+        }
         let mut briefing = (self.brief)(config, workspace)?;
-        let edit = self.known(&config.model)?.edit;
-        briefing.offers.retain(|offer| Profile::offers(size, edit, &offer.tool.name));
-        let sources = self.sources(&briefing, size, dialect)?;
+        briefing.offers = traits.offers(briefing.offers);
+        let sources = self.sources(&briefing, &traits)?;
         Ok((briefing, sources))
     }
 
@@ -291,7 +362,7 @@ impl Speaker {
             model: model.to_owned(),
             wire: traits.wire,
             dialect: traits.dialect,
-            system: self.prompts.system(briefing, traits.size, traits.dialect, traits.parallel)?,
+            system: self.prompts.system(briefing, traits)?,
             tools: traits.wire.tools(offers)?,
             callable,
             schema,
@@ -299,6 +370,7 @@ impl Speaker {
             max_output: provider.max_output,
             quirks: traits.quirks,
             body,
+            carried: None,
         })
     }
 
@@ -322,6 +394,9 @@ pub(crate) struct Traits {
     pub(crate) window: Option<u64>,
     pub(crate) parallel: bool,
     pub(crate) quirks: Quirks,
+    pub(crate) preset: Preset,
+    /// Seconds that a command of a carried conversation may take.
+    pub(crate) timeout: u64,
 }
 
 impl Traits {
@@ -336,7 +411,23 @@ impl Traits {
             window: provider.window,
             parallel: true,
             quirks: provider.quirks,
+            preset: Preset::Plain,
+            timeout: 0,
         }
+    }
+
+    /// What is offered to it.
+    fn offers(&self, all: Vec<Offer>) -> Vec<Offer> {
+        let mut offers = self.preset.offers(all);
+        if self.preset == Preset::Plain {
+            offers.retain(|offer| Profile::offers(self.size, self.edit, &offer.tool.name));
+        }
+        offers
+    }
+
+    /// Our name of a tool that it is offered.
+    fn ours(&self, name: &str) -> String {
+        if self.preset == Preset::Planner { preset::ours(name).into() } else { name.into() }
     }
 }
 
@@ -370,15 +461,27 @@ impl Model for Speaker {
 
     fn ask(&self, asking: Asking, live: Live, halt: Halt) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>> {
         Box::pin(async move {
-            let Asking { head, request, pictures } = asking;
-            let recorded = Recorded::read(&head).map_err(|why| {
-                let error = format!("the instructions of this session cannot be read: {why}");
-                TurnFailed::unsent(request.turn, Failure::Rejected, error)
-            })?;
+            let recorded = recorded(&asking)?;
+            if let Some(carried) = &recorded.carried {
+                return carried::wait(&asking, carried, live, halt).await;
+            }
+            let Asking { request, pictures, .. } = asking;
             let messages = request.messages();
             let (head, turn, hash) = (&recorded, request.turn, request.hash());
             let question = Question { head, turn, hash, messages: &messages, pictures: &pictures, anyway: false };
             self.send(&question, live, halt).await.map(|answered| (answered, Vec::new()))
+        })
+    }
+
+    fn hand_over(&self, asking: Asking) -> Wait<'_, Result<HandedOver, TurnFailed>> {
+        Box::pin(async move {
+            let recorded = recorded(&asking)?;
+            let turn = asking.request.turn;
+            let fail = |error: String| TurnFailed::unsent(turn, Failure::Rejected, error);
+            let carried = recorded.carried.ok_or_else(|| fail("nobody carries requests of this model".into()))?;
+            let list = self.list.clone();
+            let work = move || carried::hand_over(&asking, &carried, &recorded.system, list.as_ref());
+            tokio::task::spawn_blocking(work).await.map_err(|error| fail(error.to_string()))?
         })
     }
 
@@ -411,6 +514,9 @@ impl Speaker {
         summed: &mut Summed,
     ) -> Result<Arc<str>, String> {
         let mut recorded = Recorded::read(head)?;
+        if recorded.carried.is_some() {
+            return Err("a conversation that is carried is not summed up: the chat keeps it".into());
+        }
         // The talk as one text: a model that is to sum up must not be able to go on with the work instead.
         let talk: Vec<String> = request.messages().iter().map(told).collect();
         recorded.system = self.prompts.summary()?;
@@ -450,6 +556,14 @@ impl Speaker {
             return if said.trim().is_empty() { Err("the model gave no summary".into()) } else { Ok(said.into()) };
         }
     }
+}
+
+/// A head as it was recorded.
+fn recorded(asking: &Asking) -> Result<Recorded, TurnFailed> {
+    Recorded::read(&asking.head).map_err(|why| {
+        let error = format!("the instructions of this session cannot be read: {why}");
+        TurnFailed::unsent(asking.request.turn, Failure::Rejected, error)
+    })
 }
 
 /// A message as plain text, for a summary.

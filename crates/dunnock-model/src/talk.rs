@@ -3,7 +3,7 @@
 //! Invariant: a side is a function of the messages up to it, so that each request begins with the bytes of the one before.
 //! Invariant: what only its maker can read goes back to its maker alone.
 
-use crate::dialects::{Dialect, plan, text_calls};
+use crate::dialects::{Callable, Dialect, plan, text_calls};
 use base64::Engine as _;
 use dunnock_proto::{CallPart, Hash, Message, Part};
 use std::borrow::Cow;
@@ -65,6 +65,8 @@ pub(crate) struct Listener<'a> {
     pub(crate) model: &'a str,
     pub(crate) wire: &'a str,
     pub(crate) dialect: Dialect,
+    /// What may be called in words, by the names that it was told.
+    pub(crate) callable: &'a [Callable],
 }
 
 /// The sides of a talk. Fails when a picture is not there.
@@ -97,7 +99,7 @@ pub(crate) fn sides<'a>(
                 let bit = match to.dialect {
                     Dialect::Native => Bit::Result { id, tool: plain_name(tool), text, ok: *ok },
                     Dialect::Text => Bit::Text(Cow::Owned(text_calls::result(tool, text, *ok))),
-                    Dialect::Plan => Bit::Text(Cow::Owned(plan::result(tool, text, *ok, fault))),
+                    Dialect::Plan => Bit::Text(Cow::Owned(plan::result(to.callable, tool, text, *ok, fault))),
                 };
                 push(&mut sides, bit);
             }
@@ -113,7 +115,7 @@ pub(crate) fn sides<'a>(
                     }
                     Dialect::Plan => {
                         names.skip(calls.len());
-                        written(parts, own, plan::answer(parts, *cut))
+                        written(parts, own, plan::answer(to.callable, parts, *cut))
                     }
                 };
                 match sides.last_mut() {

@@ -329,7 +329,12 @@ async fn comes(wire: Wire, fault: Fault) -> Comes {
     // What is shown is not kept here: it is the answer's own memory that is looked at.
     let (head, blob) = speaker.head(&config(), "/w").await.unwrap();
     let request = crate::request(head.hash, &[prompt("hi")]);
-    let asking = Asking { head: blob.bytes, request, pictures: BTreeMap::new() };
+    let asking = Asking {
+        session: dunnock_proto::SessionId::from_random([0; 16]),
+        head: blob.bytes,
+        request,
+        pictures: BTreeMap::new(),
+    };
     match speaker.ask(asking, Arc::new(|_| {}), Halt::default()).await.map(|(answer, _)| answer) {
         Ok(answer) => Comes::Says(
             answer

@@ -8,6 +8,7 @@
     reason = "a test ends where it goes wrong"
 )]
 
+mod bridge;
 mod conversations;
 mod corpus;
 mod fuzz_corpus;
@@ -48,6 +49,7 @@ pub fn speaker(provider: Provider) -> Speaker {
             surroundings: Surroundings { os: "linux".into(), shell: "bash".into(), root: workspace.into(), git: true },
             instructions: vec![("AGENTS.md".into(), "be {{ kind }}".into())],
             offers: vec![Offer { tool, description: "Runs.".into(), schema }],
+            memory: String::new(),
         })
     };
     Speaker::new(vec![provider], Prompts::default(), Arc::new(brief), patience(), "test")
@@ -98,7 +100,12 @@ pub async fn ask_as(speaker: &Speaker, config: &Config, events: &[Event], halt: 
     let seen: Arc<Mutex<Vec<Delta>>> = Arc::default();
     let log = seen.clone();
     let live: Live = Arc::new(move |delta| log.lock().unwrap().push(delta));
-    let asking = Asking { head: blob.bytes, request: request(head.hash, events), pictures: pictures(events) };
+    let asking = Asking {
+        session: SessionId::from_random([0; 16]),
+        head: blob.bytes,
+        request: request(head.hash, events),
+        pictures: pictures(events),
+    };
     let answer = speaker.ask(asking, live, halt).await.map(|(answered, _)| answered);
     let live = seen.lock().unwrap().clone();
     Asked { answer, live }

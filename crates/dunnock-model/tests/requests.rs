@@ -139,7 +139,12 @@ async fn a_head_of_the_first_release_is_asked_as_it_was() {
     let speaker = speaker(provider(&server.base_url(), None));
     let head = r#"{"v":1,"model":"script/scripted","system":"Be good.","tools":[{"type":"function","function":{"name":"shell","description":"Runs.","parameters":{"type":"object"}}}]}"#;
     let request = crate::request(Hash::of(head.as_bytes()), &[prompt("hi")]);
-    let asking = Asking { head: head.as_bytes().into(), request, pictures: std::collections::BTreeMap::new() };
+    let asking = Asking {
+        session: SessionId::from_random([0; 16]),
+        head: head.as_bytes().into(),
+        request,
+        pictures: std::collections::BTreeMap::new(),
+    };
     speaker.ask(asking, Arc::new(|_| {}), Halt::default()).await.unwrap();
     let sent = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
     assert_eq!(
@@ -147,6 +152,7 @@ async fn a_head_of_the_first_release_is_asked_as_it_was() {
         r#"{"model":"scripted","stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"shell","description":"Runs.","parameters":{"type":"object"}}}],"messages":[{"role":"system","content":"Be good."},{"role":"user","content":"hi"}]}"#
     );
     let later = Asking {
+        session: SessionId::from_random([0; 16]),
         head: br#"{"v":3,"model":"script/x","system":"","tools":[]}"#[..].into(),
         request: crate::request(Hash::ZERO, &[prompt("hi")]),
         pictures: std::collections::BTreeMap::new(),

@@ -70,6 +70,7 @@ facts! {
     Prompted "prompted" 1 Must,
     Continued "continued" 1 Must,
     TurnStarted "turn_started" 1 Must,
+    HandedOver "handed_over" 1 Must,
     Answered "answered" 1 Must,
     TurnFailed "turn_failed" 1 Must,
     Woken "woken" 1 Must,

@@ -350,6 +350,20 @@ fn str_is_empty(text: &str) -> bool {
     text.is_empty()
 }
 
+/// A request was written down for a person, who carries it to a chat and brings the answer back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HandedOver {
+    /// The turn.
+    pub turn: Turn,
+    /// The file to carry away; further parts lie beside it.
+    pub outbox: String,
+    /// The file in which the answer is expected.
+    pub inbox: String,
+    /// How many files the request is.
+    pub parts: u32,
+}
+
 /// The time to try again has come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -140,6 +140,37 @@ pub struct Head {
     /// What it was made of, so that a change of any of it can be noticed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
+    /// A person carries requests and answers: whoever waits for one may leave meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_hand: bool,
+}
+
+/// A session that plans, acts on the plan and looks at what came of it, until the checks pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Planner {
+    /// The file of its memory, below `.dunnock/agent-memory`.
+    pub file: String,
+    /// What earlier runs of the same task left there, as this one found it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub memory: String,
+    /// Programs that the person lets a planner use although it is denied them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+}
+
+/// Where a carried conversation lies, and how much of it is shown at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Bridge {
+    /// The folder of outboxes and inboxes, absolute.
+    pub folder: String,
+    /// Seconds that a command may take.
+    pub timeout: u64,
+    /// Characters of a command's output that are shown.
+    pub output: u64,
+    /// Characters of one part of an outbox.
+    pub size: u64,
 }
 
 /// Something that a head is made of: a file of instructions, a prompt, the tools, the program.
@@ -357,6 +388,10 @@ config! {
     deny: Vec<Rule> = Vec::new();
     /// Always, by rules that the person made before.
     allow: Vec<Rule> = Vec::new();
+    /// Whether it is a planner's.
+    planner: Option<Planner> = None;
+    /// Where its conversation lies, if it may be carried.
+    bridge: Option<Bridge> = None;
 }
 
 #[cfg(test)]

@@ -144,6 +144,7 @@ impl Model for ScriptedModel {
                 why: "start".into(),
                 first_changed: None,
                 sources: Vec::new(),
+                by_hand: false,
             };
             Ok((head, blob))
         })

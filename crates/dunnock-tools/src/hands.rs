@@ -239,6 +239,15 @@ impl Tools for Hands {
         })
     }
 
+    fn remember<'a>(&'a self, workspace: &'a str, name: &'a str, text: &'a str) -> Wait<'a, Result<(), String>> {
+        let text = secrets::without(text.to_owned());
+        Box::pin(async move {
+            let path = Path::new(".dunnock/agent-memory").join(name);
+            let root = Root::open(Path::new(workspace)).map_err(|error| error.to_string())?;
+            root.put_own(&path, text.as_bytes()).map_err(|error| error.to_string())
+        })
+    }
+
     fn stop_all(&self) {
         #[cfg(target_os = "linux")]
         self.launcher.stop();

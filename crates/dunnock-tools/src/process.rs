@@ -88,17 +88,19 @@ pub(crate) struct Program {
     folder: Option<PathBuf>,
     /// Beside what every program gets.
     env: &'static [(&'static str, &'static str)],
+    /// What it says on its two streams is told apart.
+    pub(crate) apart: bool,
 }
 
 impl Program {
     /// A command line for the shell.
     pub(crate) fn line(shell: Shell, line: &str) -> Self {
         let words = shell.words().iter().map(|w| (*w).to_owned()).chain([line.to_owned()]).collect();
-        Self { words, folder: None, env: &[] }
+        Self { words, folder: None, env: &[], apart: false }
     }
     /// A program run directly.
     pub(crate) fn words(words: Vec<String>) -> Self {
-        Self { words, folder: None, env: &[] }
+        Self { words, folder: None, env: &[], apart: false }
     }
     /// With these variables, whatever they are otherwise.
     pub(crate) fn with(self, env: &'static [(&'static str, &'static str)]) -> Self {
@@ -249,6 +251,7 @@ fn environment(input: Input) -> Vec<(String, String)> {
 }
 
 pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
+    let apart = program.apart.then(Default::default);
     let (name, start, watch) = match program.start(hand, Input::Nothing) {
         Ok(start) => start,
         Err(error) => return Err::<String, _>(error).into(),
@@ -258,7 +261,8 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
         Ok(started) => started,
         Err(error) => return Err::<String, _>(format!("{name} cannot be started: {error}")).into(),
     };
-    let mut output = Output { kept: Kept::new(&hand.limits.spool), offset: 0, pending: Default::default(), hand };
+    let mut output =
+        Output { kept: Kept::new(&hand.limits.spool), apart, offset: 0, pending: Default::default(), hand };
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let deadline = tokio::time::sleep(most);
@@ -283,7 +287,8 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
     };
     // Everything that could hold the pipes is dead: what is in them is all there is.
     let _ = tokio::time::timeout(LAST_WORDS, last).await;
-    let mut said = said(output.kept, over, most, &name, hand);
+    let apart = output.apart.take().map(|streams| streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
+    let mut said = said(output.kept, apart, over, most, &name, hand);
     let more = watch.over(said.end == End::Failed, &said.text);
     if !more.is_empty() {
         said.text = format!("{}\n{more}", said.text.trim_end_matches('\n'));
@@ -327,9 +332,19 @@ fn is_program(file: &std::path::Path) -> bool {
     file.is_absolute() && std::fs::metadata(file).is_ok_and(|m| m.is_file() && runs(&m))
 }
 
-fn said(kept: Kept, over: Over, most: Duration, name: &str, hand: &Hand) -> Said {
-    let shown = kept.shown(hand.limits.output_lines, hand.limits.output_bytes, hand.call);
-    let mut text = shown.text;
+fn said(kept: Kept, apart: Option<[String; 2]>, over: Over, most: Duration, name: &str, hand: &Hand) -> Said {
+    let (lines, bytes) = (hand.limits.output_lines, hand.limits.output_bytes);
+    let shown = kept.shown(lines, bytes, hand.call);
+    let mut text = match apart {
+        Some([out, err]) if !(out.is_empty() && err.is_empty()) => {
+            let told = |text: &str| match text.trim_end_matches('\n') {
+                "" => "(nothing)".to_owned(),
+                text => shortened(text, lines / 2, bytes / 2),
+            };
+            format!("standard output:\n{}\nstandard error:\n{}", told(&out), told(&err))
+        }
+        Some(_) | None => shown.text,
+    };
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
@@ -364,6 +379,8 @@ fn said(kept: Kept, over: Over, most: Duration, name: &str, hand: &Hand) -> Said
 /// What came so far, on its way to the log and to those who watch.
 struct Output<'a> {
     kept: Kept,
+    /// The end of each stream, where they are told apart.
+    apart: Option<[Vec<u8>; 2]>,
     offset: u64,
     /// For each stream the beginning of a character whose end has not come yet.
     pending: [Vec<u8>; 2],
@@ -373,6 +390,14 @@ struct Output<'a> {
 impl Output<'_> {
     fn take(&mut self, chunk: Chunk) {
         self.kept.push(chunk.stream, &chunk.bytes);
+        if let Some([out, err]) = &mut self.apart {
+            let stream = if chunk.stream == "out" { out } else { err };
+            stream.extend_from_slice(&chunk.bytes);
+            let most = self.hand.limits.output_bytes.saturating_mul(2);
+            if stream.len() > most.saturating_mul(2) {
+                stream.drain(..stream.len() - most);
+            }
+        }
         let [out, err] = &mut self.pending;
         let pending = if chunk.stream == "out" { out } else { err };
         let mut bytes = std::mem::take(pending);

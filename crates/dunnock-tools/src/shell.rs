@@ -29,6 +29,10 @@ pub(crate) struct ShellCommand {
     #[serde(default)]
     #[schemars(range(min = 1, max = 600))]
     timeout: Option<u64>,
+    /// Tell the two streams apart. Not told to models: a planner's `run` always asks for it.
+    #[serde(default)]
+    #[schemars(skip)]
+    apart: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -97,11 +101,12 @@ impl Tool for ShellCommand {
     ];
 
     async fn run(self, hand: Hand) -> Said {
-        let program = match self.command.program(&hand, self.folder.as_deref()) {
+        let mut program = match self.command.program(&hand, self.folder.as_deref()) {
             Ok(program) => program,
             Err(error) => return Err::<String, _>(error).into(),
         };
         let most = self.timeout.map_or(hand.limits.command, Duration::from_secs).min(hand.limits.command_most);
+        program.apart = self.apart;
         process::run(&hand, program, most).await
     }
 }

@@ -277,6 +277,13 @@ impl Session {
                 self.tell_waiting(e.upto, columns, out);
                 self.live = Some(Live { turn: e.turn, ..Live::default() });
             }
+            Event::HandedOver(e) => {
+                self.asking = false;
+                let parts = if e.parts > 1 { format!(" ({} parts)", e.parts) } else { String::new() };
+                out.push(Line::empty());
+                out.push(note(&format!("carry {}{parts} to your chat", e.outbox)));
+                out.push(note(&format!("and save its answer as {}", e.inbox)));
+            }
             Event::Answered(e) => {
                 self.used(&e.usage);
                 self.run.unknown |= e.usage.is_nothing();

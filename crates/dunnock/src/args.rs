@@ -29,6 +29,11 @@ What changes is printed, and done without a question: \"dunnock undo\" takes it 
 since are left as they are and named; --force takes them back, too. What commands did outside the folder, in git's own
 history, in ignored build folders and to files above 50 MB is not taken back.";
 
+const BRIDGE: &str = "\
+Each round is a file, 001-outbox.md: paste it into any chat, and save what the chat answers as 001-inbox.md beside it. It counts
+once it has been left alone for a second. Commands run in the box as always, and ask as always; \"dunnock undo\" takes them back.
+Ctrl-C leaves; nothing is lost: \"dunnock bridge resume\" goes on.";
+
 const SERVE: &str = "\
 Whoever has the token can do what you can do here. It is in a file that only you can read, new each time, and gone when the
 server ends. With --listen a password is needed, too: in DUNNOCK_PASSWORD, or in ~/.config/dunnock/password (chmod 600).
@@ -88,6 +93,9 @@ pub(crate) enum Command {
         #[command(flatten)]
         flags: Flags,
     },
+    /// Work through any chat, carried by hand: no key, no API; files to paste and to save
+    #[command(subcommand)]
+    Bridge(Bridge),
     /// Watch a session that another process is working on; Ctrl-C leaves it working
     Attach {
         /// The session's id, or its beginning; the newest of this folder if left out
@@ -295,6 +303,50 @@ pub(crate) enum Command {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bridge {
+    /// Begin: write what to paste into a chat, wait for its answer, do what it says, and so on
+    #[command(after_help = BRIDGE)]
+    New {
+        /// What to do; read from standard input if left out
+        task: Option<String>,
+        #[command(flatten)]
+        how: Carry,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Go on with a conversation that is carried
+    #[command(after_help = BRIDGE)]
+    Resume {
+        /// The session's id, or its beginning; the newest of this folder that is carried, if left out
+        id: Option<String>,
+        #[command(flatten)]
+        how: Carry,
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Put what waits to be carried into the clipboard
+    Copy {
+        /// Which part, where there are several
+        #[arg(default_value_t = 1)]
+        part: usize,
+    },
+}
+
+/// What `bridge` can be told.
+#[derive(Debug, Default, ClapArgs)]
+pub(crate) struct Carry {
+    /// Do one round, and leave (exit 3) instead of waiting for the answer
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Keep outboxes and inboxes in this folder instead of .dunnock/bridge
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Put each outbox into the clipboard, too
+    #[arg(long)]
+    pub(crate) copy: bool,
+}
+
 /// What `undo` and `rewind` can be told.
 #[derive(Debug, Default, Clone, Copy, ClapArgs)]
 pub(crate) struct Back {
@@ -328,6 +380,9 @@ pub(crate) struct Flags {
     /// Stop after so much: 200ktok, 10min, 2usd
     #[arg(long, value_name = "HOW MUCH")]
     pub(crate) budget: Option<String>,
+    /// Let the model only plan: the program carries plans out, and ends when the checks pass (5 iterations unless --max-steps says otherwise)
+    #[arg(long)]
+    pub(crate) planner: bool,
     /// How much the model is told at once: default, small (few tools; for small models)
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
@@ -363,6 +418,9 @@ impl Flags {
         .into_iter()
         .flatten()
         .collect();
+        if self.planner {
+            all.push(("planner", Value::Text("on".into())));
+        }
         if !self.verify.is_empty() {
             all.push(("verify", Value::List(self.verify.clone())));
         }

@@ -4,11 +4,11 @@ use crate::end::{self, End, Fresh, Why};
 use crate::lines::Lines;
 use crate::person::{self, Person};
 use crate::plain::Plain;
-use crate::say;
 use crate::signals::Signals;
 use crate::tally::Tally;
+use crate::{bridge, planner, say};
 use dunnock_core::{Effect, Phase, State, apply, wanted};
-use dunnock_engine::{Door, Handle, Loaded, Summary, World, load};
+use dunnock_engine::{Door, Handle, Loaded, Summary, World, load, read_memory};
 use dunnock_proto::{Command, Decoded, Frame, Level, Need, Proof, Record, Sandbox, Seq, SessionId};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -52,6 +52,23 @@ pub(crate) enum CtrlC {
     Stops,
     /// Only stop watching.
     Leaves,
+}
+
+/// What a door does while a person carries a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Carrying {
+    /// It leaves: whoever brings the answer says so.
+    Leaves,
+    /// It waits for the answer.
+    Waits {
+        /// And puts what is to be carried into the clipboard.
+        copy: bool,
+    },
+    /// It takes in an answer that is there, and leaves with the next request.
+    Once {
+        /// As above.
+        copy: bool,
+    },
 }
 
 /// A session as a door sees it.
@@ -132,6 +149,7 @@ pub(crate) struct Drive {
     pub(crate) view: View,
     pub(crate) signals: Signals,
     pub(crate) ctrl_c: CtrlC,
+    pub(crate) carrying: Carrying,
     pub(crate) output: Option<PathBuf>,
     /// The last fact that a command of ours made: the session does not rest before we have seen it.
     pub(crate) upto: Seq,
@@ -186,6 +204,18 @@ impl Drive {
         }
     }
 
+    /// Whether it is worth staying though nothing is under way: a person carries a request.
+    fn stays(&self, drives: bool) -> bool {
+        let s = &self.seen.state;
+        let carried = s.carried().is_some() && s.questions.is_empty();
+        carried
+            && match self.carrying {
+                Carrying::Leaves => !drives,
+                Carrying::Waits { .. } => true,
+                Carrying::Once { .. } => bridge::brought(s),
+            }
+    }
+
     async fn watch(&mut self, door: &mut Door) -> anyhow::Result<Over> {
         let attended = attended(matches!(self.view, View::Lines(_)));
         let mut person = Person::new();
@@ -201,7 +231,7 @@ impl Drive {
             let settled = self.settled(now.as_ref());
             let waits = !self.seen.state.questions.is_empty();
             // A question of a session that others drive may be answered there: only its end is an end for us.
-            if settled && (stopped || !waits || (drives && !attended)) {
+            if settled && (stopped || !waits || (drives && !attended)) && (stopped || !self.stays(drives)) {
                 return Ok(Over::Settled { stopped });
             }
             if attended
@@ -237,7 +267,7 @@ impl Drive {
                     if self.ctrl_c == CtrlC::Leaves && !drives {
                         return Ok(Over::Left);
                     }
-                    if person.asked.is_some() && settled {
+                    if (person.asked.is_some() || self.seen.state.carried().is_some()) && settled {
                         // Nothing runs: the question stands, and whoever comes back answers it.
                         return Ok(Over::Settled { stopped: true });
                     }
@@ -272,7 +302,16 @@ impl Drive {
 
     fn frame(&mut self, frame: Frame) {
         match (frame, &mut self.view) {
-            (Frame::Fact(record), view) => self.seen.add(&record, view),
+            (Frame::Fact(record), view) => {
+                let before = self.seen.state.carried().map(|handed| handed.turn);
+                self.seen.add(&record, view);
+                if let (Carrying::Waits { copy: true } | Carrying::Once { copy: true }, Some(handed)) =
+                    (self.carrying, self.seen.state.carried())
+                    && before != Some(handed.turn)
+                {
+                    bridge::copy_round(handed);
+                }
+            }
             (Frame::Delta(delta), View::Plain(plain)) => plain.delta(&delta),
             (Frame::Delta(delta), View::Lines(lines)) => lines.delta(&delta),
             (Frame::Partial(partial), View::Plain(plain)) => plain.partial(&partial),
@@ -298,8 +337,21 @@ impl Drive {
             let error = Some(format!("the answer cannot be written to {}: {error}", path.display()));
             end = End { why: Why::Failed, exit: 1, error };
         }
+        self.tell_iterations(&end).await;
         self.view.end(&self.seen.state, &self.seen.tally, &end, fresh);
         Ok(ExitCode::from(end.exit))
+    }
+
+    /// A planner that did not get there says what its iterations came to.
+    async fn tell_iterations(&self, end: &End) {
+        let Some(planner) = &self.seen.state.config.planner else { return };
+        if matches!(self.view, View::Lines(_)) || matches!(end.why, Why::Done | Why::Waiting) {
+            return;
+        }
+        if let Ok(memory) = read_memory(self.world.log.as_ref(), &self.session).await {
+            say::aside(&say::visible(&memory.summary()));
+            say::aside(&format!("(kept in {}/{})", planner::MEMORY, say::one_line(&planner.file)));
+        }
     }
 
     /// Shows a session that is at rest, as it ended.

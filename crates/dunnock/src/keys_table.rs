@@ -30,8 +30,10 @@ pub(crate) enum Kind {
 /// When a folder that nobody trusts may set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Untrusted {
-    /// Never.
+    /// Not before it is trusted.
     No,
+    /// Never, trusted or not: only the person's own settings do.
+    Never,
     /// When the number becomes smaller.
     Lower,
     /// When the word comes earlier in its list, strictest first.
@@ -216,6 +218,42 @@ pub(crate) const KEYS: &[Key] = &[
         "how much may be kept of all folders together; the oldest goes first",
     ),
     key("checkpoint_days", Kind::Count(1, 36_500), Some("30"), Untrusted::No, "for how long"),
+    key(
+        "planner",
+        SWITCH,
+        Some("off"),
+        Untrusted::No,
+        "whether \"run\" is a planner: the program acts on plans until the checks pass",
+    ),
+    key(
+        "planner_allow",
+        Kind::List,
+        None,
+        Untrusted::Never,
+        "programs that a planner may use although it is denied them: curl, rm, ...",
+    ),
+    key(
+        "bridge_dir",
+        Kind::Text,
+        Some(".dunnock/bridge"),
+        Untrusted::No,
+        "where outboxes and inboxes of carried conversations lie (--dir): below .dunnock, or outside of the workspace",
+    ),
+    key("bridge_timeout", Kind::Count(1, 600), Some("30"), Untrusted::No, "seconds that a command of one may take"),
+    key(
+        "bridge_output",
+        Kind::Count(200, 1_000_000),
+        Some("4000"),
+        Untrusted::No,
+        "characters of a command's output that go into an outbox",
+    ),
+    key(
+        "bridge_size",
+        Kind::Count(2_000, 10_000_000),
+        Some("16000"),
+        Untrusted::No,
+        "characters that a chat takes at once; a longer outbox is several files",
+    ),
     key("data_dir", Kind::Text, None, Untrusted::No, "where sessions are kept"),
 ];
 
@@ -286,6 +324,7 @@ pub(crate) fn page() -> String {
         };
         let untrusted = match key.untrusted {
             Untrusted::No => "no",
+            Untrusted::Never => "never, not even a trusted one",
             Untrusted::Lower => "if lower",
             Untrusted::Earlier => "if stricter",
         };

@@ -9,6 +9,7 @@ mod about;
 mod again;
 mod args;
 mod back;
+mod bridge;
 mod carry;
 mod cost;
 mod doctor;
@@ -24,6 +25,7 @@ mod person;
 mod pictures;
 mod place;
 mod plain;
+mod planner;
 mod preview;
 mod receipt;
 mod reply;
@@ -121,6 +123,14 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
         }
         Command::Run { task, flags } => run::run(data, task, flags).await,
         Command::Resume { id, prompt, flags } => run::resume(data, id, prompt, flags).await,
+        Command::Bridge(what) => {
+            let asked = |how: args::Carry| bridge::Asked { once: how.once, dir: how.dir, copy: how.copy };
+            match what {
+                args::Bridge::New { task, how, flags } => bridge::new(data, task, asked(how), flags).await,
+                args::Bridge::Resume { id, how, flags } => bridge::resume(data, id, asked(how), flags).await,
+                args::Bridge::Copy { part } => bridge::copy(data, part).await,
+            }
+        }
         Command::Attach { id, json: false } if window::possible() => {
             let (first, flags) = (host::First::Attach(id), args::Flags::default());
             window::open(data, window::Asked { first, plain: false, flags }).await

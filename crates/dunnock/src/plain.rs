@@ -3,7 +3,7 @@
 use crate::end::{End, Fresh, Why};
 use crate::tally::Tally;
 use crate::told::{self, gist};
-use crate::{say, work};
+use crate::{bridge, say, work};
 use dunnock_core::{Question, State};
 use dunnock_proto::{Delta, Event, Finished, Level, Mode, Outcome, Part, Partial, QuestionId, SessionId, Turn};
 use std::io::IsTerminal as _;
@@ -90,6 +90,10 @@ impl Plain {
                 } else if more && !text.trim().is_empty() {
                     self.quiet(&say::visible(text.trim()));
                 }
+            }
+            Event::HandedOver(e) => {
+                self.end_line();
+                say::line(&bridge::round(e));
             }
             // Only commands run one at a time; of other calls the end says it all.
             Event::Started(e) => {
@@ -254,6 +258,12 @@ impl Plain {
                 self.quiet(&tally.closing(s, &word, Fresh::Yes));
                 for line in ways_on(s, &id) {
                     say::aside(&line);
+                }
+                if let Some(handed) = s.carried() {
+                    say::aside(&format!(
+                        "  when {} is there:  dunnock bridge resume {id}",
+                        say::one_line(&handed.inbox)
+                    ));
                 }
             }
             Why::Working => self.quiet(&format!("{word} · go on: dunnock resume {id}")),

@@ -228,7 +228,8 @@ async fn leave(at: &At, question: &Question, answer: Answer, note: Option<String
 async fn on(at: At, go: bool) -> anyhow::Result<ExitCode> {
     let short = say::id(&at.session).to_owned();
     if go {
-        return run::go_on(at.open, &at.settings, at.session, None, Flags::default()).await;
+        return run::go_on(at.open, &at.settings, at.session, None, Flags::default(), crate::drive::Carrying::Leaves)
+            .await;
     }
     let now = Seen::read(&at.open.world, &at.session).await?.state;
     match now.questions.is_empty() {

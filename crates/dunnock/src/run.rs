@@ -1,11 +1,11 @@
 //! `run`, `resume`, `attach`: a door on a session, held until it rests.
 
 use crate::args::Flags;
-use crate::drive::{self, CtrlC, Drive, Seen, View, attended};
+use crate::drive::{self, Carrying, CtrlC, Drive, Seen, View, attended};
 use crate::end::usage;
 use crate::settings::Value;
 use crate::signals::Signals;
-use crate::{pictures, place, say, sessions, work};
+use crate::{bridge, pictures, place, planner, say, sessions, work};
 use anyhow::{Context as _, bail};
 use dunnock_core::{Phase, Status};
 use dunnock_engine::{Door, create};
@@ -31,14 +31,37 @@ pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flag
              to be seen, and delete the session: dunnock sessions delete",
         );
     }
-    let pictures = pictures::read(&flags.image)?;
     let mut open = work::open(&settings, flags.output.as_deref()).await?;
     place::keeps_its_own(&workspace, &settings)?;
     let model = work::model(&mut settings, &open.speaker).await?;
-    let config = work::config(&settings, &open.speaker, model, attended(flags.json))?;
+    let mut config = work::config(&settings, &open.speaker, model, attended(flags.json))?;
+    if planner::wanted(&settings) {
+        planner::plan(&settings, &mut config, &workspace, &task);
+    }
     open.confine(&settings, config.sandbox);
     work::keepable(&config, open.world.level, open.world.day_budget)?;
+    start(open, &workspace, config, task, flags, Carrying::Leaves).await
+}
+
+/// Begins a session, and drives it.
+pub(crate) async fn start(
+    open: work::Work,
+    workspace: &Path,
+    config: dunnock_proto::Config,
+    task: std::sync::Arc<str>,
+    flags: Flags,
+    carrying: Carrying,
+) -> anyhow::Result<ExitCode> {
+    let pictures = pictures::read(&flags.image)?;
+    let bridge_folder = config.bridge.as_ref().map(|bridge| bridge.folder.clone());
     let session = create(&open.world, &workspace.to_string_lossy(), config).await?;
+    if let Some(folder) = bridge_folder {
+        bridge::claim(Path::new(&folder), &session)?;
+        if !flags.json {
+            say::line(&format!("New session: {session}"));
+            say::line(&format!("Task: {}", say::one_line(&task)));
+        }
+    }
     let mut view = View::new(&session, flags.json);
     let seen = Seen::read(&open.world, &session).await?;
     view.begin(&seen.state, open.world.level);
@@ -49,7 +72,7 @@ pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flag
     let mut door = Door::open(open.world.clone(), session.clone(), 0).await?;
     let upto = accepted(door.send(Command::Prompt { text: task, images }).await?)?;
     let (world, output, ctrl_c) = (open.world, flags.output, CtrlC::Stops);
-    Drive { world, session, seen, view, signals, ctrl_c, output, upto }.go(door).await
+    Drive { world, session, seen, view, signals, ctrl_c, carrying, output, upto }.go(door).await
 }
 
 fn accepted(answer: Result<u64, dunnock_engine::Refusal>) -> anyhow::Result<u64> {
@@ -78,7 +101,7 @@ pub(crate) async fn resume(
     let settings = place::settings(here.as_deref(), flags.trust, given(data, flags.settings()))?;
     let open = work::open(&settings, flags.output.as_deref()).await?;
     let session = meant(&open, id.as_deref(), flags.cd.as_deref()).await?;
-    go_on(open, &settings, session, prompt, flags).await
+    go_on(open, &settings, session, prompt, flags, Carrying::Leaves).await
 }
 
 /// Goes on with a session, as `resume` and `approve --go` do.
@@ -88,6 +111,7 @@ pub(crate) async fn go_on(
     session: SessionId,
     prompt: Option<String>,
     flags: Flags,
+    carrying: Carrying,
 ) -> anyhow::Result<ExitCode> {
     let pictures = pictures::read(&flags.image)?;
     if prompt.is_none() && !pictures.is_empty() {
@@ -95,6 +119,11 @@ pub(crate) async fn go_on(
     }
     let seen = Seen::read(&open.world, &session).await?;
     let id = say::id(&session).to_owned();
+    if flags.planner && seen.state.config.planner.is_none() {
+        return Err(usage(format!(
+            "session {id} is no planner, and does not become one. Begin anew: dunnock run --planner \"...\""
+        )));
+    }
     if let Some(unknown) = &seen.state.read_only {
         bail!(
             "session {id} was written by a later release ({}), which recorded {:?}. Use that release to go on with it",
@@ -128,7 +157,7 @@ pub(crate) async fn go_on(
     let now = seen.state.config.clone();
     let signals = Signals::new()?;
     let (world, ctrl_c, output, upto) = (open.world.clone(), CtrlC::Stops, flags.output, 0);
-    let mut drive = Drive { world, session: session.clone(), seen, view, signals, ctrl_c, output, upto };
+    let mut drive = Drive { world, session: session.clone(), seen, view, signals, ctrl_c, carrying, output, upto };
     if over && prompt.is_none() {
         return drive.show_end().await;
     }
@@ -160,7 +189,6 @@ pub(crate) async fn attach(data: Option<PathBuf>, id: Option<String>, json: bool
     let mut view = View::new(&session, json);
     let level = seen.state.seat.map_or(open.world.level, |seat| seat.level);
     view.begin(&seen.state, level);
-    Drive { world: open.world, session, seen, view, signals, ctrl_c: CtrlC::Leaves, output: None, upto: 0 }
-        .go(door)
-        .await
+    let (world, ctrl_c, carrying) = (open.world, CtrlC::Leaves, Carrying::Waits { copy: false });
+    Drive { world, session, seen, view, signals, ctrl_c, carrying, output: None, upto: 0 }.go(door).await
 }

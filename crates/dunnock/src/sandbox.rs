@@ -228,6 +228,27 @@ async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: boo
     Ok(if out == 0 && trials.len() >= 60 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Runs a command in the box as calls have it, with nothing to say and nothing to hear.
+#[cfg(target_os = "linux")]
+pub(crate) async fn quietly(
+    settings: &Settings,
+    data: &std::path::Path,
+    workspace: &std::path::Path,
+    words: Vec<String>,
+) -> anyhow::Result<()> {
+    use dunnock_sandbox::{Bounds, LAUNCH, Launcher, Opened, Run};
+    let rung = rung(settings, data, None)?;
+    let (cage, more) = layout(settings, data).cage(rung, workspace, Opened::default())?;
+    let env = dunnock_tools::boxed_environment(more);
+    let launcher = std::sync::Arc::new(Launcher::new("/proc/self/exe".into(), &[LAUNCH]));
+    let null = || std::fs::File::options().read(true).write(true).open("/dev/null").map(std::os::fd::OwnedFd::from);
+    let fds = vec![null()?, null()?, null()?];
+    let folder = workspace.display().to_string();
+    let run = Run { words, folder, env, terminal: false, bounds: Bounds::default(), cage: Some(cage) };
+    launcher.start(run, fds)?.ended().await;
+    Ok(())
+}
+
 /// Runs the person's own command in the box, with this program's own input and output.
 #[cfg(target_os = "linux")]
 async fn try_it(

@@ -117,10 +117,10 @@ impl Settings {
             }
         }
         if let Some(path) = &sources.user {
-            settings.read_file(path, true)?;
+            settings.read_file(path, true, false)?;
         }
         if let Some((path, trusted)) = &sources.project {
-            settings.read_file(path, *trusted)?;
+            settings.read_file(path, *trusted, true)?;
         }
         for (name, value) in &sources.env {
             settings.read_env(name, value)?;
@@ -135,7 +135,7 @@ impl Settings {
         Ok(settings)
     }
 
-    fn read_file(&mut self, path: &Path, trusted: bool) -> anyhow::Result<()> {
+    fn read_file(&mut self, path: &Path, trusted: bool, project: bool) -> anyhow::Result<()> {
         let text = match read_plain(path, trusted) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -170,6 +170,11 @@ impl Settings {
             let value = plain(value.get_ref())
                 .and_then(|v| check(key.kind, v))
                 .map_err(|why| anyhow::anyhow!("{}:{line}: {}: {why}", path.display(), key.name))?;
+            if project && key.untrusted == Untrusted::Never {
+                let (path, name) = (path.display(), key.name);
+                self.notes.push(format!("{path}:{line}: {name} is ignored: only your own configuration sets it"));
+                continue;
+            }
             let old = self.values.get(key.name).map(|(v, _)| v.clone());
             if trusted || tightens(key, old.as_ref(), &value) {
                 self.values.insert(key.name.into(), (value, Origin::File(path.into(), line)));
@@ -496,7 +501,7 @@ fn tightens(key: &Key, old: Option<&Value>, new: &Value) -> bool {
         _ => None,
     };
     match key.untrusted {
-        Untrusted::No => false,
+        Untrusted::No | Untrusted::Never => false,
         Untrusted::Lower => number(new).is_some_and(|n| old.and_then(number).is_none_or(|o| n < o)),
         Untrusted::Earlier => rank(new).is_some_and(|n| old.and_then(rank).is_some_and(|o| n < o)),
     }

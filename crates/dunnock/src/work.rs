@@ -2,7 +2,7 @@
 
 use crate::end::usage;
 use crate::settings::Settings;
-use crate::{place, rules, sandbox, say};
+use crate::{found, place, rules, sandbox, say};
 use anyhow::bail;
 use dunnock_core::ports::{Log, Offer};
 use dunnock_engine::{SystemClock, World};
@@ -42,7 +42,7 @@ pub(crate) fn speaker_with(
     let prompts =
         place::config_dir().map_or_else(|_| Prompts::default(), |dir| Prompts::replaced_in(dir.join("prompts")));
     let shell = shell(settings);
-    let brief = move |_: &Config, workspace: &str| {
+    let brief = move |config: &Config, workspace: &str| {
         let root = Path::new(workspace);
         Ok(Briefing {
             surroundings: Surroundings {
@@ -53,12 +53,14 @@ pub(crate) fn speaker_with(
             },
             instructions: instructions::find(root),
             offers: offers(),
+            memory: config.planner.as_ref().map(|planner| planner.memory.clone()).unwrap_or_default(),
         })
     };
     let idle = Duration::from_secs(settings.count("idle_timeout").unwrap_or(300));
     let patience = Patience { idle, ..Patience::default() };
     let profiles = Profiles::kept_in(place::data_dir(settings)?.join("models"));
-    Ok(Speaker::new(providers, which(prompts), Arc::new(brief), patience, APP).without(unusable).following(profiles))
+    let speaker = Speaker::new(providers, which(prompts), Arc::new(brief), patience, APP);
+    Ok(speaker.without(unusable).following(profiles).listing(Arc::new(found::files)))
 }
 
 fn shell(settings: &Settings) -> Shell {

@@ -298,7 +298,7 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
         let (os, shell, root) = ("linux".into(), "bash".into(), root.into());
         let offers = dunnock_tools::offers().into_iter().filter(|offer| offer.tool.name != "git_diff").collect();
         let surroundings = Surroundings { os, shell, root, git: false };
-        Ok(Briefing { surroundings, instructions: Vec::new(), offers })
+        Ok(Briefing { surroundings, instructions: Vec::new(), offers, memory: String::new() })
     };
     let provider = Provider::plain("script", Wire::Chat, &server.base_url());
     let old =

@@ -5,6 +5,7 @@
 mod answers;
 mod back;
 mod boxed;
+mod bridge;
 mod budgets;
 mod cases;
 mod context;
@@ -14,6 +15,7 @@ mod interrupts;
 mod lines;
 mod models;
 mod pages;
+mod planner;
 mod privacy;
 mod proof;
 mod readme;

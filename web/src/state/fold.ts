@@ -7,7 +7,7 @@
  */
 
 import type {
-  Answer, Answered, Asked, CallPart, Config, Delta, Fact, Finished, Frame, Greeting, Level, Partial as Part2, PlanStep, Proof, Record as Stored, Rule, Usage, Why,
+  Answer, Answered, Asked, CallPart, Config, Delta, Fact, Finished, Frame, Greeting, HandedOver, Level, Partial as Part2, PlanStep, Proof, Record as Stored, Rule, Usage, Why,
 } from '../proto.gen';
 import { byteLength, fresh } from '../text/safe';
 import { about, cost, count, firstLine, gist, soFar, title, titleLine, usd } from './words';
@@ -41,6 +41,7 @@ export type Item =
   | { kind: 'text'; key: string; text: string; live: boolean }
   | Call
   | { kind: 'note'; key: string; text: string; tone: 'quiet' | 'bad' | 'warn' }
+  | { kind: 'carry'; key: string; outbox: string; inbox: string; parts: number; open: boolean }
   | { kind: 'reply'; key: string; text: string; said: string; note: string | null }
   | { kind: 'end'; key: string; word: string; tone: 'good' | 'bad' | 'warn'; error: string | null; checks: { command: string; passed: boolean | null }[]; closing: string };
 
@@ -110,6 +111,8 @@ export interface Session {
   waiting: Prompt[];
   working: boolean;
   asking: boolean;
+  /** A person carries the request: no model is at work until the answer is there. */
+  carried: boolean;
   compacting: boolean;
   rewinding: boolean;
   stopping: boolean;
@@ -140,7 +143,7 @@ const run = (began: number): Run => ({ began, steps: 0, usage: nothing(), micros
 export function empty(id: string): Session {
   return {
     id, seq: 0, version: 0, title: '', workspace: '', config: null, level: null, window: null, context: 0, questions: [], plan: [], answer: '',
-    waiting: [], working: false, asking: false, compacting: false, rewinding: false, stopping: false, grants: [], said: '', ended: null, elsewhere: false, items: [], steps: [],
+    waiting: [], working: false, asking: false, carried: false, compacting: false, rewinding: false, stopping: false, grants: [], said: '', ended: null, elsewhere: false, items: [], steps: [],
     run: run(0), total: nothing(), micros: 0, unknown: false, readOnly: false, live: null, places: new Map(), mark: 0,
   };
 }
@@ -223,11 +226,14 @@ function event(s: Session, e: Fact, at: number, now: number): void {
       s.live = { turn: e.body.turn, attempt: 0, text: '', bytes: 0, reasoning: '', thought: 0 };
       s.steps.push({ turn: e.body.turn, seq: e.seq, title: '', tree: null, micros: 0, tokens: 0, state: 'working', gone: false });
       return;
+    case 'handed_over':
+      return handedOver(s, e.body);
     case 'answered':
       return answered(s, e.body);
     case 'turn_failed': {
       used(s, e.body.usage);
       s.asking = false;
+      brought(s);
       endLive(s);
       const again = e.body.retry_at != null;
       patchStep(s, { state: again ? 'working' : 'failed' });
@@ -339,7 +345,7 @@ function prompted(s: Session, prompt: Prompt, at: number): void {
   s.answer = '';
   s.questions = s.questions.filter((q) => q.about !== 'limit');
   // While something is under way it is told at the next step: until then it waits where it can be seen.
-  if (s.working && (s.asking || running(s) || s.questions.length > 0)) s.waiting.push(prompt);
+  if (s.working && (s.asking || s.carried || running(s) || s.questions.length > 0)) s.waiting.push(prompt);
   else {
     begin(s, at);
     say(s, prompt);
@@ -402,12 +408,27 @@ function endLive(s: Session): void {
   s.live = null;
 }
 
+/** Says what is to be carried. */
+function handedOver(s: Session, e: HandedOver): void {
+  s.asking = false;
+  s.carried = true;
+  put(s, { kind: 'carry', key: `o${s.seq}`, outbox: e.outbox, inbox: e.inbox, parts: e.parts, open: true });
+  patchStep(s, { title: 'carried to your chat', state: 'waiting' });
+}
+
+/** Nothing is carried any more: what was to be done stays as what was done. */
+function brought(s: Session): void {
+  s.carried = false;
+  for (const [at, item] of recent(s)) if (item.kind === 'carry' && item.open) s.items[at] = { ...item, open: false };
+}
+
 /** Replaces what streamed by what was recorded. */
 function answered(s: Session, e: Answered): void {
   used(s, e.usage);
   if (e.usage.input === 0 && e.usage.output === 0) s.unknown = s.run.unknown = true;
   s.context = e.usage.input + e.usage.output;
   s.asking = false;
+  brought(s);
   const kept = s.items.splice(s.mark).filter((item) => !isLive(item));
   s.items.push(...kept);
   // What streamed keeps its name, so that what was drawn of it stays.
@@ -511,6 +532,7 @@ const ENDS: Record<string, [string, 'good' | 'bad' | 'warn']> = {
 
 function ended(s: Session, why: Why, proof: Proof, at: number, seq: number): void {
   endLive(s);
+  brought(s);
   tellWaiting(s, Number.MAX_SAFE_INTEGER);
   for (const [at, item] of recent(s)) if (isOpen(item)) s.items[at] = { ...item, gone: true, asked: false, began: null };
   s.questions = [];

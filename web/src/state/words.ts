@@ -38,6 +38,9 @@ export function about(n: number): string {
 
 export const count = (n: number, what: string) => (n === 1 ? `1 ${what}` : `${n} ${what}s`);
 
+/** What belongs to the first file of a request that is carried; nothing where it is all of it. */
+export const furtherParts = (parts: number) => (parts > 1 ? ` and the ${count(parts - 1, 'further part')} beside it, one after the other,` : '');
+
 export const firstLine = (text: string) =>
   oneLine(text.split('\n').map((l) => l.trim()).find((l) => l !== '') ?? '');
 

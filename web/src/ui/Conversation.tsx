@@ -28,14 +28,15 @@ function known(session: Session, asks: Asks[]): Asks[] {
 }
 
 /** What goes on, in one line that lives. */
-function Now({ session }: { session: Session }) {
+export function Now({ session }: { session: Session }) {
   if (!session.working && !session.compacting && !session.rewinding) return null;
   const running = session.items.slice(session.mark).filter((i) => i.kind === 'call' && i.began !== null && !i.end && !i.gone);
   const first = running[0];
-  const what = session.stopping ? 'stopping' : session.questions.length > 0 ? 'waits for you' : first?.kind === 'call' ? titleLine(title(first.part, first.harness)) : session.compacting ? 'making the talk shorter' : session.rewinding ? 'going back' : session.asking ? (session.live?.bytes ? 'writing' : 'thinking') : 'working';
+  const waits = session.questions.length > 0 || session.carried;
+  const what = session.stopping ? 'stopping' : session.questions.length > 0 ? 'waits for you' : first?.kind === 'call' ? titleLine(title(first.part, first.harness)) : session.compacting ? 'making the talk shorter' : session.rewinding ? 'going back' : session.carried ? 'waiting for the answer you bring' : session.asking ? (session.live?.bytes ? 'writing' : 'thinking') : 'working';
   return (
     <p className="now">
-      <span className={`dot ${session.questions.length > 0 ? 'ask' : 'run'}`} aria-hidden="true" />
+      <span className={`dot ${waits ? 'ask' : 'run'}`} aria-hidden="true" />
       <span className="what">{what}{running.length > 1 ? ` and ${running.length - 1} more` : ''}</span>
       {session.run.began > 0 ? <span className="faint"><Clock since={session.run.began} /></span> : null}
       {session.said ? <span className="faint">{visible(session.said)}</span> : null}

@@ -29,7 +29,11 @@ export function groups(rows: Brief[]): [string, Brief[]][] {
 /** What a session does right now, in a few words. */
 export function doing(row: Brief): string {
   const more = row.more;
-  if (row.state === 'waiting') return age(Date.now() - Date.parse(row.updated));
+  if (row.state === 'waiting') {
+    // Where nothing is asked, a request is carried.
+    const since = age(Date.now() - Date.parse(row.updated));
+    return more?.questions.length === 0 ? `carried by you · ${since}` : since;
+  }
   if (row.state !== 'working') return more?.proof === 'proven' ? 'proven' : row.state === 'failed' && more?.proof === 'failed' ? 'not proven' : stateName(row.state);
   const what = more?.doing ? titleLine(title({ tool: more.doing.tool, args: more.doing.arguments }, more.doing.harness)) : more?.thinking ? 'thinking' : '';
   return [more ? `step ${more.step}` : '', what, row.here ? '' : 'not driven here'].filter(Boolean).join(' · ');

@@ -6,7 +6,7 @@ import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useStat
 import * as api from '../net/api';
 import { copyText } from '../state/actions';
 import { isShown, type Item, type Session } from '../state/fold';
-import { firstLine } from '../state/words';
+import { firstLine, furtherParts } from '../state/words';
 import { Markdown } from '../text/markdown';
 import { prose, visible } from '../text/safe';
 import { Call } from './Call';
@@ -42,6 +42,11 @@ function Thought({ text, live }: { text: string; live: boolean }) {
   );
 }
 
+/** A path to be marked, or copied. */
+function Path({ path, name }: { path: string; name: string }) {
+  return <><code>{visible(path)}</code> <Button kind="quiet" onClick={() => void copyText(path)} aria-label={`Copy the path of ${name}`}>Copy</Button></>;
+}
+
 const Row = memo(function Row({ item, session }: { item: Item; session: string }) {
   switch (item.kind) {
     case 'prompt':
@@ -65,6 +70,13 @@ const Row = memo(function Row({ item, session }: { item: Item; session: string }
       return <Call call={item} session={session} />;
     case 'note':
       return <p className={`note ${item.tone}`}>{visible(item.text)}</p>;
+    case 'carry':
+      return (
+        <div className={`carry ${item.open ? 'open' : ''}`}>
+          <p>Paste <Path path={item.outbox} name="the request" />{furtherParts(item.parts)} into your chat</p>
+          <p>and save its answer as <Path path={item.inbox} name="the answer" /></p>
+        </div>
+      );
     case 'reply':
       return <p className="note"><span className="warn">?</span> {visible(item.text)} <b>{visible(item.said)}</b>{item.note ? ` (${visible(item.note)})` : ''}</p>;
     case 'end':

@@ -117,7 +117,7 @@ pub fn of_line(line: &Line, level: Level) -> Told {
     told
 }
 
-fn flag(command: &Simple, short: &[char], long: &str) -> bool {
+pub(super) fn flag(command: &Simple, short: &[char], long: &str) -> bool {
     command.texts().skip(1).take_while(|w| *w != "--").any(|w| match w.strip_prefix("--") {
         // Any beginning of a long option may stand for it.
         Some(name) => name.len() > 1 && long.starts_with(name.split('=').next().unwrap_or(name)),

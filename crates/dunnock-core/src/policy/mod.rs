@@ -4,6 +4,7 @@
 //! understood falls to the strict side.
 
 mod lists;
+mod planner;
 mod words;
 mod wrap;
 
@@ -147,6 +148,11 @@ pub fn judge(s: &State, call: &Call) -> Verdict {
     }
     let told = told(s, call);
     if let Some(why) = told.never {
+        return Verdict::Deny(why);
+    }
+    if let (Some(planner), Some(line)) = (&s.config.planner, &line)
+        && let Some(why) = planner::denied(line, &planner.allow)
+    {
         return Verdict::Deny(why);
     }
     let looks = call.class == Class::Read || line.as_ref().is_some_and(lists::only_looks);

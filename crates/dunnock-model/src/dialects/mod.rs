@@ -5,6 +5,7 @@
 //!
 //! Invariant: a call found in words has a known name and arguments that fit, or it carries its fault and never runs.
 
+pub mod carried;
 mod forms;
 pub(crate) mod plan;
 pub mod schema;

@@ -4,6 +4,8 @@
 //! any other. [`Reader`] shows the thought while it is being written.
 
 use super::{Callable, Found, Heard, checked, json_prefix, schema};
+use dunnock_core::patch::Patch;
+use dunnock_core::policy;
 use dunnock_proto::Part;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -12,8 +14,16 @@ use std::sync::Arc;
 /// The name of a call that stands for an answer which is no plan.
 pub(crate) const BROKEN: &str = "plan";
 
-/// Names that planners know our tools by.
-const ALIASES: &[(&str, &str)] = &[("read_file", "view_file"), ("run", "shell"), ("apply_diff", "apply_patch")];
+/// Names that planners know our tools by. A planner is told these alone; to others they are slips that are understood.
+pub(crate) const NAMES: &[(&str, &str)] =
+    &[("read_file", "view_file"), ("run", "shell"), ("apply_diff", "apply_patch")];
+
+/// The name by which a model knows a tool of ours.
+fn name_for<'a>(tools: &[Callable], ours: &'a str) -> &'a str {
+    let known = |name: &str| tools.iter().any(|t| t.name == name);
+    let theirs = NAMES.iter().find(|(theirs, name)| *name == ours && known(theirs) && !known(ours));
+    theirs.map_or(ours, |(theirs, _)| theirs)
+}
 
 /// What a plan must be, for servers that can be held to it: every string and array has a bound. Fields come in the order in
 /// which they are to be written: thoughts before deeds. The bounds leave a plan whole in `room` tokens, or nearly so.
@@ -187,19 +197,53 @@ fn read(tools: &[Callable], raw: &str) -> Result<(String, Vec<Found>), String> {
 fn call(tools: &[Callable], mut action: Map<String, Value>) -> Found {
     let tool = action.remove("tool").and_then(|t| t.as_str().map(str::to_owned)).unwrap_or_default();
     let known = |name: &str| tools.iter().any(|t| t.name == name);
-    let alias = ALIASES.iter().find(|(theirs, ours)| *theirs == tool && !known(&tool) && known(ours));
-    let tool = alias.map_or(tool.as_str(), |(_, ours)| ours);
-    if alias.is_some()
-        && let Some(diff) = action.remove("diff")
-    {
-        action.insert("patch".into(), diff);
-        action.remove("path"); // the diff names its files
+    let Some((theirs, ours)) = NAMES.iter().find(|(theirs, ours)| *theirs == tool && (known(theirs) || known(ours)))
+    else {
+        return checked(tools, &tool, Value::Object(action).to_string(), false);
+    };
+    let as_written = known(theirs).then(|| checked(tools, theirs, Value::Object(action.clone()).to_string(), false));
+    if let Some(wrong) = as_written.as_ref().filter(|found| found.fault.is_some()) {
+        return wrong.clone();
     }
-    checked(tools, tool, Value::Object(action).to_string(), false)
+    if let Some(diff) = action.remove("diff") {
+        let path = action.remove("path");
+        match patch(path.as_ref().and_then(Value::as_str), diff.as_str().unwrap_or_default()) {
+            Ok(patch) => drop(action.insert("patch".into(), patch.into())),
+            Err(fault) => {
+                return Found { tool: (*ours).into(), args: "{}".into(), recovered: false, fault: Some(fault) };
+            }
+        }
+    }
+    if *theirs == "run" && as_written.is_some() {
+        action.insert("apart".into(), true.into());
+    }
+    let args = Value::Object(action).to_string();
+    match as_written {
+        Some(_) => Found { tool: (*ours).into(), args, recovered: false, fault: None },
+        None => checked(tools, ours, args, false),
+    }
+}
+
+/// A diff of one file as a patch that names it: models leave the two lines at its beginning out.
+fn patch(path: Option<&str>, diff: &str) -> Result<String, String> {
+    let Some(path) = path else { return Ok(diff.to_owned()) };
+    let named = |text: &str| {
+        let patch = Patch::parse(text).ok()?;
+        let paths: Vec<String> = patch.paths().map(policy::plain_path).collect();
+        (!paths.is_empty()).then_some(paths)
+    };
+    match named(diff) {
+        Some(paths) if paths.iter().all(|named| *named == policy::plain_path(path)) => Ok(diff.to_owned()),
+        Some(paths) => Err(format!("the diff is of {}, and path is {path}", paths.join(", "))),
+        None => {
+            let whole = format!("--- a/{path}\n+++ b/{path}\n{diff}");
+            Ok(if named(&whole).is_some() { whole } else { diff.to_owned() })
+        }
+    }
 }
 
 /// An answer of the model's, as it would have written it.
-pub(crate) fn answer(parts: &[Part], cut: bool) -> String {
+pub(crate) fn answer(tools: &[Callable], parts: &[Part], cut: bool) -> String {
     let calls: Vec<_> = Part::calls(parts).collect();
     if let Some(broken) = calls.iter().find(|c| c.tool == BROKEN && c.fault.is_some()) {
         return broken.args.to_string();
@@ -209,16 +253,29 @@ pub(crate) fn answer(parts: &[Part], cut: bool) -> String {
         thought.push_str("\n[cut off here]");
     }
     let action = |call: &&Arc<dunnock_proto::CallPart>| {
-        let args = serde_json::from_str::<Map<String, Value>>(&call.args).unwrap_or_default();
+        let mut args = serde_json::from_str::<Map<String, Value>>(&call.args).unwrap_or_default();
+        let tool = name_for(tools, &call.tool);
+        if tool == "run" {
+            args.remove("apart");
+        }
+        if tool == "apply_diff"
+            && let Some(patch) = args.remove("patch")
+        {
+            let parsed = patch.as_str().and_then(|text| Patch::parse(text).ok());
+            let path = parsed.as_ref().and_then(|patch| patch.paths().next()).unwrap_or_default().to_owned();
+            args.insert("path".into(), path.into());
+            args.insert("diff".into(), patch);
+        }
         let args: String = args.iter().map(|(key, value)| format!(",{}:{value}", json!(key))).collect();
-        format!(r#"{{"tool":{}{args}}}"#, json!(call.tool))
+        format!(r#"{{"tool":{}{args}}}"#, json!(tool))
     };
     let actions: Vec<String> = calls.iter().map(action).collect();
     format!(r#"{{"thought":{},"plan":[],"actions":[{}]}}"#, json!(thought), actions.join(","))
 }
 
 /// What came of an action, for the model.
-pub(crate) fn result(tool: &str, text: &str, ok: bool, fault: Option<&str>) -> String {
+pub(crate) fn result(tools: &[Callable], tool: &str, text: &str, ok: bool, fault: Option<&str>) -> String {
+    let tool = name_for(tools, tool);
     match fault {
         Some(why) if tool == BROKEN => format!("{why}. Answer with one JSON object and nothing else."),
         _ => format!("Result of {tool}{}:\n{text}", if ok { "" } else { " (it failed)" }),

@@ -338,6 +338,23 @@ impl Root {
         done.map_err(fail)
     }
 
+    /// Writes a file of the program's own, for its owner only, where no tool goes.
+    pub(crate) fn put_own(&self, path: &Path, bytes: &[u8]) -> Result<(), PathError> {
+        #[cfg(target_os = "linux")]
+        return self.put_back(path, bytes, 0o600);
+        #[cfg(not(target_os = "linux"))]
+        {
+            let path = RepoPath(path.to_path_buf());
+            let whole = self.path().join(&path.0);
+            let fail = |e: io::Error| place_error(&path, e);
+            if let Some(folder) = whole.parent() {
+                std::fs::create_dir_all(folder).map_err(fail)?;
+            }
+            let part = whole.with_file_name(part_name());
+            std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, &whole)).map_err(fail)
+        }
+    }
+
     #[cfg(target_os = "linux")]
     fn beneath(&self, path: &RepoPath, want: Want) -> Result<File, PathError> {
         use rustix::fs::{Mode, OFlags, ResolveFlags};

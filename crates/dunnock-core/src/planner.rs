@@ -1,0 +1,62 @@
+//! When a planner's work is over: the loop decides, not the model.
+
+use crate::state::Stage;
+use crate::step::Draft;
+use dunnock_proto::{CallId, Outcome, Proof, Why};
+
+impl Draft<'_> {
+    /// An action that did not succeed ends its plan: what stands behind it is not run. What stands before it is.
+    pub(crate) fn drop_behind_a_failure(&mut self) {
+        let actions = self.s.calls.iter().filter(|c| !c.harness);
+        let behind = actions.skip_while(|c| c.stage != Stage::Finished { ok: false });
+        let left: Vec<CallId> =
+            behind.filter(|c| matches!(c.stage, Stage::Asked | Stage::Allowed)).map(|c| c.id).collect();
+        for call in left {
+            self.finish(call, Outcome::NotRun, "not run: an action of this plan before it did not succeed");
+        }
+    }
+
+    /// Every action of a plan has ended, and every check behind it.
+    pub(crate) fn after_plan(&mut self) {
+        let actions = self.s.calls.iter().filter(|c| !c.harness);
+        let acts = actions.clone().next().is_some();
+        // A plan of which nothing was let run has changed nothing that could be checked.
+        let ran = actions.clone().any(|c| c.allowed.is_some());
+        let checked = self.s.calls.iter().any(|c| c.harness);
+        let moved = self.s.calls.iter().any(|c| c.moved);
+        if acts && !ran {
+            return self.plan_again();
+        }
+        match self.s.proof {
+            _ if self.s.config.verify.is_empty() => {
+                if acts {
+                    self.plan_again()
+                } else {
+                    self.end(Why::Done)
+                }
+            }
+            _ if !checked => {
+                if self.s.baseline_due().is_none() {
+                    self.verify()
+                }
+            }
+            Proof::Proven if !moved => self.end(Why::Done),
+            // The checks left other files than they found: they say nothing of these, and run again.
+            Proof::Proven if self.s.tried <= self.s.config.max_steps => self.verify(),
+            Proof::Proven => self.end(Why::Unproven),
+            Proof::Failed | Proof::None => {
+                if acts {
+                    self.plan_again()
+                } else {
+                    self.end(Why::Unproven)
+                }
+            }
+        }
+    }
+
+    fn plan_again(&mut self) {
+        if !self.stalled() {
+            self.next_turn();
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What the iterations of a planner came to, in a few lines each: for its next run, for people, for programs.
+//!
+//! Invariant: a function of the log alone, made by this program and no model. A line of it is one line, whatever was in it.
+
+use dunnock_core::ports::{Log, LogError};
+use dunnock_proto::{
+    Answered, CallPart, Called, CommandArgs, CommandText, Decoded, Event, Finished, Outcome, Part, PathArgs, Proof,
+    SessionId, VerifyArgs, Why,
+};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// Characters of a line.
+const LINE: usize = 240;
+/// Bytes of an iteration: about 500 tokens.
+const ITERATION: usize = 2_000;
+/// Bytes of what earlier runs left that are kept: the newest.
+const BEFORE: usize = 16_000;
+
+/// The iterations of a session, each with its lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory {
+    iterations: Vec<Vec<String>>,
+    /// What the calls of the answer in work are, by their index.
+    calls: BTreeMap<u16, Arc<CallPart>>,
+}
+
+/// Reads it from a session's log.
+///
+/// # Errors
+/// When that cannot be read.
+pub async fn read(log: &dyn Log, session: &SessionId) -> Result<Memory, LogError> {
+    let mut memory = Memory::default();
+    log.read(session, 0, &mut |record| {
+        if let Decoded::Known(event) = record.decode() {
+            memory.add(&event);
+        }
+        true
+    })
+    .await?;
+    Ok(memory)
+}
+
+impl Memory {
+    /// How many there are.
+    #[must_use]
+    pub fn iterations(&self) -> usize {
+        self.iterations.len()
+    }
+
+    /// The file: what earlier runs left, and a block for each iteration of this one.
+    #[must_use]
+    pub fn text(&self, before: &str) -> String {
+        let mut start = before.ceil_char_boundary(before.len().saturating_sub(BEFORE));
+        if start > 0 {
+            start = before
+                .get(start..)
+                .and_then(|rest| rest.find("\nIteration "))
+                .map_or(before.len(), |at| start + at + 1);
+        }
+        let mut text = before.get(start..).unwrap_or_default().trim_end().to_owned();
+        let number = |line: &str| line.strip_prefix("Iteration ")?.strip_suffix(':')?.parse::<usize>().ok();
+        let last = text.lines().filter_map(number).max().unwrap_or(0);
+        for (n, lines) in self.iterations.iter().enumerate() {
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            let _ = write!(text, "Iteration {}:\n{}", last + n + 1, block(lines));
+        }
+        text.push('\n');
+        text
+    }
+
+    /// What this run came to.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        self.text("").trim_end().to_owned()
+    }
+
+    fn add(&mut self, event: &Event) {
+        match event {
+            Event::TurnStarted(_) => {
+                self.iterations.push(Vec::new());
+                self.calls.clear();
+            }
+            Event::Answered(e) => self.answered(e),
+            Event::Called(e) => self.called(e),
+            Event::Finished(e) => self.finished(e),
+            Event::TurnFailed(e) => self.line("no answer", &e.error),
+            Event::Ended(e) => {
+                let why = match &e.why {
+                    Why::Done if e.proof == Proof::Proven => "done, and the checks pass".to_owned(),
+                    Why::Done => "done: the plan had no actions".to_owned(),
+                    Why::Stopped => "stopped".to_owned(),
+                    Why::Failed { error } => format!("failed: {error}"),
+                    Why::Limit => "the limit of iterations was reached".to_owned(),
+                    Why::Budget => "the budget was used up".to_owned(),
+                    Why::Unproven => "the checks do not pass".to_owned(),
+                };
+                self.line("ended", &why);
+            }
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, e: &Answered) {
+        self.calls = Part::calls(&e.parts).cloned().zip(0..).map(|(part, index)| (index, part)).collect();
+        let words = Part::words(&e.parts);
+        if !words.trim().is_empty() {
+            self.line("thought", words.trim());
+        }
+    }
+
+    fn called(&mut self, e: &Called) {
+        let part =
+            CallPart { id: String::new(), tool: e.tool.clone(), args: e.args.clone(), recovered: false, fault: None };
+        self.calls.insert(e.call.index, Arc::new(part));
+    }
+
+    fn finished(&mut self, e: &Finished) {
+        let Some(call) = self.calls.get(&e.call.index).cloned() else { return };
+        let how = match &e.outcome {
+            Outcome::Done => "ok".to_owned(),
+            Outcome::Failed => e.exit.map_or_else(|| "failed".to_owned(), |exit| format!("failed, exit {exit}")),
+            Outcome::Declined { .. } => "declined".to_owned(),
+            Outcome::Cut => "cut off".to_owned(),
+            Outcome::NotRun => "not run".to_owned(),
+            Outcome::Unknown => "outcome unknown".to_owned(),
+        };
+        // Of what worked, that it did; of what did not, what was said last.
+        let said = match e.outcome {
+            Outcome::Done => None,
+            _ => e.shown.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("[exit ")),
+        };
+        let said = said.map_or_else(String::new, |said| format!(": {said}"));
+        let (verb, what) = told(&call);
+        self.line(verb, &format!("{}: {how}{said}", short(&what, LINE / 2)));
+    }
+
+    fn line(&mut self, what: &str, text: &str) {
+        if let Some(lines) = self.iterations.last_mut() {
+            lines.push(short(&format!("{what} {text}"), LINE));
+        }
+    }
+}
+
+/// What a call is, in a word and what it is about.
+fn told(call: &CallPart) -> (&'static str, String) {
+    if call.tool == "verify" {
+        return ("checked", VerifyArgs::parse(&call.args).map(|args| args.command).unwrap_or_default());
+    }
+    let command = || {
+        CommandArgs::parse(&call.args).ok().map(|args| match args.command {
+            CommandText::Line(line) => line,
+            CommandText::Words(words) => words.join(" "),
+        })
+    };
+    let paths = || {
+        let args = PathArgs::parse(&call.args).ok()?;
+        let patch = args.patch.as_deref().and_then(|text| dunnock_core::patch::Patch::parse(text).ok());
+        let named = patch.iter().flat_map(|patch| patch.paths().map(str::to_owned));
+        Some(args.path.into_iter().chain(named).collect::<Vec<_>>().join(", "))
+    };
+    match call.tool.as_str() {
+        "shell" => ("ran", command().unwrap_or_default()),
+        "view_file" => ("read", paths().unwrap_or_default()),
+        "apply_patch" => ("edited", paths().unwrap_or_default()),
+        other => ("called", format!("{other} {}", paths().unwrap_or_default())),
+    }
+}
+
+/// One line, not too long.
+fn short(text: &str, most: usize) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= most {
+        return line;
+    }
+    line.chars().take(most.saturating_sub(3)).chain("...".chars()).collect()
+}
+
+/// The lines of an iteration: the first ones and the last, as many as there is room for.
+fn block(lines: &[String]) -> String {
+    let mut kept: Vec<String> = lines.iter().map(|line| format!("- {line}")).collect();
+    let long = |kept: &[String]| kept.iter().map(|line| line.len() + 1).sum::<usize>() > ITERATION;
+    let mut out = 0;
+    while long(&kept) && kept.len() > 2 {
+        kept.remove(kept.len() / 2);
+        out += 1;
+    }
+    if out > 0 {
+        kept.insert(kept.len() / 2, format!("- [{out} more]"));
+    }
+    kept.join("\n")
+}

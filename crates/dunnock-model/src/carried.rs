@@ -1,0 +1,424 @@
+//! A conversation that a person carries: a request is a file to paste into any chat, the answer a file that the person saves.
+//!
+//! `NNN-outbox.md` (and `NNN-outbox-2.md` ..., when it is long) is written whole or not at all; `NNN-inbox.md` is read when it
+//! was left alone for a second and nobody holds it open for writing. The number is that of the turn, so that an answer belongs
+//! to one request, and a request that was answered is never looked at again.
+//!
+//! Invariant: no link is followed, in the folder or to it.
+
+use crate::dialects::carried::{Inbox, Said, read};
+use crate::outbox::{Round, outbox};
+use dunnock_core::failpoint;
+use dunnock_core::ports::{Asking, Blob, Halt, Live};
+use dunnock_proto::{
+    Answered, At, Attempt, Bridge, CallPart, Delta, Failure, HandedOver, Part, Stop, Turn, TurnFailed, Usage,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+/// The wire, as facts name it.
+pub(crate) const WIRE: &str = "files";
+/// How calls are written, as facts name it.
+pub(crate) const DIALECT: &str = "carried";
+/// For how long an inbox must have been left alone.
+const STILL: Duration = Duration::from_secs(1);
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+/// The longest inbox, in bytes.
+const LONGEST: u64 = 2 << 20;
+/// The file that says whose conversation a folder holds.
+pub const OWNER: &str = "session";
+
+/// The files of a folder, for listings.
+pub type ListFiles = Arc<dyn Fn(&Path) -> Vec<String> + Send + Sync>;
+
+/// What a head knows of a carried conversation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Carried {
+    /// Where it lies.
+    pub(crate) bridge: Bridge,
+    /// The folder in work.
+    pub(crate) root: String,
+}
+
+/// The file of a round to carry away.
+#[must_use]
+pub fn outbox_name(turn: Turn, part: usize) -> String {
+    match part {
+        0 => format!("{:03}-outbox.md", turn.0),
+        part => format!("{:03}-outbox-{}.md", turn.0, part + 1),
+    }
+}
+
+/// The file of a round to bring back.
+#[must_use]
+pub fn inbox_name(turn: Turn) -> String {
+    format!("{:03}-inbox.md", turn.0)
+}
+
+/// Writes a file of ours, whole or not at all, for its owner only.
+///
+/// # Errors
+/// When the folder is a link or leads through one, or cannot be written.
+pub fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
+    same_folder(folder)?;
+    let part = folder.join(format!(".{name}.part{}", std::process::id()));
+    let _ = std::fs::remove_file(&part);
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(&part).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    let done = written.and_then(|()| std::fs::rename(&part, folder.join(name)));
+    if done.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    done
+}
+
+/// A folder that was given another place meanwhile is not ours.
+fn same_folder(folder: &Path) -> io::Result<()> {
+    match folder.canonicalize() {
+        Ok(real) if real == folder => Ok(()),
+        Ok(real) => Err(io::Error::other(format!("{} leads to {} now", folder.display(), real.display()))),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens a plain file without following a link, and without waiting for whoever might be behind a pipe.
+fn open_plain(path: &Path) -> io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
+    }
+    options.open(path)
+}
+
+/// Writes a request down.
+pub(crate) fn hand_over(
+    asking: &Asking,
+    carried: &Carried,
+    instructions: &str,
+    list: Option<&ListFiles>,
+) -> Result<HandedOver, TurnFailed> {
+    let turn = asking.request.turn;
+    let folder = PathBuf::from(&carried.bridge.folder);
+    let fail = |error: String| TurnFailed::unsent(turn, Failure::Rejected, error);
+    let told = |error: io::Error| fail(format!("the outbox cannot be written in {}: {error}", folder.display()));
+    let session = asking.session.to_string();
+    match std::fs::read_to_string(folder.join(OWNER)) {
+        Ok(owner) if owner.trim() == session => {}
+        Ok(owner) => {
+            return Err(fail(format!(
+                "{} holds the conversation of session {} now. Go on with that one, or take another folder: dunnock bridge new --dir DIR",
+                folder.display(),
+                owner.trim().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect::<String>()
+            )));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => put(&folder, OWNER, &session).map_err(told)?,
+        Err(error) => return Err(told(error)),
+    }
+    let root = Path::new(&carried.root);
+    let files = list.map(|list| list(root)).unwrap_or_default();
+    let stamps = stamps(root, &files);
+    let before = (1..turn.0).rev().find_map(|n| std::fs::read_to_string(folder.join(format!(".{n:03}-files"))).ok());
+    let messages = asking.request.messages();
+    let round = Round {
+        turn,
+        instructions,
+        messages: &messages,
+        files: &files,
+        changed: before.as_deref().map(|before| changed(before, &stamps)),
+    };
+    let parts = outbox(&round, &carried.bridge);
+    put(&folder, &format!(".{:03}-files", turn.0), &stamps).map_err(told)?;
+    // The first part is the one that is announced: it comes last, when all of it is there.
+    failpoint::hit("carry.outbox", "before");
+    for (n, text) in parts.iter().enumerate().rev() {
+        let name = outbox_name(turn, n);
+        // What stands there already, from before a crash, may have been answered since.
+        if std::fs::read_to_string(folder.join(&name)).ok().as_ref() != Some(text) {
+            put(&folder, &name, text).map_err(told)?;
+        }
+    }
+    failpoint::hit("carry.outbox", "after");
+    let shown = |name: String| folder.join(name).to_string_lossy().into_owned();
+    Ok(HandedOver {
+        turn,
+        outbox: shown(outbox_name(turn, 0)),
+        inbox: shown(inbox_name(turn)),
+        parts: u32::try_from(parts.len()).unwrap_or(u32::MAX),
+    })
+}
+
+/// Each file with its size and time, one a line.
+fn stamps(root: &Path, files: &[String]) -> String {
+    let stamp = |path: &String| {
+        let meta = root.join(path).symlink_metadata().ok()?;
+        let time = meta.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
+        Some(format!("{} {time} {path}\n", meta.len()))
+    };
+    files.iter().filter(|path| !path.contains('\n')).filter_map(stamp).collect()
+}
+
+/// Which files are new, other or gone.
+fn changed(before: &str, now: &str) -> Vec<String> {
+    let by_name = |text: &str| -> std::collections::BTreeMap<String, String> {
+        let row = |line: &str| {
+            let mut words = line.splitn(3, ' ');
+            let stamp = format!("{} {}", words.next()?, words.next()?);
+            Some((words.next()?.to_owned(), stamp))
+        };
+        text.lines().filter_map(row).collect()
+    };
+    let (before, now) = (by_name(before), by_name(now));
+    let mut all: Vec<String> = Vec::new();
+    for (path, stamp) in &now {
+        match before.get(path) {
+            None => all.push(format!("new: {path}")),
+            Some(then) if then != stamp => all.push(format!("changed: {path}")),
+            Some(_) => {}
+        }
+    }
+    all.extend(before.keys().filter(|path| !now.contains_key(*path)).map(|path| format!("gone: {path}")));
+    all
+}
+
+/// What an inbox is known by while it is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    len: u64,
+    modified: SystemTime,
+    #[cfg(unix)]
+    file: (u64, u64),
+    #[cfg(unix)]
+    moved: (i64, i64),
+}
+
+/// What stands where an inbox should.
+enum Look {
+    Nothing,
+    /// Something that is not read, and why.
+    Refused(String),
+    There(Stamp),
+}
+
+fn look(path: &Path) -> Look {
+    let meta = match path.symlink_metadata() {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Look::Nothing,
+        Err(error) => return Look::Refused(error.to_string()),
+    };
+    if !meta.is_file() {
+        let what = if meta.is_symlink() { "a link" } else { "no plain file" };
+        return Look::Refused(format!("it is {what}, and is not read"));
+    }
+    if meta.len() > LONGEST {
+        return Look::Refused(format!("it has {} bytes, more than {LONGEST}, and is not read", meta.len()));
+    }
+    if meta.len() == 0 {
+        return Look::Nothing;
+    }
+    let Ok(modified) = meta.modified() else { return Look::Refused("its time cannot be read".into()) };
+    #[cfg(unix)]
+    use std::os::unix::fs::MetadataExt as _;
+    Look::There(Stamp {
+        len: meta.len(),
+        modified,
+        #[cfg(unix)]
+        file: (meta.dev(), meta.ino()),
+        #[cfg(unix)]
+        moved: (meta.ctime(), meta.ctime_nsec()),
+    })
+}
+
+impl Stamp {
+    /// When it was last written, or given its name.
+    fn placed(&self) -> SystemTime {
+        #[cfg(unix)]
+        {
+            let nanos = u32::try_from(self.moved.1).unwrap_or(0);
+            let moved = SystemTime::UNIX_EPOCH + Duration::new(self.moved.0.max(0).cast_unsigned(), nanos);
+            moved.max(self.modified)
+        }
+        #[cfg(not(unix))]
+        self.modified
+    }
+
+    /// Whether it came after a file: an answer comes after what it answers.
+    fn is_after(&self, file: &Path) -> bool {
+        let made = file.symlink_metadata().and_then(|meta| meta.modified());
+        made.is_ok_and(|made| self.placed() >= made)
+    }
+
+    /// Whether it was left alone long enough already when it was first seen.
+    fn is_old(&self) -> bool {
+        SystemTime::now().duration_since(self.placed()).is_ok_and(|age| age >= STILL)
+    }
+}
+
+/// Whether some process of this user has the file open for writing, as far as the system tells.
+#[cfg(target_os = "linux")]
+fn is_written(stamp: &Stamp) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = processes.filter(|p| p.file_name().to_string_lossy().bytes().all(|b| b.is_ascii_digit()));
+    processes.into_iter().any(|process| {
+        std::fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten().any(|fd| {
+            let same = std::fs::metadata(fd.path()).is_ok_and(|meta| (meta.dev(), meta.ino()) == stamp.file);
+            same && {
+                let info = process.path().join("fdinfo").join(fd.file_name());
+                let info = std::fs::read_to_string(info).unwrap_or_default();
+                let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+                // The last digit: 0 reads, 1 writes, 2 does both.
+                flags.is_some_and(|flags| flags.trim().ends_with(['1', '2']))
+            }
+        })
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_written(_: &Stamp) -> bool {
+    false
+}
+
+/// The bytes of an inbox that nobody changed while it was read.
+fn take(path: &Path, stamp: Stamp) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_plain(path).ok()?.take(LONGEST + 1).read_to_end(&mut bytes).ok()?;
+    let same = matches!(look(path), Look::There(now) if now == stamp);
+    (same && bytes.len() as u64 == stamp.len).then_some(bytes)
+}
+
+/// Text as editors of all systems write it.
+fn decoded(bytes: &[u8]) -> String {
+    let wide = |from: &[u8], join: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = from.chunks_exact(2).map(|pair| join([pair[0], pair[1]])).collect();
+        String::from_utf16_lossy(&units)
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
+/// Waits for the answer to a request that was handed over.
+pub(crate) async fn wait(
+    asking: &Asking,
+    carried: &Carried,
+    live: Live,
+    halt: Halt,
+) -> Result<(Answered, Vec<Blob>), TurnFailed> {
+    let turn = asking.request.turn;
+    let name = inbox_name(turn);
+    let folder = Path::new(&carried.bridge.folder);
+    let path = folder.join(&name);
+    let session = asking.session.to_string();
+    // A folder that another conversation has taken over brings answers to that one.
+    let ours = || std::fs::read_to_string(folder.join(OWNER)).is_ok_and(|owner| owner.trim() == session);
+    let mut seen: Option<(Stamp, Instant)> = None;
+    let mut told = String::new();
+    loop {
+        let look = match ours() {
+            true => match look(&path) {
+                Look::There(stamp) if !stamp.is_after(&folder.join(outbox_name(turn, 0))) => Look::Refused(
+                    "it was there before its outbox, so it answers something else; save the answer again".into(),
+                ),
+                look => look,
+            },
+            false => Look::Refused("the folder holds another conversation now".into()),
+        };
+        match look {
+            Look::Nothing => seen = None,
+            Look::Refused(why) => {
+                seen = None;
+                if told != why {
+                    live(Delta::Said { text: format!("{name}: {why}").into() });
+                    told = why;
+                }
+            }
+            Look::There(stamp) => {
+                let since = match seen {
+                    Some((before, since)) if before == stamp => since,
+                    _ => Instant::now(),
+                };
+                seen = Some((stamp, since));
+                if (since.elapsed() >= STILL || stamp.is_old())
+                    && !is_written(&stamp)
+                    && let Some(bytes) = take(&path, stamp)
+                    && !decoded(&bytes).trim().is_empty()
+                {
+                    failpoint::hit("carry.inbox", "");
+                    return Ok(answered(asking, carried, &bytes));
+                }
+            }
+        }
+        tokio::select! {
+            biased;
+            () = halt.wait() => return Err(TurnFailed::unsent(turn, Failure::Cut, "interrupted".into())),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+fn answered(asking: &Asking, carried: &Carried, bytes: &[u8]) -> (Answered, Vec<Blob>) {
+    let turn = asking.request.turn;
+    let raw = Blob::new(bytes.to_vec());
+    let inbox = read(&decoded(bytes));
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let at = At(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+    let answered = Answered {
+        turn,
+        attempts: vec![Attempt { at, ms: 0, error: None, usage: Usage::default() }],
+        model: crate::preset::CARRIED.into(),
+        wire: WIRE.into(),
+        parts: parts(&inbox, &carried.bridge),
+        stop: Stop::Calls,
+        usage: Usage::default(),
+        request: asking.request.hash(),
+        raw: Some(raw.hash),
+    };
+    (answered, vec![raw])
+}
+
+/// What was said, as calls of our tools.
+fn parts(inbox: &Inbox, bridge: &Bridge) -> Vec<Part> {
+    let mut parts = Vec::new();
+    if !inbox.prose.is_empty() {
+        parts.push(Part::Text { text: inbox.prose.as_str().into() });
+    }
+    for said in &inbox.said {
+        let (tool, args, fault) = match said {
+            Said::Read { path } => ("view_file", json!({ "path": path, "bare": true }), None),
+            Said::List { path } => ("list_files", json!({ "path": path }), None),
+            Said::Search { text, path } if path.is_empty() => ("search_text", json!({ "pattern": text }), None),
+            Said::Search { text, path } => ("search_text", json!({ "pattern": text, "path": path }), None),
+            Said::Write { path, body } => {
+                let body = if body.is_empty() { String::new() } else { format!("{body}\n") };
+                ("write_file", json!({ "path": path, "content": body, "overwrite": true }), None)
+            }
+            Said::Replace { path, old, new } => ("replace_text", json!({ "path": path, "old": old, "new": new }), None),
+            Said::Delete { path } => ("delete_file", json!({ "path": path }), None),
+            Said::Run { script } => ("shell", json!({ "command": script, "timeout": bridge.timeout }), None),
+            Said::Done => {
+                let answer = if inbox.prose.is_empty() { "done" } else { &inbox.prose };
+                ("final_output", json!({ "answer": answer }), None)
+            }
+            Said::Refused(why) => ("command", json!({}), Some(why.as_str().into())),
+        };
+        let (tool, args) = (tool.to_owned(), args.to_string().into());
+        parts.push(Part::Call(Arc::new(CallPart { id: String::new(), tool, args, recovered: false, fault })));
+    }
+    parts
+}

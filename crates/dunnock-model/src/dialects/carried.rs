@@ -1,0 +1,813 @@
+//! Commands in words that a person carries: `[READ path]`, `[WRITE path]` ... `[END]` and the like, each at the start of a line.
+//!
+//! Chats do things to text: fences, lists, bold, quotes, other line breaks, other brackets. What such a thing leaves beyond
+//! doubt is taken as it was meant; what is in doubt is refused with words, and nothing behind an open block is believed.
+//!
+//! Invariant: what is run stood there as a whole, between its marks. A body is never changed, but for a fence around it, the
+//! indentation of its command and its line breaks (and, for commands to be run, quotes that a chat made pretty).
+
+use dunnock_core::policy::is_invisible;
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "as in the table of commands above")]
+pub enum Said {
+    Read {
+        path: String,
+    },
+    List {
+        path: String,
+    },
+    Search {
+        text: String,
+        path: String,
+    },
+    Write {
+        path: String,
+        body: String,
+    },
+    Replace {
+        path: String,
+        old: String,
+        new: String,
+    },
+    Delete {
+        path: String,
+    },
+    Run {
+        script: String,
+    },
+    Done,
+    /// What was meant cannot be told, or was not whole: why, and how to say it.
+    Refused(String),
+}
+
+/// An inbox, read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Inbox {
+    /// The words around the commands.
+    pub prose: String,
+    /// The commands, in order.
+    pub said: Vec<Said>,
+}
+
+/// Commands in one answer that are considered.
+const MOST: usize = 200;
+
+/// Words in brackets that are common in prose and logs.
+const PROSE: &[&str] = &[
+    "NOTE",
+    "INFO",
+    "WARNING",
+    "WARN",
+    "TODO",
+    "OK",
+    "ERROR",
+    "ERR",
+    "DEBUG",
+    "TRACE",
+    "TIP",
+    "IMPORTANT",
+    "CAUTION",
+    "FIXME",
+    "PASS",
+    "PASSED",
+    "FAIL",
+    "FAILED",
+    "SKIP",
+    "SKIPPED",
+    "HINT",
+    "FATAL",
+    "NOTICE",
+    "CRITICAL",
+    "SUCCESS",
+    "X",
+    "NB",
+    "PS",
+    "FYI",
+    "N/A",
+    "TBD",
+    "WIP",
+    "STEP",
+    "RESULT",
+    "RESULTS",
+    "OUTPUT",
+    "SUMMARY",
+    "UPDATE",
+    "QUESTION",
+    "ANSWER",
+];
+
+/// Placeholders of the instructions: an answer that repeats those wants nothing done.
+const PLACEHOLDERS: &[&str] = &["path", "<path>", "{path}", "path/to/file", "text", "<file>", "filename", "..."];
+
+/// A line that begins with something in brackets.
+struct Marked<'a> {
+    /// The word, in capital letters.
+    word: String,
+    /// Whether it was written so.
+    capital: bool,
+    /// What follows it inside.
+    rest: String,
+    /// What follows the bracket.
+    behind: &'a str,
+    /// Where the bracket stands: what a list or an indentation put before it.
+    column: usize,
+    /// A mark of quotation stood before it.
+    quoted: bool,
+}
+
+/// Reads an inbox.
+#[must_use]
+pub fn read(text: &str) -> Inbox {
+    let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\r', "\n");
+    let text = without_thoughts(&text);
+    let mut reader =
+        Reader { lines: text.split('\n').collect(), at: 0, outer: None, prose: Vec::new(), said: Vec::new() };
+    reader.run();
+    if reader.said.is_empty() {
+        let why = "no command was found. Write each command at the start of a line, for instance [READ README.md]; when the task is \
+                   done, write [DONE]";
+        reader.said.push(Said::Refused(why.into()));
+    }
+    let prose = reader.prose.join("\n").trim().to_owned();
+    Inbox { prose, said: reader.said }
+}
+
+/// Without what a model thought before it answered. A thought that does not end is all there is.
+fn without_thoughts(text: &str) -> String {
+    let start = text.trim_start();
+    for (open, close) in [("<think>", "</think>"), ("<thinking>", "</thinking>")] {
+        if let Some(inside) = start.strip_prefix(open) {
+            return inside.split_once(close).map_or_else(String::new, |(_, rest)| rest.to_owned());
+        }
+    }
+    // Some chats swallow the mark at the beginning.
+    match text.split_once("\n</think>\n") {
+        Some((_, rest)) if !text.contains("<think>") => rest.to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+struct Reader<'a> {
+    lines: Vec<&'a str>,
+    at: usize,
+    /// The fence around commands that is open.
+    outer: Option<(char, usize)>,
+    prose: Vec<&'a str>,
+    said: Vec<Said>,
+}
+
+/// Where a body ends.
+enum Until {
+    End,
+    With,
+}
+
+/// How a body stands to fences.
+enum Fenced {
+    /// It is all that is inside of one: the lines of the fence, and where what follows its mark begins.
+    Whole {
+        first: usize,
+        last: usize,
+        next: usize,
+    },
+    /// One was opened and not closed.
+    Open,
+    Not,
+}
+
+/// Why a body has no end.
+enum Open {
+    /// The text ends before it.
+    Cut,
+    /// Another block begins before it.
+    Another,
+    /// It ends without its second half, or has two of them.
+    NoWith,
+}
+
+impl<'a> Reader<'a> {
+    fn run(&mut self) {
+        while let Some(line) = self.lines.get(self.at).copied() {
+            self.at += 1;
+            let Some(marked) = marked(line) else {
+                if let Some((word, block)) = half_marked(line) {
+                    self.refuse(&format!("[{word} has no closing bracket on its line, so what is meant is not clear"));
+                    if block {
+                        return; // its body would be taken for commands
+                    }
+                    continue;
+                }
+                match (fence(line), self.outer) {
+                    (Some((sign, long, rest)), Some((open, least)))
+                        if sign == open && long >= least && rest.is_empty() =>
+                    {
+                        self.outer = None;
+                    }
+                    (Some((sign, long, _)), None) => self.outer = Some((sign, long)),
+                    _ => self.prose.push(line),
+                }
+                continue;
+            };
+            if self.said.len() >= MOST {
+                return self.refuse(&format!("an answer may have {MOST} commands; ask for the rest in the next one"));
+            }
+            if self.said.last() == Some(&Said::Done) && is_ours(&marked.word) {
+                return self
+                    .refuse("what stands behind [DONE] is not run. Write [DONE] alone, when nothing is left to do");
+            }
+            if !self.command(&marked, line) {
+                return;
+            }
+        }
+    }
+
+    /// Whether the answer repeats the instructions.
+    fn echoes(&self) -> bool {
+        self.said.iter().any(|said| matches!(said, Said::Refused(why) if why.contains("placeholder")))
+    }
+
+    fn refuse(&mut self, why: &str) {
+        self.said.push(Said::Refused(why.to_owned()));
+    }
+
+    /// Takes a marked line in. Whether what follows can still be believed.
+    fn command(&mut self, marked: &Marked<'a>, line: &'a str) -> bool {
+        let word = marked.word.as_str();
+        if !is_ours(word) {
+            let unknown = marked.capital && word.len() > 1 && !PROSE.contains(&word) && !marked.behind.starts_with('(');
+            if unknown {
+                self.refuse(&format!(
+                    "[{word}] is an unknown command; there are READ, LIST, SEARCH, WRITE, REPLACE, DELETE, RUN and DONE"
+                ));
+            } else {
+                self.prose.push(line);
+            }
+            return true;
+        }
+        // A link, or a word that goes on: it only looks like a command.
+        let next = marked.behind.chars().next();
+        let first = marked.behind.trim_start().chars().next();
+        if next.is_some_and(|c| c == '(' || c == '[') && !marked.capital {
+            self.prose.push(line);
+            return true;
+        }
+        let opens = matches!(word, "WRITE" | "REPLACE" | "RUN");
+        if first.is_some_and(char::is_alphanumeric) && !(opens && ends_here(marked.behind).is_some()) {
+            // A list of what was done, not a word to us.
+            if word == "DONE" || !marked.capital {
+                self.prose.push(line);
+                return true;
+            }
+            self.refuse(&format!("[{word} ...] is followed by words on its line, so that it may be a sentence; write it on a line of its own"));
+            return !opens;
+        }
+        if next.is_some_and(|c| c == '(' || c == '[') {
+            self.refuse(&format!(
+                "[{word} ...] is followed by something without a space, so what is meant is not clear"
+            ));
+            return !opens;
+        }
+        match word {
+            "DONE" => {
+                if self.echoes() {
+                    self.refuse(
+                        "[DONE] stands beside placeholders of the instructions, so that it may be a part of them",
+                    );
+                } else if marked.rest.is_empty() {
+                    self.said.push(Said::Done);
+                } else {
+                    self.refuse("[DONE] takes nothing; write it alone when the task is done");
+                }
+            }
+            "READ" | "DELETE" | "LIST" => match (word, path(&marked.rest)) {
+                ("LIST", _) if marked.rest.is_empty() => self.said.push(Said::List { path: ".".into() }),
+                ("LIST", Ok(path)) => self.said.push(Said::List { path }),
+                ("READ", Ok(path)) => self.said.push(Said::Read { path }),
+                (_, Ok(path)) => self.said.push(Said::Delete { path }),
+                (_, Err(why)) => self.refuse(&format!("[{word}] {why}")),
+            },
+            "SEARCH" => self.search(&marked.rest, marked.capital),
+            "WRITE" | "REPLACE" | "RUN" => return self.block(marked),
+            _ => {
+                let why = match word {
+                    "WITH" => "[WITH] stands alone: it belongs between [REPLACE path] and [END]".to_owned(),
+                    _ => format!("[{word}] stands alone: nothing was opened before it"),
+                };
+                self.refuse(&why);
+            }
+        }
+        true
+    }
+
+    fn search(&mut self, rest: &str, capital: bool) {
+        let sign = if capital { " IN " } else { " in " };
+        let (text, place) = match rest.rsplit_once(sign).or_else(|| rest.rsplit_once(" IN ")) {
+            Some((text, place)) => (unquoted(text), Some(place)),
+            None => (unquoted(rest), None),
+        };
+        let place = place.map(path).transpose();
+        match place {
+            _ if text.trim().is_empty() => self.refuse("[SEARCH] needs the text to look for: [SEARCH text IN path]"),
+            Err(why) => self.refuse(&format!("[SEARCH] {why}")),
+            Ok(None) if PLACEHOLDERS.contains(&text.as_str()) => {
+                self.refuse("[SEARCH] names the placeholder of the instructions; write what is really to be found");
+            }
+            Ok(place) => self.said.push(Said::Search { text, path: place.unwrap_or_default() }),
+        }
+    }
+
+    /// A command with a body. Whether its end was found.
+    fn block(&mut self, marked: &Marked<'a>) -> bool {
+        let word = marked.word.as_str();
+        let name = match word {
+            "RUN" if marked.rest.is_empty() => Ok(String::new()),
+            "RUN" => Err("takes nothing: write the command on the lines between [RUN] and [END]".to_owned()),
+            _ => path(&marked.rest),
+        };
+        // All on one line.
+        if let Some(inside) = ends_here(marked.behind) {
+            match (word, name) {
+                ("RUN", Ok(_)) => self.ready_to_run(inside.to_owned()),
+                (_, Err(why)) => self.refuse(&format!("[{word}] {why}")),
+                _ => self.refuse(&format!("[{word}] needs its text on lines of its own, and [END] on the last")),
+            }
+            return true;
+        }
+        let first = if word == "REPLACE" { Until::With } else { Until::End };
+        let opened = self.outer;
+        let body = match self.body(marked, &first) {
+            Ok(body) => body,
+            Err(open) => return self.unclosed(word, &open),
+        };
+        if word == "REPLACE" {
+            let new = match self.body(marked, &Until::End) {
+                Ok(new) => new,
+                Err(open) => return self.unclosed(word, &open),
+            };
+            let (old, new) = both_unfenced(body, new);
+            let again =
+                |line: &String| self::marked(line).is_some_and(|m| m.word == "WITH" && m.capital && m.rest.is_empty());
+            match name {
+                _ if new.iter().any(again) => drop(self.unclosed(word, &Open::NoWith)),
+                Ok(_) if old.iter().all(|line| line.trim().is_empty()) => {
+                    self.refuse("[REPLACE] needs the lines to be replaced between [REPLACE path] and [WITH]");
+                }
+                Ok(path) => {
+                    let new = self.without_outer(new, opened);
+                    self.said.push(Said::Replace { path, old: old.join("\n"), new: new.join("\n") });
+                }
+                Err(why) => self.refuse(&format!("[REPLACE] {why}")),
+            }
+            return true;
+        }
+        let body = self.without_outer(body, opened).join("\n");
+        match name {
+            Err(why) => self.refuse(&format!("[{word}] {why}")),
+            Ok(_) if word == "RUN" => self.ready_to_run(body),
+            Ok(path) => self.said.push(Said::Write { path, body }),
+        }
+        true
+    }
+
+    fn unclosed(&mut self, word: &str, open: &Open) -> bool {
+        let why = match open {
+            Open::Cut => format!("[{word}] was not closed: its [END] is missing, so the answer may have been cut off"),
+            Open::Another => format!(
+                "[{word}] was not closed: another block begins before its [END]. Put the body into a code fence"
+            ),
+            // Its end was found: what follows it is clear.
+            Open::NoWith => {
+                self.refuse(
+                    "[REPLACE] needs one [WITH]: write the old lines, [WITH], the new lines, [END]. It was not carried out",
+                );
+                return true;
+            }
+        };
+        self.refuse(&format!("{why}. Neither it nor anything behind it was run"));
+        self.at = self.lines.len();
+        false
+    }
+
+    /// The lines up to a mark, which is passed.
+    fn body(&mut self, marked: &Marked<'a>, until: &Until) -> Result<Vec<String>, Open> {
+        let from = self.at;
+        match self.fenced(from, until) {
+            Fenced::Whole { first, last, next } => {
+                let inside = &self.lines[first + 1..last];
+                // Marks of ours in a fence are content. An end that nothing inside opens, with another block behind it, is one
+                // that was meant for us.
+                let mut open = 0_i32;
+                for found in inside.iter().filter_map(|line| self::marked(line)) {
+                    if opens(&found) && open < 0 {
+                        return Err(Open::Another);
+                    }
+                    open += i32::from(opens(&found)) - i32::from(is_end(&found));
+                }
+                self.at = next;
+                return Ok(shifted(inside, marked));
+            }
+            Fenced::Open => return Err(Open::Cut),
+            Fenced::Not => {}
+        }
+        for at in from..self.lines.len() {
+            let Some(found) = self::marked(self.lines[at]) else { continue };
+            let with = found.word == "WITH" && found.rest.is_empty() && only_marks(found.behind);
+            match until {
+                Until::End if is_end(&found) => return Ok(self.taken(from, at, marked)),
+                Until::With if with => return Ok(self.taken(from, at, marked)),
+                Until::With if is_end(&found) => {
+                    self.at = at + 1;
+                    return Err(Open::NoWith);
+                }
+                Until::End | Until::With => {}
+            }
+            if opens(&found) {
+                return Err(Open::Another);
+            }
+        }
+        Err(Open::Cut)
+    }
+
+    fn taken(&mut self, from: usize, to: usize, marked: &Marked<'a>) -> Vec<String> {
+        self.at = to + 1;
+        let lines = shifted(&self.lines[from..to], marked);
+        without_buttons(lines)
+    }
+
+    /// Whether a body is wholly in one fence, and where that and the mark behind it end.
+    fn fenced(&self, from: usize, until: &Until) -> Fenced {
+        let filled = |from: usize| (from..self.lines.len()).find(|at| !self.lines[*at].trim().is_empty());
+        let Some(mut first) = filled(from) else { return Fenced::Not };
+        // What a button of a chat leaves stands before the fence, too.
+        while is_button(self.lines[first]) {
+            let Some(next) = filled(first + 1) else { return Fenced::Not };
+            first = next;
+        }
+        let Some((sign, long, label)) = fence(self.lines[first]) else { return Fenced::Not };
+        let is_mark = |at: usize| {
+            marked(self.lines[at]).is_some_and(|found| match until {
+                Until::End => is_end(&found),
+                Until::With => found.word == "WITH" && found.rest.is_empty(),
+            })
+        };
+        let whole = |last: usize, mark: usize| Fenced::Whole { first, last, next: mark + 1 };
+        // Of a text that has fences of its own the last one closes.
+        let is_text = matches!(label, "markdown" | "md");
+        let mut depth = 1;
+        for at in first + 1..self.lines.len() {
+            // Inside of the fence, right before its end: a slip that leaves no doubt.
+            if depth == 1
+                && is_mark(at)
+                && let Some(next) = filled(at + 1)
+                && fence(self.lines[next]).is_some_and(|(s, l, rest)| s == sign && l >= long && rest.is_empty())
+                && !filled(next + 1).is_some_and(is_mark)
+            {
+                return Fenced::Whole { first, last: at, next: next + 1 };
+            }
+            let Some((s, l, rest)) = fence(self.lines[at]) else { continue };
+            if s != sign || l < long {
+                continue;
+            }
+            depth = if rest.is_empty() { depth - 1 } else { depth + 1 };
+            let mark = filled(at + 1).filter(|next| is_mark(*next));
+            match mark {
+                Some(mark) if rest.is_empty() && (depth == 0 || is_text) => return whole(at, mark),
+                _ if depth == 0 && !is_text => break,
+                _ => {}
+            }
+        }
+        // Fences that are a part of the text come in pairs before its mark; one that stays open is an answer that was cut off.
+        let mut fences = 0;
+        for at in first..self.lines.len() {
+            if is_mark(at) {
+                return if fences % 2 == 0 || matches!(until, Until::With) { Fenced::Not } else { Fenced::Open };
+            }
+            fences += usize::from(fence(self.lines[at]).is_some_and(|(s, l, _)| s == sign && l >= long));
+        }
+        Fenced::Not
+    }
+
+    /// A fence that was opened before the command and closed before its mark is no part of the body.
+    fn without_outer(&mut self, mut body: Vec<String>, opened: Option<(char, usize)>) -> Vec<String> {
+        let Some((sign, long)) = opened else { return body };
+        let fences = body.iter().filter(|line| fence(line).is_some_and(|(s, l, _)| s == sign && l >= long)).count();
+        let last = body.iter().rposition(|line| !line.trim().is_empty());
+        if let Some(last) = last
+            && fences % 2 == 1
+            && body
+                .get(last)
+                .and_then(|line| fence(line))
+                .is_some_and(|(s, l, rest)| s == sign && l >= long && rest.is_empty())
+        {
+            body.truncate(last);
+            self.outer = None;
+        }
+        body
+    }
+
+    fn ready_to_run(&mut self, script: String) {
+        match runnable(&script) {
+            Ok(script) => self.said.push(Said::Run { script }),
+            Err(why) => self.refuse(&format!("[RUN] {why}")),
+        }
+    }
+}
+
+/// Whether a line opens a block.
+fn opens(found: &Marked<'_>) -> bool {
+    let whole = match found.word.as_str() {
+        "WRITE" | "REPLACE" => !found.rest.is_empty(),
+        "RUN" => found.rest.is_empty(),
+        _ => false,
+    };
+    whole && found.capital
+}
+
+/// A command whose bracket does not close on its line, and whether a body would follow.
+fn half_marked(line: &str) -> Option<(&'static str, bool)> {
+    let text = line.get(lead(line).0..)?.strip_prefix('[')?;
+    if text.contains(']') {
+        return None;
+    }
+    let all = ["READ", "LIST", "SEARCH", "DELETE", "WRITE", "REPLACE", "RUN"];
+    let word = all.into_iter().find(|word| text.strip_prefix(word).is_some_and(|rest| rest.starts_with([' ', ':'])))?;
+    Some((word, matches!(word, "WRITE" | "REPLACE" | "RUN")))
+}
+
+fn is_ours(word: &str) -> bool {
+    matches!(word, "READ" | "LIST" | "SEARCH" | "WRITE" | "REPLACE" | "DELETE" | "RUN" | "DONE" | "WITH" | "END")
+        || word.starts_with('/')
+}
+
+/// Whether a line is the mark that closes a block.
+fn is_end(found: &Marked<'_>) -> bool {
+    let rest = found.rest.to_ascii_uppercase();
+    let of_block = matches!(rest.as_str(), "" | "WRITE" | "RUN" | "REPLACE");
+    let closes =
+        (found.word == "END" && of_block) || matches!(found.word.as_str(), "/WRITE" | "/RUN" | "/REPLACE" | "/END");
+    closes && only_marks(found.behind)
+}
+
+/// Nothing but what a chat puts around words.
+fn only_marks(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || is_invisible(c) || "*_`.,;:!\\".contains(c))
+}
+
+/// What stands before the mark that closes a block on the same line.
+fn ends_here(behind: &str) -> Option<&str> {
+    let text = behind.trim_end_matches(|c: char| c.is_whitespace() || "*_`.".contains(c));
+    let inside = text.strip_suffix("[END]").or_else(|| text.strip_suffix("[/RUN]"))?;
+    let inside = inside.trim();
+    (!inside.is_empty()).then_some(inside)
+}
+
+/// A line that begins with something in brackets, once what chats put before it is taken off.
+fn marked(line: &str) -> Option<Marked<'_>> {
+    let (column, quoted) = lead(line);
+    let text = line.get(column..)?;
+    let (escaped, text) = match text.strip_prefix('\\') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let open = text.chars().next().filter(|c| matches!(c, '[' | '【' | '［'))?;
+    let inside = text.get(open.len_utf8()..)?;
+    let mut depth = 1;
+    let mut end = None;
+    for (at, c) in inside.char_indices() {
+        match c {
+            '[' | '【' | '［' => depth += 1,
+            ']' | '】' | '］' => {
+                depth -= 1;
+                if depth == 0 {
+                    end = Some((at, at + c.len_utf8()));
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    let (end, after) = end?;
+    let content: String = inside.get(..end)?.chars().filter(|c| !is_invisible(*c)).collect();
+    let content = content.replace(['\u{a0}', '\u{202f}', '\t'], " ");
+    let content = if escaped { unescaped(content.trim_end_matches('\\')) } else { content };
+    let content = content.replace('：', ":");
+    let content = content.trim();
+    let content = if content.starts_with(['*', '`']) { content.trim_matches(['*', '`']).trim() } else { content };
+    let long = content.find(|c: char| !(c.is_ascii_alphabetic() || c == '/' || c == '_')).unwrap_or(content.len());
+    // A closing mark begins with a slash; a path does not stand here.
+    let (word, rest) = content.split_at(long);
+    let word_is_path = word.get(1..).is_some_and(|w| w.contains('/'));
+    let follows = rest.chars().next();
+    if word.is_empty()
+        || word_is_path
+        || follows.is_some_and(|c| !(c.is_whitespace() || c == ':' || "\"'`“‘«".contains(c)))
+    {
+        return None;
+    }
+    let rest = rest.trim_start().trim_start_matches(':').trim().to_owned();
+    let capital = word.chars().all(|c| !c.is_ascii_lowercase());
+    let behind = inside.get(after..)?.trim_start_matches(['*', '`', '_']);
+    Some(Marked { word: word.to_ascii_uppercase(), capital, rest, behind, column, quoted })
+}
+
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, chars.peek()) {
+            ('\\', Some('_' | '*' | '.' | '-' | '[' | ']' | '#' | '`')) => {}
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// How much of a line's beginning is indentation, quotation, a mark of a list or of bold; and whether it quotes.
+fn lead(line: &str) -> (usize, bool) {
+    let mut at = 0;
+    let mut quoted = false;
+    let mut listed = false;
+    loop {
+        let rest = line.get(at..).unwrap_or_default();
+        let Some(c) = rest.chars().next() else { return (at, quoted) };
+        let next = rest.get(c.len_utf8()..).and_then(|rest| rest.chars().next());
+        if c.is_whitespace() || is_invisible(c) {
+            at += c.len_utf8();
+        } else if c == '>' {
+            quoted = true;
+            at += 1;
+        } else if matches!(c, '*' | '_' | '`') && next.is_some_and(|n| !n.is_whitespace()) {
+            at += 1;
+        } else if matches!(c, '-' | '*' | '+' | '•' | '–' | '·' | '→' | '▪')
+            && next.is_some_and(char::is_whitespace)
+            && !listed
+        {
+            listed = true;
+            at += c.len_utf8();
+        } else if let Some(long) = number(rest).filter(|_| !listed) {
+            listed = true;
+            at += long;
+        } else {
+            return (at, quoted);
+        }
+    }
+}
+
+/// How long a number of a list is: `1.`, `2)`, `(3)`, `a)`.
+fn number(text: &str) -> Option<usize> {
+    let (open, rest) = match text.strip_prefix('(') {
+        Some(rest) => (1, rest),
+        None => (0, text),
+    };
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let long = if digits == 0 { usize::from(rest.starts_with(|c: char| c.is_ascii_lowercase())) } else { digits };
+    let sign = rest.get(long..)?.chars().next()?;
+    let fits = (1..=3).contains(&long) && matches!(sign, '.' | ')' | ':') && (digits > 0 || sign == ')');
+    let behind = rest.get(long + 1..)?.chars().next();
+    (fits && behind.is_none_or(|c| c.is_whitespace() || matches!(c, '[' | '\\' | '*' | '`' | '【' | '［')))
+        .then_some(open + long + 1)
+}
+
+/// The sign of a fence, how long it is, and what follows it.
+fn fence(line: &str) -> Option<(char, usize, &str)> {
+    let text = line.trim_start_matches(|c: char| c == ' ' || c == '\t' || c == '>' || is_invisible(c));
+    let sign = text.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let long = text.chars().take_while(|c| *c == sign).count();
+    let rest = text.get(long..)?.trim();
+    // Code between three backticks on one line is no fence.
+    (long >= 3 && !(sign == '`' && rest.contains('`'))).then_some((sign, long, rest))
+}
+
+/// Lines without the indentation or quotation of their command, where all of them have it.
+fn shifted(lines: &[&str], marked: &Marked<'_>) -> Vec<String> {
+    if marked.quoted && lines.iter().all(|line| line.trim().is_empty() || line.trim_start().starts_with('>')) {
+        let bare = |line: &&str| {
+            let rest = line.trim_start();
+            let rest = rest.strip_prefix('>').unwrap_or(rest);
+            rest.strip_prefix(' ').unwrap_or(rest).to_owned()
+        };
+        return lines.iter().map(bare).collect();
+    }
+    let indent = |line: &&&str| line.chars().take_while(|c| *c == ' ').count();
+    let least = lines.iter().filter(|line| !line.trim().is_empty()).map(|line| indent(&line)).min().unwrap_or(0);
+    let off = if marked.quoted { 0 } else { least.min(marked.column) };
+    lines.iter().map(|line| line.get(off..).unwrap_or_default().to_owned()).collect()
+}
+
+/// What the button over a piece of code leaves when it is copied with it.
+fn is_button(line: &str) -> bool {
+    matches!(line.trim(), "Copy code" | "Copy" | "Code kopieren" | "Copier le code" | "复制代码" | "コードをコピーする")
+}
+
+const LABELS: &[&str] = &[
+    "python",
+    "bash",
+    "sh",
+    "shell",
+    "rust",
+    "javascript",
+    "typescript",
+    "json",
+    "yaml",
+    "toml",
+    "text",
+    "plaintext",
+    "markdown",
+    "html",
+    "css",
+    "go",
+    "java",
+    "c",
+    "cpp",
+    "c++",
+    "diff",
+    "makefile",
+    "ruby",
+    "php",
+    "sql",
+    "xml",
+    "zsh",
+    "console",
+    "kotlin",
+];
+
+fn without_buttons(mut lines: Vec<String>) -> Vec<String> {
+    let label = lines.first().is_some_and(|line| LABELS.contains(&line.trim().to_ascii_lowercase().as_str()));
+    if label && lines.get(1).is_some_and(|line| is_button(line)) {
+        lines.drain(..2);
+    } else if lines.first().is_some_and(|line| is_button(line)) {
+        lines.remove(0);
+    }
+    lines
+}
+
+/// The halves of a replacement that one fence goes around.
+fn both_unfenced(mut old: Vec<String>, mut new: Vec<String>) -> (Vec<String>, Vec<String>) {
+    let opens = old.first().and_then(|line| fence(line)).map(|(sign, long, _)| (sign, long));
+    let closed =
+        |lines: &[String], sign: char| lines.iter().filter(|l| fence(l).is_some_and(|(s, ..)| s == sign)).count();
+    if let Some((sign, long)) = opens
+        && closed(&old, sign) % 2 == 1
+        && new.last().and_then(|line| fence(line)).is_some_and(|(s, l, rest)| s == sign && l >= long && rest.is_empty())
+    {
+        old.remove(0);
+        new.pop();
+    }
+    (old, new)
+}
+
+/// A path as it was meant, or why it is none.
+fn path(text: &str) -> Result<String, String> {
+    let path = unquoted(text);
+    if path.is_empty() {
+        return Err("names no path; write for instance [READ src/main.rs]".into());
+    }
+    if PLACEHOLDERS.contains(&path.as_str()) {
+        return Err(format!("names the placeholder {path:?} of the instructions; write a real path"));
+    }
+    if path.contains("](") || path.contains('\n') || path.chars().any(char::is_control) {
+        return Err(format!("names {path:?}, which is not clear; write the plain path"));
+    }
+    Ok(path)
+}
+
+/// Without quotes around it, plain or pretty.
+fn unquoted(text: &str) -> String {
+    let mut text = text.trim();
+    for (open, close) in
+        [("\"", "\""), ("'", "'"), ("`", "`"), ("“", "”"), ("‘", "’"), ("«", "»"), ("„", "“"), ("”", "”"), ("**", "**")]
+    {
+        if let Some(inside) = text.strip_prefix(open).and_then(|t| t.strip_suffix(close)) {
+            text = inside.trim();
+        }
+    }
+    text.to_owned()
+}
+
+/// A script as it can be run, or why it cannot.
+fn runnable(script: &str) -> Result<String, String> {
+    let script = script.replace(['\u{a0}', '\u{202f}'], " ");
+    let script: String = script.chars().filter(|c| !is_invisible(*c)).collect();
+    let mut script = script.trim_matches('\n').to_owned();
+    if script.trim().is_empty() {
+        return Err("has nothing between it and [END]".into());
+    }
+    if !script.contains('"') {
+        script = script.replace(['“', '”', '„'], "\"");
+    }
+    if !script.contains('\'') {
+        script = script.replace(['‘', '’'], "'");
+    }
+    let dashed = |word: &str| word.starts_with(['–', '—', '−']);
+    if script.split_whitespace().any(dashed) {
+        return Err("has a long dash where an option begins; write it with plain hyphens".into());
+    }
+    let lines: Vec<&str> = script.lines().collect();
+    if lines.iter().all(|line| line.trim().is_empty() || line.starts_with("$ ")) {
+        let bare: Vec<&str> = lines.iter().map(|line| line.strip_prefix("$ ").unwrap_or(line)).collect();
+        script = bare.join("\n");
+    }
+    Ok(script)
+}

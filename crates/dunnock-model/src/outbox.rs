@@ -1,0 +1,225 @@
+//! The text of an outbox: what a person pastes into a chat. Sections have plain marks, results stand in fences, and the whole is
+//! cut into parts that a chat takes.
+
+use dunnock_proto::{Bridge, CallPart, Message, Part, Turn};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The version of the protocol.
+const VERSION: u32 = 1;
+/// Characters of a listing, and of what changed.
+const LISTED: usize = 4_000;
+/// Characters of a file that is shown.
+const FILE: usize = 20_000;
+/// Characters of what was said before a chat was asked for the first time.
+const BEFORE: usize = 6_000;
+/// Characters of the task.
+const TASK: usize = 12_000;
+/// Parts of an outbox.
+const PARTS: usize = 8;
+
+/// What an outbox is made of.
+pub(crate) struct Round<'a> {
+    pub(crate) turn: Turn,
+    pub(crate) instructions: &'a str,
+    pub(crate) messages: &'a [Message],
+    pub(crate) files: &'a [String],
+    /// What changed since the last, if there was one.
+    pub(crate) changed: Option<Vec<String>>,
+}
+
+/// The parts of an outbox, each no longer than it may be.
+pub(crate) fn outbox(round: &Round<'_>, bridge: &Bridge) -> Vec<String> {
+    let size = usize::try_from(bridge.size).unwrap_or(usize::MAX).max(2_000);
+    let output = usize::try_from(bridge.output).unwrap_or(usize::MAX);
+    split(round.turn, &whole(round, output), size)
+}
+
+fn section(text: &mut String, name: &str, inside: &str) {
+    let _ = write!(text, "=== {name} ===\n{}\n\n", inside.trim_end());
+}
+
+fn whole(round: &Round<'_>, output: usize) -> String {
+    let mut text = String::new();
+    section(&mut text, "INSTRUCTIONS", round.instructions);
+    section(&mut text, "TASK", &cut(&task(round.messages), TASK, "the task is cut here"));
+    let carried =
+        |message: &Message| matches!(message, Message::Assistant { wire, .. } if wire.as_ref() == super::carried::WIRE);
+    let last = round.messages.iter().rposition(|m| matches!(m, Message::Assistant { .. }));
+    if let Some(last) = last
+        && !round.messages.iter().any(carried)
+    {
+        let told: Vec<String> = round.messages.iter().take(last + 1).map(told).collect();
+        section(&mut text, "BEFORE", &tail(&told.join("\n"), BEFORE));
+    }
+    section(&mut text, "WORKSPACE", &lines(round.files, LISTED, "files; [LIST path] shows more"));
+    if let Some(changed) = &round.changed {
+        let told = if changed.is_empty() { "nothing".to_owned() } else { lines(changed, LISTED, "changes") };
+        section(&mut text, "CHANGED SINCE THE LAST ROUND", &told);
+    }
+    if let Some(last) = last {
+        section(&mut text, "RESULTS", &results(&round.messages[last..], output));
+    }
+    text.push_str("=== END ===\nAnswer now, with commands as the instructions say.\n");
+    text
+}
+
+/// Everything that the person asked, in order.
+fn task(messages: &[Message]) -> String {
+    let asked: Vec<&str> = messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::User { text, .. } => Some(text.as_ref()),
+            Message::Assistant { .. } | Message::Result { .. } | Message::Notice { .. } => None,
+        })
+        .collect();
+    asked.join("\n\nand later:\n")
+}
+
+/// What came of the last commands, and what the program has to say.
+fn results(messages: &[Message], output: usize) -> String {
+    let calls: Vec<&CallPart> = match messages.first() {
+        Some(Message::Assistant { parts, .. }) => Part::calls(parts).map(AsRef::as_ref).collect(),
+        _ => Vec::new(),
+    };
+    let mut calls = calls.into_iter();
+    let mut text = String::new();
+    let mut n = 0;
+    for message in messages {
+        match message {
+            Message::Result { text: said, ok, call, .. } => {
+                n += 1;
+                let part = calls.next();
+                let how = if *ok { "ok" } else { "FAILED" };
+                let reads = part.is_some_and(|part| part.tool == "view_file");
+                let most = if reads { FILE } else { output };
+                let rest = format!(
+                    "{} characters are left out; [READ call:{call}] shows all of it",
+                    said.chars().count().saturating_sub(most)
+                );
+                let said = cut(said, most, &rest);
+                let fence = fence(&said);
+                let _ = write!(
+                    text,
+                    "{n}. {}: {how}\n{fence}\n{}\n{fence}\n",
+                    part.map_or_else(String::new, command),
+                    said.trim_end()
+                );
+            }
+            Message::Notice { text: said } => {
+                let _ = writeln!(text, "Note: {}", cut(said, output, "cut here"));
+            }
+            Message::User { .. } | Message::Assistant { .. } => {}
+        }
+    }
+    if text.is_empty() { "nothing was run".into() } else { text }
+}
+
+/// A call as the command that it was.
+fn command(call: &CallPart) -> String {
+    let args: Value = serde_json::from_str(&call.args).unwrap_or_default();
+    let of = |key: &str| args[key].as_str().unwrap_or_default().to_owned();
+    match call.tool.as_str() {
+        "view_file" => format!("[READ {}]", of("path")),
+        "list_files" => format!("[LIST {}]", of("path")),
+        "search_text" => match of("path") {
+            path if path.is_empty() => format!("[SEARCH {}]", of("pattern")),
+            path => format!("[SEARCH {} IN {path}]", of("pattern")),
+        },
+        "write_file" => format!("[WRITE {}]", of("path")),
+        "replace_text" => format!("[REPLACE {}]", of("path")),
+        "delete_file" => format!("[DELETE {}]", of("path")),
+        "shell" => format!("[RUN] {}", of("command").lines().next().unwrap_or_default()),
+        "final_output" => "[DONE]".into(),
+        _ => "not understood".into(),
+    }
+}
+
+fn told(message: &Message) -> String {
+    match message {
+        Message::User { text, .. } => format!("person: {text}"),
+        Message::Notice { text } => format!("program: {text}"),
+        Message::Result { tool, text, .. } => format!("result of {tool}: {}", cut(text, 500, "cut here")),
+        Message::Assistant { parts, .. } => format!("agent: {}", Part::words(parts)),
+    }
+}
+
+/// A fence that nothing inside closes.
+fn fence(text: &str) -> String {
+    let longest = text.split(|c| c != '~').map(str::len).max().unwrap_or(0);
+    "~".repeat(longest.max(3) + 1)
+}
+
+/// The first letters of a text, and what is said instead of the rest.
+fn cut(text: &str, most: usize, rest: &str) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}\n[{rest}]", text.get(..at).unwrap_or_default()),
+    }
+}
+
+/// The last letters of a text.
+fn tail(text: &str, most: usize) -> String {
+    let long = text.chars().count();
+    if long <= most {
+        return text.to_owned();
+    }
+    format!("[earlier talk is left out]\n{}", text.chars().skip(long - most).collect::<String>())
+}
+
+/// As many lines as there is room for.
+fn lines(all: &[String], room: usize, what: &str) -> String {
+    let mut text = String::new();
+    for (n, line) in all.iter().enumerate() {
+        let line: String = line.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        if text.len() + line.len() > room {
+            let _ = write!(text, "[{} more {what}]", all.len() - n);
+            return text;
+        }
+        let _ = writeln!(text, "{line}");
+    }
+    if text.is_empty() { "(empty)".into() } else { text }
+}
+
+/// The text in parts, each with a head that says which it is.
+fn split(turn: Turn, text: &str, size: usize) -> Vec<String> {
+    // What a part says of itself has its own room.
+    let room = size.saturating_sub(400);
+    let mut parts: Vec<String> = vec![String::new()];
+    let mut long = 0;
+    for line in text.split_inclusive('\n') {
+        let letters: Vec<char> = line.chars().collect();
+        for piece in letters.chunks(room) {
+            if long + piece.len() > room {
+                parts.push(String::new());
+                long = 0;
+            }
+            if let Some(last) = parts.last_mut() {
+                last.extend(piece);
+            }
+            long += piece.len();
+        }
+    }
+    if parts.len() > PARTS {
+        parts.truncate(PARTS);
+        if let Some(last) = parts.last_mut() {
+            last.push_str("\n[the rest is left out: ask for less at once]\n");
+        }
+    }
+    let all = parts.len();
+    let dress = |(n, part): (usize, String)| {
+        let head = format!(
+            "DUNNOCK BRIDGE {VERSION} · round {turn}{}\n\n",
+            if all > 1 { format!(" · part {} of {all}", n + 1) } else { String::new() }
+        );
+        let foot = match n + 1 {
+            last if last == all && all > 1 => "\n(That was the last part. Answer now.)\n".to_owned(),
+            last if last < all => {
+                format!("\n(Part {last} of {all}. More follows: answer only \"next\" until the last part is there.)\n")
+            }
+            _ => String::new(),
+        };
+        format!("{head}{part}{foot}")
+    };
+    parts.into_iter().enumerate().map(dress).collect()
+}

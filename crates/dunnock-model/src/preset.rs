@@ -1,0 +1,92 @@
+//! Ways of working that are chosen with a session: what the model is told, and what it may call.
+
+use crate::dialects::plan::NAMES;
+use dunnock_core::ports::Offer;
+use dunnock_proto::{Config, Tool};
+
+/// The model of a conversation that a person carries.
+pub const CARRIED: &str = "bridge/chat";
+
+/// How a session works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Preset {
+    #[default]
+    Plain,
+    /// Plans, carried out by the program until the checks pass.
+    Planner,
+    /// A person carries the words.
+    Carried,
+}
+
+impl Preset {
+    pub(crate) fn of(config: &Config) -> Self {
+        match (&config.planner, config.model.as_str()) {
+            (_, CARRIED) => Self::Carried,
+            (Some(_), _) => Self::Planner,
+            (None, _) => Self::Plain,
+        }
+    }
+
+    /// What is offered, of all that there is.
+    pub(crate) fn offers(self, all: Vec<Offer>) -> Vec<Offer> {
+        match self {
+            Self::Plain => all,
+            Self::Planner => PLANNER.iter().filter_map(|known| known.offer(&all)).collect(),
+            Self::Carried => all.into_iter().filter(|offer| COMMANDS.contains(&offer.tool.name.as_str())).collect(),
+        }
+    }
+}
+
+/// The tools behind the commands of a carried conversation.
+const COMMANDS: &[&str] =
+    &["shell", "view_file", "list_files", "search_text", "write_file", "replace_text", "delete_file", "final_output"];
+
+/// A tool as a planner knows it.
+struct Known {
+    name: &'static str,
+    about: &'static str,
+    schema: &'static str,
+}
+
+const PLANNER: &[Known] = &[
+    Known {
+        name: "read_file",
+        about: "Shows a file.",
+        schema: r#"{"type":"object","properties":{"path":{"type":"string","maxLength":4096}},"required":["path"],"additionalProperties":false}"#,
+    },
+    Known {
+        name: "apply_diff",
+        about: "Changes a file by a unified diff, or makes a new one by a diff from /dev/null. Lines of context must be exactly as in the file.",
+        schema: r#"{"type":"object","properties":{"path":{"type":"string","maxLength":4096},"diff":{"type":"string","maxLength":100000}},"required":["path","diff"],"additionalProperties":false}"#,
+    },
+    Known {
+        name: "run",
+        about: "Runs a command line; standard output and standard error come apart.",
+        schema: r#"{"type":"object","properties":{"command":{"type":"string","maxLength":100000}},"required":["command"],"additionalProperties":false}"#,
+    },
+    Known {
+        name: "git_status",
+        about: "Shows which files changed.",
+        schema: r#"{"type":"object","properties":{},"additionalProperties":false}"#,
+    },
+    Known {
+        name: "git_diff",
+        about: "Shows what changed.",
+        schema: r#"{"type":"object","properties":{"path":{"type":"string","maxLength":4096}},"additionalProperties":false}"#,
+    },
+];
+
+impl Known {
+    /// The tool of ours behind it, under its name.
+    fn offer(&self, all: &[Offer]) -> Option<Offer> {
+        let ours = ours(self.name);
+        let offer = all.iter().find(|offer| offer.tool.name == ours)?;
+        let tool = Tool { name: self.name.into(), ..offer.tool.clone() };
+        Some(Offer { tool, description: self.about.into(), schema: self.schema.into() })
+    }
+}
+
+/// Our name for a planner's tool.
+pub(crate) fn ours(name: &str) -> &str {
+    NAMES.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours)
+}

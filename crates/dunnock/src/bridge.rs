@@ -1,0 +1,301 @@
+//! `bridge new`, `bridge resume`, `bridge copy`: a conversation that a person carries to any chat. A model like any other, but for
+//! its transport: everything else is `run` and `resume`.
+
+use crate::args::Flags;
+use crate::drive::{self, Carrying, attended};
+use crate::end::usage;
+use crate::settings::{Settings, Value};
+use crate::{place, planner, run as running, say, sessions, work};
+use anyhow::{Context as _, bail};
+use dunnock_core::State;
+use dunnock_engine::load;
+use dunnock_model::{BRIDGE_OWNER, CARRIED, outbox_name, put_private};
+use dunnock_proto::{Bridge, HandedOver, SessionId};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+
+/// What is asked beside the flags of `run`.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) once: bool,
+    pub(crate) dir: Option<PathBuf>,
+    pub(crate) copy: bool,
+}
+
+impl Asked {
+    fn carrying(&self) -> Carrying {
+        if self.once { Carrying::Once { copy: self.copy } } else { Carrying::Waits { copy: self.copy } }
+    }
+
+    fn flags(&self, flags: &Flags) -> Vec<(&'static str, Value)> {
+        let mut given = flags.settings();
+        given.push(("model", Value::Text(CARRIED.into())));
+        if let Some(dir) = &self.dir {
+            given.push(("bridge-dir", Value::Text(dir.to_string_lossy().into_owned())));
+        }
+        given
+    }
+}
+
+pub(crate) async fn new(
+    data: Option<PathBuf>,
+    task: Option<String>,
+    asked: Asked,
+    flags: Flags,
+) -> anyhow::Result<ExitCode> {
+    no_model(&flags)?;
+    let workspace = place::workspace(flags.cd.as_deref())?;
+    let settings = place::settings(Some(&workspace), flags.trust, running::given(data, asked.flags(&flags)))?;
+    planner::refuse(&settings, "a conversation that is carried")?;
+    let task = drive::task(task).await?;
+    let mut open = work::open(&settings, flags.output.as_deref()).await?;
+    place::keeps_its_own(&workspace, &settings)?;
+    let folder = folder(&settings, &workspace)?;
+    let mut config = work::config(&settings, &open.speaker, CARRIED.into(), attended(flags.json))?;
+    config.bridge = Some(bridge(&settings, &folder));
+    open.confine(&settings, config.sandbox);
+    work::keepable(&config, open.world.level, open.world.day_budget)?;
+    held(&settings, &open, &workspace, &folder).await?;
+    let started = running::start(open, &workspace, config, task, flags, asked.carrying());
+    started.await
+}
+
+pub(crate) async fn resume(
+    data: Option<PathBuf>,
+    id: Option<String>,
+    asked: Asked,
+    flags: Flags,
+) -> anyhow::Result<ExitCode> {
+    no_model(&flags)?;
+    let here = place::workspace(flags.cd.as_deref())?;
+    // The session's own settings hold; only what flags say is laid over them.
+    let settings = place::settings(Some(&here), flags.trust, running::given(data, flags.settings()))?;
+    planner::refuse(&settings, "a conversation that is carried")?;
+    let open = work::open(&settings, flags.output.as_deref()).await?;
+    let session = meant(&open, id.as_deref(), &here).await?;
+    let state = load(open.world.log.as_ref(), &session).await?.state;
+    let Some(bridge) = state.config.bridge.clone().filter(|_| state.config.model == CARRIED) else {
+        let id = say::id(&session);
+        return Err(usage(format!(
+            "session {id} is not carried: its model is {}. Go on with it: dunnock resume {id}",
+            state.config.model
+        )));
+    };
+    let folder = PathBuf::from(&bridge.folder);
+    if asked.dir.as_ref().is_some_and(|dir| std::path::absolute(dir).ok().as_ref() != Some(&folder)) {
+        return Err(usage(format!("this conversation lies in {}; it stays there", folder.display())));
+    }
+    place::make_private(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    claim(&folder, &session)?;
+    if !flags.json {
+        say::line(&format!("Session: {session}"));
+        say::line(&format!("Task: {}", state.title.as_deref().map(say::one_line).unwrap_or_default()));
+    }
+    running::go_on(open, &settings, session, None, flags, asked.carrying()).await
+}
+
+/// Puts a part of what waits to be carried into the clipboard.
+pub(crate) async fn copy(data: Option<PathBuf>, part: usize) -> anyhow::Result<ExitCode> {
+    let here = place::workspace(None)?;
+    let settings = place::settings(Some(&here), false, running::given(data, Vec::new()))?;
+    let open = work::open(&settings, None).await?;
+    let session = meant(&open, None, &here).await?;
+    let state = load(open.world.log.as_ref(), &session).await?.state;
+    let Some(handed) = state.carried() else {
+        bail!("nothing waits to be carried in {}. Begin: dunnock bridge new \"...\"", here.display());
+    };
+    let parts = handed.parts as usize;
+    if part == 0 || part > parts {
+        return Err(usage(format!("there is no part {part}: the outbox has {parts}")));
+    }
+    let path = Path::new(&handed.outbox).with_file_name(outbox_name(handed.turn, part - 1));
+    let text = std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+    to_clipboard(&text).map_err(|why| anyhow::anyhow!("{why}. The file is {}", path.display()))?;
+    say::note(&format!("part {part} of {parts} is in the clipboard: {}", path.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn no_model(flags: &Flags) -> anyhow::Result<()> {
+    if flags.model.is_some() {
+        return Err(usage(
+            "a conversation that is carried has no --model: you choose the chat. With a model: dunnock run --model P/M",
+        ));
+    }
+    Ok(())
+}
+
+/// The session meant: by id, or the newest of this folder that is carried.
+async fn meant(open: &work::Work, id: Option<&str>, workspace: &Path) -> anyhow::Result<SessionId> {
+    let log = open.world.log.as_ref();
+    if let Some(id) = id {
+        return sessions::find(log, id).await;
+    }
+    for row in log.list(Some(&workspace.to_string_lossy()), 100).await? {
+        if load(log, &row.id).await.is_ok_and(|loaded| loaded.state.config.model == CARRIED) {
+            return Ok(row.id);
+        }
+    }
+    bail!("no conversation is carried in {} yet. Begin one: dunnock bridge new \"...\"", workspace.display())
+}
+
+fn bridge(settings: &Settings, folder: &Path) -> Bridge {
+    let count = |key: &str, or: u64| settings.count(key).unwrap_or(or);
+    Bridge {
+        folder: folder.to_string_lossy().into_owned(),
+        timeout: count("bridge_timeout", 30),
+        output: count("bridge_output", 4_000),
+        size: count("bridge_size", 16_000),
+    }
+}
+
+/// Where outboxes and inboxes lie: where no command can write, and no link leads.
+fn folder(settings: &Settings, workspace: &Path) -> anyhow::Result<PathBuf> {
+    let given = settings.text("bridge_dir").unwrap_or(".dunnock/bridge");
+    let wanted = match given {
+        inside if inside.starts_with(".dunnock") => workspace.join(inside),
+        given => std::path::absolute(given).with_context(|| format!("{given} cannot be a folder"))?,
+    };
+    place::make_private(&wanted).with_context(|| format!("{} cannot be made", wanted.display()))?;
+    let real = wanted.canonicalize().with_context(|| format!("{} cannot be read", wanted.display()))?;
+    let own = workspace.join(".dunnock");
+    if wanted.starts_with(&own) && real != wanted {
+        bail!(
+            "{} leads to {} by a link. Take the link away, or give another folder: --dir DIR",
+            wanted.display(),
+            real.display()
+        );
+    }
+    if real.starts_with(workspace) && !real.starts_with(&own) {
+        return Err(usage(format!(
+            "{} is in the workspace, where commands can write: an inbox there could be written by one. Take a folder below .dunnock, or outside",
+            real.display()
+        )));
+    }
+    Ok(real)
+}
+
+/// Tries whether a command can write where the answers come from. Nothing is begun if it can.
+async fn held(settings: &Settings, open: &work::Work, workspace: &Path, folder: &Path) -> anyhow::Result<()> {
+    #[cfg(target_os = "linux")]
+    if open.world.level != dunnock_proto::Level::D {
+        let name = format!(".try-{}", std::process::id());
+        let file = folder.join(&name);
+        let words = vec!["/bin/sh".to_owned(), "-c".into(), "exec > \"$0\"".into(), file.display().to_string()];
+        let data = place::data_dir(settings)?;
+        crate::sandbox::quietly(settings, &data, workspace, words).await?;
+        if file.exists() {
+            let _ = std::fs::remove_file(&file);
+            return Err(usage(format!(
+                "commands can write to {}: an inbox there could be written by one. Take another folder: --dir DIR",
+                folder.display()
+            )));
+        }
+        return Ok(());
+    }
+    let _ = (settings, workspace, open);
+    say::note(&format!(
+        "there is no box here (level D): a command that you let run could write to {}",
+        folder.display()
+    ));
+    Ok(())
+}
+
+/// Makes a folder a session's: what another left there is put aside under its name, and what this one had put aside comes back.
+pub(crate) fn claim(folder: &Path, session: &SessionId) -> anyhow::Result<()> {
+    let whole = session.to_string();
+    let owner = std::fs::read_to_string(folder.join(BRIDGE_OWNER)).unwrap_or_default();
+    let owner: String = owner.trim().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+    if owner == whole {
+        return Ok(());
+    }
+    let told = || format!("{} cannot be put in order", folder.display());
+    if !owner.is_empty() || files(folder).next().is_some() {
+        let aside = folder.join(if owner.is_empty() { "earlier" } else { &owner });
+        place::make_private(&aside).with_context(told)?;
+        for name in files(folder).collect::<Vec<_>>() {
+            std::fs::rename(folder.join(&name), aside.join(&name)).with_context(told)?;
+        }
+        let _ = std::fs::remove_file(folder.join(BRIDGE_OWNER));
+        if !owner.is_empty() {
+            say::note(&format!("the files of the conversation before this one are in {}", aside.display()));
+        }
+    }
+    put_private(folder, BRIDGE_OWNER, &whole).with_context(told)?;
+    let kept = folder.join(&whole);
+    if kept.is_dir() {
+        for name in files(&kept).collect::<Vec<_>>() {
+            std::fs::rename(kept.join(&name), folder.join(&name)).with_context(told)?;
+        }
+        let _ = std::fs::remove_dir(&kept);
+    }
+    Ok(())
+}
+
+/// The files of rounds in a folder.
+fn files(folder: &Path) -> impl Iterator<Item = std::ffi::OsString> {
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let ours = |name: &std::ffi::OsString| {
+        let name = name.to_string_lossy();
+        let name = name.trim_start_matches('.');
+        let digits = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+        digits >= 3 && ["-outbox", "-inbox", "-files"].iter().any(|kind| name[digits..].starts_with(kind))
+    };
+    names.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir())).map(|entry| entry.file_name()).filter(ours)
+}
+
+/// The lines that a person reads who carries a round.
+pub(crate) fn round(handed: &HandedOver) -> String {
+    let (turn, outbox, inbox) = (handed.turn, say::one_line(&handed.outbox), say::one_line(&handed.inbox));
+    let more = match handed.parts {
+        0 | 1 => String::new(),
+        parts => format!(" and its {} further parts, one after the other", parts - 1),
+    };
+    format!("Round {turn}: paste {outbox}{more} into your chat\n         and save its answer as {inbox}")
+}
+
+/// Whether an answer lies there that is about to be taken in.
+pub(crate) fn brought(s: &State) -> bool {
+    let inbox = s.carried().map(|handed| Path::new(&handed.inbox));
+    inbox.is_some_and(|path| path.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0))
+}
+
+/// Puts a round's first part into the clipboard.
+pub(crate) fn copy_round(handed: &HandedOver) {
+    let copied =
+        std::fs::read_to_string(&handed.outbox).map_err(|e| e.to_string()).and_then(|text| to_clipboard(&text));
+    match (copied, handed.parts) {
+        (Ok(()), 0 | 1) => say::note("it is in the clipboard"),
+        (Ok(()), parts) => {
+            say::note(&format!("part 1 of {parts} is in the clipboard; the next: dunnock bridge copy 2"))
+        }
+        (Err(why), _) => say::note(&format!("it is not in the clipboard: {why}")),
+    }
+}
+
+/// Programs that take a text for the clipboard, each with its words.
+const CLIPBOARDS: &[&[&str]] = &[
+    &["wl-copy"],
+    &["xclip", "-selection", "clipboard"],
+    &["xsel", "--clipboard", "--input"],
+    &["pbcopy"],
+    &["clip.exe"],
+];
+
+fn to_clipboard(text: &str) -> Result<(), String> {
+    for words in CLIPBOARDS {
+        let Some((program, rest)) = words.split_first() else { continue };
+        let child = std::process::Command::new(program)
+            .args(rest)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(mut child) = child else { continue };
+        let written = child.stdin.take().is_some_and(|mut input| input.write_all(text.as_bytes()).is_ok());
+        if written && child.wait().is_ok_and(|status| status.success()) {
+            return Ok(());
+        }
+    }
+    Err("no program takes it (wl-copy, xclip, xsel, pbcopy)".into())
+}

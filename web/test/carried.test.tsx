@@ -1,0 +1,99 @@
+/** A conversation that a person carries: what is to be done, and that no model is said to be at work meanwhile. */
+
+import { render } from '@testing-library/react';
+import { expect, test } from 'vitest';
+import type { Fact, Part } from '../src/proto.gen';
+import { empty, fold, type Item, type Session } from '../src/state/fold';
+import { furtherParts } from '../src/state/words';
+import { Now } from '../src/ui/Conversation';
+
+const USAGE = { input: 0, cached: 0, output: 0, reasoning: 0, written: 0 };
+
+/** Folds facts, numbered as they come. */
+function take(s: Session, ...facts: [string, object][]): Session {
+  for (const [kind, body] of facts) fold(s, { fact: { seq: s.seq + 1, at: 1000 * (s.seq + 1), kind, version: 1, need: 'must', body } as unknown as Fact }, 1000);
+  return s;
+}
+
+const begun = () => take(empty('s'), ['prompted', { text: 'Look at it' }]);
+const round = (turn: number, parts = 1): [string, object][] => [
+  ['turn_started', { turn, upto: 1 }],
+  ['handed_over', { turn, outbox: `/w/.dunnock/bridge/00${turn}-outbox.md`, inbox: `/w/.dunnock/bridge/00${turn}-inbox.md`, parts }],
+];
+const answer = (turn: number, ...parts: Part[]): [string, object] => ['answered', { turn, attempts: [], model: 'carried/chat', wire: 'files', parts, stop: 'calls', usage: USAGE, request: '' }];
+const read: Part = { call: { id: '', tool: 'view_file', args: '{"path":"README.md"}' } };
+const carries = (s: Session) => s.items.filter((i): i is Extract<Item, { kind: 'carry' }> => i.kind === 'carry');
+const now = (s: Session) => {
+  const { container, unmount } = render(<Now session={s} />);
+  const found = { text: container.querySelector('.what')?.textContent ?? '', dot: container.querySelector('.dot')?.className ?? '', stop: container.querySelector('button')?.textContent ?? '' };
+  unmount();
+  return found;
+};
+
+test('a request that is carried says what to do, and waits until the answer is there', () => {
+  const s = begun();
+  take(s, round(1)[0] as [string, object]);
+  expect(now(s)).toMatchObject({ text: 'thinking', dot: 'dot run' });
+  take(s, round(1)[1] as [string, object]);
+  expect(carries(s)).toEqual([{ kind: 'carry', key: 'o3', outbox: '/w/.dunnock/bridge/001-outbox.md', inbox: '/w/.dunnock/bridge/001-inbox.md', parts: 1, open: true }]);
+  expect(s).toMatchObject({ working: true, asking: false, carried: true, readOnly: false });
+  expect(s.steps[0]).toMatchObject({ state: 'waiting', title: 'carried to your chat' });
+  expect(now(s)).toMatchObject({ text: 'waiting for the answer you bring', dot: 'dot ask' });
+  expect(now(s).stop).toContain('Stop');
+  take(s, answer(1, read));
+  expect(s).toMatchObject({ working: true, carried: false });
+  // The row stays, above what came of it, and asks for nothing any more.
+  expect(s.items.map((i) => i.kind)).toEqual(['prompt', 'carry', 'call']);
+  expect(carries(s)[0]?.open).toBe(false);
+  expect(s.steps[0]).toMatchObject({ state: 'working', title: 'read README.md' });
+  expect(now(s)).toMatchObject({ text: 'working', dot: 'dot run' });
+});
+
+test('whoever takes the session up meanwhile finds it waiting', () => {
+  const s = take(begun(), ...round(1), ['taken', { owner: '1', level: 'B' }]);
+  expect(s.carried).toBe(true);
+  expect(now(s).text).toBe('waiting for the answer you bring');
+});
+
+test('each round has a row of its own, and only the last is open', () => {
+  const s = take(begun(), ...round(1), answer(1, read), ['started', { call: '1.0' }], ['finished', { call: '1.0', outcome: 'done', shown: 'words' }], ...round(2, 3));
+  expect(carries(s).map((c) => [c.outbox.slice(-13), c.parts, c.open])).toEqual([['001-outbox.md', 1, false], ['002-outbox.md', 3, true]]);
+  expect(new Set(s.items.map((i) => i.key)).size).toBe(s.items.length);
+  expect(now(s).text).toBe('waiting for the answer you bring');
+  take(s, answer(2, { text: { text: 'All done.' } }, { call: { id: '', tool: 'final_output', args: '{"answer":"All done."}' } }), ['ended', { why: 'done', proof: 'none' }]);
+  expect(carries(s).every((c) => !c.open)).toBe(true);
+  expect(s).toMatchObject({ working: false, carried: false, answer: 'All done.' });
+  expect(now(s).text).toBe('');
+});
+
+test('a request that is carried can be stopped', () => {
+  const s = take(begun(), ...round(1), ['interrupt_asked', {}]);
+  expect(now(s).text).toBe('stopping');
+  take(s, ['turn_failed', { turn: 1, attempts: [], failure: 'cut', error: 'interrupted', usage: USAGE }]);
+  expect(s.carried).toBe(false);
+  expect(carries(s)[0]?.open).toBe(false);
+  take(s, ['ended', { why: 'stopped', proof: 'none' }]);
+  expect(s).toMatchObject({ working: false, stopping: false, carried: false });
+  expect(s.steps[0]?.state).toBe('failed');
+});
+
+test('an end without an answer leaves nothing open', () => {
+  const s = take(begun(), ...round(1), ['ended', { why: 'stopped', proof: 'none' }]);
+  expect(s.carried).toBe(false);
+  expect(carries(s)[0]?.open).toBe(false);
+});
+
+test('what is said while a request is carried is told at the next step', () => {
+  const s = take(begun(), ...round(1), ['prompted', { text: 'and mind the leap years' }]);
+  expect(s.waiting.map((p) => p.text)).toEqual(['and mind the leap years']);
+  expect(s.carried).toBe(true);
+  take(s, answer(1, read), ['turn_started', { turn: 2, upto: s.seq }]);
+  expect(s.waiting).toEqual([]);
+  expect(s.items.some((i) => i.kind === 'prompt' && i.text === 'and mind the leap years')).toBe(true);
+});
+
+test('further parts are counted', () => {
+  expect([0, 1].map(furtherParts)).toEqual(['', '']);
+  expect(furtherParts(2)).toBe(' and the 1 further part beside it, one after the other,');
+  expect(furtherParts(4)).toBe(' and the 3 further parts beside it, one after the other,');
+});
