@@ -6,10 +6,10 @@ use std::process::Command;
 
 /// Every target there is: a file in `fuzz/src`, with one of the same name in `fuzz/src/bin` and a folder in `fuzz/corpus`.
 /// With the longest input that it is given.
-const TARGETS: &[(&str, u32)] = &[("patch", 8192), ("path", 8192), ("wire", 2048), ("words", 2048)];
+const TARGETS: &[(&str, u32)] = &[("inbox", 4096), ("patch", 8192), ("path", 8192), ("wire", 2048), ("words", 2048)];
 
 /// Their names.
-pub const ALL: [&str; 4] = ["patch", "path", "wire", "words"];
+pub const ALL: [&str; 5] = ["inbox", "patch", "path", "wire", "words"];
 
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \

@@ -256,7 +256,7 @@ impl Driver {
             PhaseName::Rest | PhaseName::Thinking => true,
             PhaseName::Ready | PhaseName::Acting | PhaseName::Compacting | PhaseName::Rewinding => false,
         };
-        if !between || s.turn.0 == 0 || self.remembered == s.seq {
+        if !(between || !s.questions.is_empty()) || s.turn.0 == 0 || self.remembered == s.seq {
             return;
         }
         self.remembered = s.seq;

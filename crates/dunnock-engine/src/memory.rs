@@ -133,6 +133,7 @@ impl Memory {
             Outcome::Done => None,
             _ => e.shown.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("[exit ")),
         };
+        let said = said.map(|said| said.strip_prefix("not run: ").unwrap_or(said));
         let said = said.map_or_else(String::new, |said| format!(": {said}"));
         let (verb, what) = told(&call);
         self.line(verb, &format!("{}: {how}{said}", short(&what, LINE / 2)));

@@ -328,7 +328,7 @@ pub(crate) async fn wait(
     // A folder that another conversation has taken over brings answers to that one.
     let ours = || std::fs::read_to_string(folder.join(OWNER)).is_ok_and(|owner| owner.trim() == session);
     let mut seen: Option<(Stamp, Instant)> = None;
-    let mut told = String::new();
+    let (mut told, mut looks) = (String::new(), 0);
     loop {
         let look = match ours() {
             true => match look(&path) {
@@ -343,7 +343,9 @@ pub(crate) async fn wait(
             Look::Nothing => seen = None,
             Look::Refused(why) => {
                 seen = None;
-                if told != why {
+                // Not at the first look: whoever drives may not be heard yet.
+                looks += 1;
+                if looks > 3 && told != why {
                     live(Delta::Said { text: format!("{name}: {why}").into() });
                     told = why;
                 }
@@ -400,7 +402,16 @@ fn parts(inbox: &Inbox, bridge: &Bridge) -> Vec<Part> {
     }
     for said in &inbox.said {
         let (tool, args, fault) = match said {
-            Said::Read { path } => ("view_file", json!({ "path": path, "bare": true }), None),
+            // Of an earlier call the tool itself finds the output.
+            Said::Read { path, lines } => {
+                let (first, last) = lines.map_or((None, None), |(first, last)| (Some(first), Some(last)));
+                let mut args =
+                    json!({ "path": path, "first": first, "last": last, "bare": !path.starts_with("call:") });
+                if let Some(args) = args.as_object_mut() {
+                    args.retain(|_, value| !value.is_null() && *value != json!(false));
+                }
+                ("view_file", args, None)
+            }
             Said::List { path } => ("list_files", json!({ "path": path }), None),
             Said::Search { text, path } if path.is_empty() => ("search_text", json!({ "pattern": text }), None),
             Said::Search { text, path } => ("search_text", json!({ "pattern": text, "path": path }), None),

@@ -97,7 +97,7 @@ fn results(messages: &[Message], output: usize) -> String {
                     "{} characters are left out; [READ call:{call}] shows all of it",
                     said.chars().count().saturating_sub(most)
                 );
-                let said = cut(said, most, &rest);
+                let said = as_commands(&cut(said, most, &rest));
                 let fence = fence(&said);
                 let _ = write!(
                     text,
@@ -115,12 +115,37 @@ fn results(messages: &[Message], output: usize) -> String {
     if text.is_empty() { "nothing was run".into() } else { text }
 }
 
+/// A result without names of tools that a chat does not know.
+fn as_commands(text: &str) -> String {
+    let sign = "view_file {\"path\":\"";
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(sign) {
+        let Some((inside, behind)) = after.split_once('}') else { break };
+        let number = |key: &str| {
+            let digits = inside.split_once(key)?.1.trim_start_matches(['"', ':']);
+            Some(digits.split(|c: char| !c.is_ascii_digit()).next()?.to_owned())
+        };
+        let path = inside.split('"').next().unwrap_or_default();
+        let lines = match (number("first"), number("last")) {
+            (Some(first), Some(last)) => format!(" LINES {first}-{last}"),
+            _ => String::new(),
+        };
+        let _ = write!(out, "{before}[READ {path}{lines}]");
+        rest = behind;
+    }
+    out + rest
+}
+
 /// A call as the command that it was.
 fn command(call: &CallPart) -> String {
     let args: Value = serde_json::from_str(&call.args).unwrap_or_default();
     let of = |key: &str| args[key].as_str().unwrap_or_default().to_owned();
     match call.tool.as_str() {
-        "view_file" => format!("[READ {}]", of("path")),
+        "view_file" => match (args["first"].as_u64(), args["last"].as_u64()) {
+            (Some(first), Some(last)) => format!("[READ {} LINES {first}-{last}]", of("path")),
+            _ => format!("[READ {}]", of("path")),
+        },
         "list_files" => format!("[LIST {}]", of("path")),
         "search_text" => match of("path") {
             path if path.is_empty() => format!("[SEARCH {}]", of("pattern")),

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 fn told(said: &Said) -> Value {
     match said {
-        Said::Read { path } => json!({ "read": path }),
+        Said::Read { path, lines: None } => json!({ "read": path }),
+        Said::Read { path, lines: Some((first, last)) } => json!({ "read": path, "lines": [first, last] }),
         Said::List { path } => json!({ "list": path }),
         Said::Search { text, path } => json!({ "search": text, "in": path }),
         Said::Write { path, body } => json!({ "write": path, "body": body }),

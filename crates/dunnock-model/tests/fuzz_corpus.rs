@@ -1,5 +1,7 @@
 //! What fuzzing found and what it begins with, played again as ordinary tests.
 
+#[path = "../../../fuzz/src/inbox.rs"]
+mod inbox;
 #[path = "../../../fuzz/src/wire.rs"]
 mod wire;
 #[path = "../../../fuzz/src/words.rs"]
@@ -16,6 +18,11 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
 #[test]
 fn the_corpus_of_streams() {
     corpus("wire").iter().for_each(|data| wire::run(data));
+}
+
+#[test]
+fn the_corpus_of_inboxes() {
+    corpus("inbox").iter().for_each(|data| inbox::run(data));
 }
 
 #[test]

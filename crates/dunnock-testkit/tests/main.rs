@@ -14,6 +14,7 @@ mod edges;
 mod golden;
 mod kills;
 mod kills_back;
+mod kills_bridge;
 mod kills_cli;
 mod kills_serve;
 mod server;

@@ -26,7 +26,9 @@ impl Tool for GitStatus {
             Ok(words) => words,
             Err(error) => return Err::<String, _>(error).into(),
         };
-        let rest = ["status", "--porcelain=v1", "--branch", "--ignore-submodules=dirty", "--", "."];
+        // What is the program's own, commands cannot read.
+        let rest =
+            ["status", "--porcelain=v1", "--branch", "--ignore-submodules=dirty", "--", ".", ":(exclude).dunnock"];
         boxed(&hand, words, &rest).await
     }
 }

@@ -120,6 +120,8 @@ pub struct Session {
     pub working: bool,
     /// A request is out.
     pub asking: bool,
+    /// And a person carries what was asked.
+    pub carried: bool,
     /// The talk is being made shorter.
     pub compacting: bool,
     /// Everything was told to stop.
@@ -272,13 +274,14 @@ impl Session {
                 self.all_steps += 1;
                 self.run.steps += 1;
                 self.asking = true;
+                self.carried = false;
                 self.working = true;
                 self.said.clear();
                 self.tell_waiting(e.upto, columns, out);
                 self.live = Some(Live { turn: e.turn, ..Live::default() });
             }
             Event::HandedOver(e) => {
-                self.asking = false;
+                self.carried = true;
                 let parts = if e.parts > 1 { format!(" ({} parts)", e.parts) } else { String::new() };
                 out.push(Line::empty());
                 out.push(note(&format!("carry {}{parts} to your chat", e.outbox)));
@@ -289,12 +292,12 @@ impl Session {
                 self.run.unknown |= e.usage.is_nothing();
                 self.unknown |= e.usage.is_nothing();
                 self.context = e.usage.input + e.usage.output;
-                self.asking = false;
+                (self.asking, self.carried) = (false, false);
                 self.answered(e.turn, &e.parts, columns, out);
             }
             Event::TurnFailed(e) => {
                 self.used(&e.usage);
-                self.asking = false;
+                (self.asking, self.carried) = (false, false);
                 self.end_stream(columns, out);
                 self.live = None;
                 let again = e.retry_at.is_some();
@@ -521,6 +524,7 @@ impl Session {
         self.questions.clear();
         self.plan.clear();
         (self.working, self.asking, self.stopping, self.compacting) = (false, false, false, false);
+        self.carried = false;
         let (word, tone) = match why {
             Why::Done if proof == Proof::Proven => ("proven", Tone::Good),
             Why::Done => ("done", Tone::Good),

@@ -366,6 +366,8 @@ fn doing(s: &State, now: u64) -> Option<(&'static str, String, Tone)> {
         "running a command"
     } else if !session.said.is_empty() {
         return Some((spin, first_line(&session.said), Tone::Accent));
+    } else if session.carried {
+        return Some(("●", "waiting for the answer that you bring · esc to stop".to_owned(), Tone::Warn));
     } else {
         "thinking"
     };

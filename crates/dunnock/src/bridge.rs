@@ -91,6 +91,9 @@ pub(crate) async fn resume(
     if !flags.json {
         say::line(&format!("Session: {session}"));
         say::line(&format!("Task: {}", state.title.as_deref().map(say::one_line).unwrap_or_default()));
+        if let Some(handed) = state.carried().filter(|_| !brought(&state)) {
+            say::line(&round(handed));
+        }
     }
     running::go_on(open, &settings, session, None, flags, asked.carrying()).await
 }
@@ -153,12 +156,22 @@ fn bridge(settings: &Settings, folder: &Path) -> Bridge {
 fn folder(settings: &Settings, workspace: &Path) -> anyhow::Result<PathBuf> {
     let given = settings.text("bridge_dir").unwrap_or(".dunnock/bridge");
     let wanted = match given {
-        inside if inside.starts_with(".dunnock") => workspace.join(inside),
+        inside if Path::new(inside).starts_with(".dunnock") => workspace.join(inside),
         given => std::path::absolute(given).with_context(|| format!("{given} cannot be a folder"))?,
     };
+    let own = workspace.join(".dunnock");
+    let inside = |path: &Path| path.starts_with(workspace) && !path.starts_with(&own);
+    let refused = |path: &Path| {
+        usage(format!(
+            "{} is in the workspace, where commands can write: an inbox there could be written by one. Take a folder below .dunnock, or outside",
+            path.display()
+        ))
+    };
+    if inside(&wanted) {
+        return Err(refused(&wanted));
+    }
     place::make_private(&wanted).with_context(|| format!("{} cannot be made", wanted.display()))?;
     let real = wanted.canonicalize().with_context(|| format!("{} cannot be read", wanted.display()))?;
-    let own = workspace.join(".dunnock");
     if wanted.starts_with(&own) && real != wanted {
         bail!(
             "{} leads to {} by a link. Take the link away, or give another folder: --dir DIR",
@@ -166,11 +179,8 @@ fn folder(settings: &Settings, workspace: &Path) -> anyhow::Result<PathBuf> {
             real.display()
         );
     }
-    if real.starts_with(workspace) && !real.starts_with(&own) {
-        return Err(usage(format!(
-            "{} is in the workspace, where commands can write: an inbox there could be written by one. Take a folder below .dunnock, or outside",
-            real.display()
-        )));
+    if inside(&real) {
+        return Err(refused(&real));
     }
     Ok(real)
 }
@@ -249,7 +259,8 @@ pub(crate) fn round(handed: &HandedOver) -> String {
     let (turn, outbox, inbox) = (handed.turn, say::one_line(&handed.outbox), say::one_line(&handed.inbox));
     let more = match handed.parts {
         0 | 1 => String::new(),
-        parts => format!(" and its {} further parts, one after the other", parts - 1),
+        2 => " and its second part after it".to_owned(),
+        parts => format!(" and its {} further parts, one after the other,", parts - 1),
     };
     format!("Round {turn}: paste {outbox}{more} into your chat\n         and save its answer as {inbox}")
 }

@@ -87,6 +87,7 @@ pub(crate) fn end(s: &State, fresh: Fresh) -> End {
             exit: 5,
             error: Some(match s.proof {
                 Proof::Proven => "the checks pass, but change files each time, so nothing is proven of what they leave".into(),
+                Proof::Failed | Proof::None if s.config.planner.is_some() => "the plan has no actions left, and the checks fail".into(),
                 Proof::Failed | Proof::None => "verification failed as often as it may".into(),
             }),
         },

@@ -198,7 +198,8 @@ impl Plain {
             let more = if more > 0 { format!(" (+{more} lines)") } else { String::new() };
             told.push_str(&format!("  └ {}{more}{time}", say::short(&say::one_line(first), 120)));
         } else {
-            let why = say::short(&say::one_line(&e.shown), 200);
+            let why = say::one_line(&e.shown);
+            let why = say::short(why.strip_prefix("not run: ").unwrap_or(&why), 200);
             told.push_str(&format!("  └ {}: {why}", told::outcome(&e.outcome)));
         }
         self.quiet(&told);
@@ -270,6 +271,7 @@ impl Plain {
             Why::Done | Why::Failed | Why::Limit | Why::Unproven | Why::Stale | Why::Interrupted => {
                 self.quiet(&tally.closing(s, &word, fresh));
                 let next = match end.why {
+                    Why::Interrupted | Why::Limit if s.by_hand() => format!("go on: dunnock bridge resume {id}"),
                     Why::Interrupted | Why::Limit => format!("go on: dunnock resume {id}"),
                     Why::Failed => format!("try again: dunnock resume {id} --prompt \"go on\""),
                     _ => format!("go on: dunnock resume {id} --prompt \"...\""),

@@ -153,7 +153,9 @@ pub(crate) async fn go_on(
         open.speaker.knows(&config.model).map_err(usage)?;
     }
     let mut view = View::new(&session, flags.json);
-    view.begin(&seen.state, open.world.level);
+    let ended = over && prompt.is_none();
+    let then = seen.state.seat.map_or(open.world.level, |seat| seat.level);
+    view.begin(&seen.state, if ended { then } else { open.world.level });
     let now = seen.state.config.clone();
     let signals = Signals::new()?;
     let (world, ctrl_c, output, upto) = (open.world.clone(), CtrlC::Stops, flags.output, 0);

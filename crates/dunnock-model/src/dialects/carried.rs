@@ -14,6 +14,8 @@ use dunnock_core::policy::is_invisible;
 pub enum Said {
     Read {
         path: String,
+        /// Only these lines.
+        lines: Option<(u32, u32)>,
     },
     List {
         path: String,
@@ -284,7 +286,10 @@ impl<'a> Reader<'a> {
             "READ" | "DELETE" | "LIST" => match (word, path(&marked.rest)) {
                 ("LIST", _) if marked.rest.is_empty() => self.said.push(Said::List { path: ".".into() }),
                 ("LIST", Ok(path)) => self.said.push(Said::List { path }),
-                ("READ", Ok(path)) => self.said.push(Said::Read { path }),
+                ("READ", Ok(path)) => {
+                    let (path, lines) = with_lines(path);
+                    self.said.push(Said::Read { path, lines });
+                }
                 (_, Ok(path)) => self.said.push(Said::Delete { path }),
                 (_, Err(why)) => self.refuse(&format!("[{word}] {why}")),
             },
@@ -771,6 +776,18 @@ fn path(text: &str) -> Result<String, String> {
         return Err(format!("names {path:?}, which is not clear; write the plain path"));
     }
     Ok(path)
+}
+
+/// A path with the lines that it is wanted of: `src/a.rs LINES 10-20`.
+fn with_lines(text: String) -> (String, Option<(u32, u32)>) {
+    let found = text.rsplit_once(" LINES ").and_then(|(path, lines)| {
+        let (first, last) = lines.split_once('-')?;
+        Some((path.trim().to_owned(), (first.trim().parse().ok()?, last.trim().parse().ok()?)))
+    });
+    match found {
+        Some((path, lines)) => (unquoted(&path), Some(lines)),
+        None => (text, None),
+    }
 }
 
 /// Without quotes around it, plain or pretty.

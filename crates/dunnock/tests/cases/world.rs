@@ -213,13 +213,18 @@ impl World {
         format!("{files:?} {listed:?} {}", self.canary.exists())
     }
 
+    /// Whether nobody came to the listener.
+    pub fn is_quiet(&self) -> bool {
+        self.listener.accept().is_err() && self.udp.recv(&mut [0; 8]).is_err()
+    }
+
     /// What was touched, if anything was.
     pub fn harm(&self, came: &Came) -> Option<String> {
         let now = self.look();
         if now != self.before {
             return Some(format!("something outside changed:\n{}\n{now}", self.before));
         }
-        if self.listener.accept().is_ok() || self.udp.recv(&mut [0; 8]).is_ok() {
+        if !self.is_quiet() {
             return Some("the listener was reached".into());
         }
         came.sent.contains(SECRET).then(|| "the secret was sent to the model".into())
