@@ -5,9 +5,36 @@
 use crate::guard::Guard;
 use crate::hands::Confined;
 use crate::tool::Hand;
+use dunnock_core::policy;
 use dunnock_proto::Level;
 use dunnock_sandbox::{Cage, Launcher, Layout, Opened, Rung};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Where things are on this machine: home, programs and toolchains as the environment says. `own` are folders of ours, which no
+/// command sees; caches of workspaces lie below `data`.
+#[must_use]
+pub fn layout(data: &Path, own: &[PathBuf]) -> Layout {
+    let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    Layout {
+        home: var("HOME").map(real).filter(|home| home.parent().is_some()),
+        path: std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect(),
+        variables: crate::TOOLCHAINS.iter().filter_map(|name| Some(((*name).to_owned(), real(var(name)?)))).collect(),
+        own: own.to_vec(),
+        boxes: data.join("boxes"),
+        readable: Vec::new(),
+        writable: Vec::new(),
+        protected: policy::PROTECTED
+            .iter()
+            .map(|names| names.iter().map(|name| (*name).to_owned()).collect())
+            .collect(),
+        secret: policy::is_secret,
+        denied: Box::new(|_| false),
+        writes: true,
+        found: Default::default(),
+        bases: Default::default(),
+    }
+}
 
 fn rung(level: Level) -> Option<Rung> {
     match level {

@@ -30,6 +30,7 @@ pub mod instructions;
 mod keep;
 mod kept;
 mod list_files;
+mod memory;
 mod move_file;
 mod process;
 mod process_tools;
@@ -46,11 +47,14 @@ mod view_file;
 mod walk;
 mod write_file;
 
+#[cfg(target_os = "linux")]
+pub use boxed::layout;
 pub use differs::{Differs, OnTheWay, Packed, Preview};
 pub use hands::{Confined, Hands, Limits, Shell};
 #[cfg(unix)]
 pub use keep::Bounds;
 pub use keep::Keeper;
+pub use memory::{MEMORY, planner};
 #[cfg(target_os = "linux")]
 pub use process::boxed_environment;
 pub use process::{TOOLCHAINS, found};

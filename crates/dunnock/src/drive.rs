@@ -6,7 +6,7 @@ use crate::person::{self, Person};
 use crate::plain::Plain;
 use crate::signals::Signals;
 use crate::tally::Tally;
-use crate::{bridge, planner, say};
+use crate::{bridge, say};
 use dunnock_core::{Effect, Phase, State, apply, wanted};
 use dunnock_engine::{Door, Handle, Loaded, Summary, World, load, read_memory};
 use dunnock_proto::{Command, Decoded, Frame, Level, Need, Proof, Record, Sandbox, Seq, SessionId};
@@ -350,7 +350,7 @@ impl Drive {
         }
         if let Ok(memory) = read_memory(self.world.log.as_ref(), &self.session).await {
             say::aside(&say::visible(&memory.summary()));
-            say::aside(&format!("(kept in {}/{})", planner::MEMORY, say::one_line(&planner.file)));
+            say::aside(&format!("(kept in {}/{})", dunnock_tools::MEMORY, say::one_line(&planner.file)));
         }
     }
 

@@ -2,16 +2,11 @@
 
 use crate::end::usage;
 use crate::settings::Settings;
-use dunnock_proto::{Config, Hash, Planner};
+use dunnock_proto::Config;
 use std::path::Path;
 
 /// Iterations, unless somebody says otherwise.
 const ITERATIONS: u32 = 5;
-/// Where memory lies, below the workspace.
-pub(crate) const MEMORY: &str = ".dunnock/agent-memory";
-/// Bytes of a memory that are read.
-const MOST: u64 = 64 << 10;
-
 /// What was asked for, if it was.
 pub(crate) fn wanted(settings: &Settings) -> bool {
     settings.text("planner") == Some("on")
@@ -22,9 +17,7 @@ pub(crate) fn plan(settings: &Settings, config: &mut Config, workspace: &Path, t
     if settings.origin("max_steps").as_deref() == Some("default") {
         config.max_steps = ITERATIONS;
     }
-    let file = format!("{}.txt", name(task));
-    let memory = read(&workspace.join(MEMORY).join(&file)).unwrap_or_default();
-    config.planner = Some(Planner { file, memory, allow: settings.list("planner_allow") });
+    config.planner = Some(dunnock_tools::planner(workspace, task, settings.list("planner_allow")));
 }
 
 /// A door that has no planner says so, instead of doing something else.
@@ -33,53 +26,4 @@ pub(crate) fn refuse(settings: &Settings, door: &str) -> anyhow::Result<()> {
         return Err(usage(format!("{door} is no planner. Give the task to one: dunnock run --planner \"...\"")));
     }
     Ok(())
-}
-
-/// The name of a task's memory: its words, and what tells it from others where they are not enough.
-fn name(task: &str) -> String {
-    let mut name = String::new();
-    for c in task.chars() {
-        match c {
-            c if c.is_ascii_alphanumeric() => name.push(c.to_ascii_lowercase()),
-            _ if name.ends_with('-') || name.is_empty() => {}
-            _ => name.push('-'),
-        }
-    }
-    let short: String = name.chars().take(48).collect();
-    let short = short.trim_end_matches('-');
-    let whole = name.trim_end_matches('-') == short && task.is_ascii() && !short.is_empty();
-    let hash: String = Hash::of(task.as_bytes()).to_string().chars().take(8).collect();
-    match (whole, short.is_empty()) {
-        (true, _) => short.to_owned(),
-        (false, true) => format!("task-{hash}"),
-        (false, false) => format!("{short}-{hash}"),
-    }
-}
-
-/// What is there, if it is a plain file that no link leads to.
-fn read(path: &Path) -> Option<String> {
-    let folder = path.parent()?;
-    if folder.canonicalize().ok()? != folder || !path.symlink_metadata().ok()?.is_file() {
-        return None;
-    }
-    if path.metadata().ok()?.len() > MOST {
-        return None;
-    }
-    String::from_utf8(std::fs::read(path).ok()?).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::name;
-
-    #[test]
-    fn a_memory_is_named_after_its_task() {
-        assert_eq!(name("Fix the tests!"), "fix-the-tests");
-        assert_eq!(name("../../etc/passwd"), "etc-passwd");
-        let long = name(&"very long ".repeat(20));
-        assert!(long.len() <= 57 && long.starts_with("very-long-"), "{long}");
-        assert_ne!(name("修复测试"), name("修复代码"));
-        assert!(name("修复测试").starts_with("task-"));
-        assert_ne!(name("fix tests é"), name("fix tests ü"));
-    }
 }

@@ -75,37 +75,23 @@ pub(crate) fn part(words: &[std::ffi::OsString]) -> Option<ExitCode> {
     }
 }
 
-/// Where things are on this machine.
+/// Where things are on this machine, and what the person's settings say of them.
 #[cfg(target_os = "linux")]
 pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_sandbox::Layout {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
-    let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = real(data.to_path_buf());
     let own = [Some(data.clone()), place::config_dir().ok().map(real), Some(real(place::runtime_dir(&data)))];
+    let own: Vec<PathBuf> = own.into_iter().flatten().collect();
     let listed = |key: &str| settings.list(key).into_iter().map(|path| real(path.into())).collect::<Vec<_>>();
     dunnock_sandbox::Layout {
-        home: var("HOME").map(real).filter(|home| home.parent().is_some()),
-        path: std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect(),
-        variables: dunnock_tools::TOOLCHAINS
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), real(var(name)?))))
-            .collect(),
-        own: own.into_iter().flatten().collect(),
-        boxes: data.join("boxes"),
         readable: listed("box_read"),
         writable: listed("box_write").into_iter().filter(|path| path.is_dir()).collect(),
-        protected: dunnock_core::policy::PROTECTED
-            .iter()
-            .map(|names| names.iter().map(|name| (*name).to_owned()).collect())
-            .collect(),
-        secret: dunnock_core::policy::is_secret,
         denied: {
             let denied = work::denied(settings).unwrap_or_else(|_| globset::GlobSet::empty());
             Box::new(move |path| denied.is_match(path))
         },
         writes: settings.text("edits") != Some("tools-only"),
-        found: Default::default(),
-        bases: Default::default(),
+        ..dunnock_tools::layout(&data, &own)
     }
 }
 

@@ -123,32 +123,65 @@ struct Marked<'a> {
 #[must_use]
 pub fn read(text: &str) -> Inbox {
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\r', "\n");
-    let text = without_thoughts(&text);
-    let mut reader =
-        Reader { lines: text.split('\n').collect(), at: 0, outer: None, prose: Vec::new(), said: Vec::new() };
+    let doubt = |why: &str| Inbox { prose: String::new(), said: vec![Said::Refused(why.to_owned())] };
+    let Some(text) = without_thoughts(&text) else {
+        return doubt(
+            "marks of a thought stand where it is not clear what they end; write the answer again without them",
+        );
+    };
+    if text.lines().any(|line| line.starts_with("DUNNOCK BRIDGE ") || line.trim_end() == "=== RESULTS ===") {
+        return doubt("this is an outbox, or repeats one; save what the chat answered, and nothing else");
+    }
+    let quoted = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('>'));
+    let mut reader = Reader {
+        lines: text.split('\n').collect(),
+        at: 0,
+        outer: None,
+        comment: false,
+        whole: false,
+        quoted,
+        prose: Vec::new(),
+        said: Vec::new(),
+    };
     reader.run();
     if reader.said.is_empty() {
         let why = "no command was found. Write each command at the start of a line, for instance [READ README.md]; when the task is \
                    done, write [DONE]";
         reader.said.push(Said::Refused(why.into()));
     }
+    // Who was not understood in all is not done.
+    if reader.said.iter().any(|said| matches!(said, Said::Refused(_))) {
+        for said in reader.said.iter_mut().filter(|said| **said == Said::Done) {
+            *said = Said::Refused("[DONE] does not count beside what was refused; mend that first".into());
+        }
+    }
     let prose = reader.prose.join("\n").trim().to_owned();
     Inbox { prose, said: reader.said }
 }
 
-/// Without what a model thought before it answered. A thought that does not end is all there is.
-fn without_thoughts(text: &str) -> String {
-    let start = text.trim_start();
+/// Without what a model thought before it answered; nothing, where it is not clear what was thought.
+fn without_thoughts(text: &str) -> Option<String> {
     for (open, close) in [("<think>", "</think>"), ("<thinking>", "</thinking>")] {
-        if let Some(inside) = start.strip_prefix(open) {
-            return inside.split_once(close).map_or_else(String::new, |(_, rest)| rest.to_owned());
+        let inside = text.trim_start().strip_prefix(open);
+        match (inside, text.matches(close).count()) {
+            // A thought that does not end is all there is.
+            (Some(_), 0) => return Some(String::new()),
+            (Some(inside), 1) => return inside.split_once(close).map(|(_, rest)| rest.to_owned()),
+            (None, 0) => {}
+            (None, _) if text.contains(open) => {} // a text about thoughts
+            // Some chats swallow the mark at the beginning. A text that is written to a file may hold one, too.
+            (None, 1) => {
+                let lone = format!("\n{close}\n");
+                let Some((before, after)) = text.split_once(&lone) else { continue };
+                if before.lines().any(|line| marked(line).is_some_and(|found| opens(&found, false))) {
+                    return None;
+                }
+                return Some(after.to_owned());
+            }
+            (Some(_) | None, _) => return None,
         }
     }
-    // Some chats swallow the mark at the beginning.
-    match text.split_once("\n</think>\n") {
-        Some((_, rest)) if !text.contains("<think>") => rest.to_owned(),
-        _ => text.to_owned(),
-    }
+    Some(text.to_owned())
 }
 
 struct Reader<'a> {
@@ -156,6 +189,12 @@ struct Reader<'a> {
     at: usize,
     /// The fence around commands that is open.
     outer: Option<(char, usize)>,
+    /// In a comment, which nobody who reads the chat sees.
+    comment: bool,
+    /// The last body was all that a fence held.
+    whole: bool,
+    /// All of the answer is quoted, so that a quotation means nothing.
+    quoted: bool,
     prose: Vec<&'a str>,
     said: Vec<Said>,
 }
@@ -193,6 +232,13 @@ impl<'a> Reader<'a> {
     fn run(&mut self) {
         while let Some(line) = self.lines.get(self.at).copied() {
             self.at += 1;
+            let was_comment = self.comment;
+            self.comment = match (line.rfind("<!--"), line.rfind("-->")) {
+                (Some(open), Some(close)) => open > close,
+                (Some(_), None) => true,
+                (None, Some(_)) => false,
+                (None, None) => was_comment,
+            };
             let Some(marked) = marked(line) else {
                 if let Some((word, block)) = half_marked(line) {
                     self.refuse(&format!("[{word} has no closing bracket on its line, so what is meant is not clear"));
@@ -218,6 +264,14 @@ impl<'a> Reader<'a> {
             if self.said.last() == Some(&Said::Done) && is_ours(&marked.word) {
                 return self
                     .refuse("what stands behind [DONE] is not run. Write [DONE] alone, when nothing is left to do");
+            }
+            if is_ours(&marked.word) && (was_comment || (marked.quoted && !self.quoted)) {
+                let why = if was_comment { "a comment" } else { "a quotation" };
+                self.refuse(&format!("[{}] stands in {why}, so that it may not be meant", marked.word));
+                if opens(&marked, false) {
+                    return;
+                }
+                continue;
             }
             if !self.command(&marked, line) {
                 return;
@@ -248,28 +302,26 @@ impl<'a> Reader<'a> {
             }
             return true;
         }
-        // A link, or a word that goes on: it only looks like a command.
-        let next = marked.behind.chars().next();
-        let first = marked.behind.trim_start().chars().next();
-        if next.is_some_and(|c| c == '(' || c == '[') && !marked.capital {
-            self.prose.push(line);
-            return true;
-        }
-        let opens = matches!(word, "WRITE" | "REPLACE" | "RUN");
-        if first.is_some_and(char::is_alphanumeric) && !(opens && ends_here(marked.behind).is_some()) {
-            // A list of what was done, not a word to us.
-            if word == "DONE" || !marked.capital {
+        // What follows on the line decides whether it is a command or a part of a sentence, a link, a list of what was done.
+        let opener = matches!(word, "WRITE" | "REPLACE" | "RUN");
+        let alone = only_marks(marked.behind) || (opener && ends_here(marked.behind).is_some());
+        let looks = matches!(word, "READ" | "LIST" | "SEARCH");
+        let behind = marked
+            .behind
+            .strip_prefix(':')
+            .filter(|rest| looks && !rest.starts_with('/'))
+            .map(|rest| format!(" - {rest}"));
+        let mild = (looks || word == "DONE") && is_remark(behind.as_deref().unwrap_or(marked.behind));
+        if !alone && !mild {
+            let link = marked.behind.starts_with(['(', '[']);
+            if (!marked.capital && (link || !opener)) || (word == "DONE" && !link) {
                 self.prose.push(line);
                 return true;
             }
-            self.refuse(&format!("[{word} ...] is followed by words on its line, so that it may be a sentence; write it on a line of its own"));
-            return !opens;
-        }
-        if next.is_some_and(|c| c == '(' || c == '[') {
             self.refuse(&format!(
-                "[{word} ...] is followed by something without a space, so what is meant is not clear"
+                "[{word}] is followed by something on its line, so that it may be part of a sentence; write it on a line of its own"
             ));
-            return !opens;
+            return !opener;
         }
         match word {
             "DONE" => {
@@ -295,15 +347,32 @@ impl<'a> Reader<'a> {
             },
             "SEARCH" => self.search(&marked.rest, marked.capital),
             "WRITE" | "REPLACE" | "RUN" => return self.block(marked),
-            _ => {
+            _ => return self.stray(word),
+        }
+        true
+    }
+
+    /// A mark that closes nothing: if a block was closed before it, where that ended is not clear any more.
+    fn stray(&mut self, word: &str) -> bool {
+        let block = |said: &Said| matches!(said, Said::Write { .. } | Said::Replace { .. } | Said::Run { .. });
+        match self.said.iter().rposition(block) {
+            Some(at) => {
+                self.said.truncate(at);
+                self.refuse(&format!(
+                    "[{word}] stands alone behind a block that was closed before, so that it is not clear where that ended; neither it nor \
+                     anything behind it was run. Put the body into a code fence"
+                ));
+                false
+            }
+            None => {
                 let why = match word {
                     "WITH" => "[WITH] stands alone: it belongs between [REPLACE path] and [END]".to_owned(),
                     _ => format!("[{word}] stands alone: nothing was opened before it"),
                 };
                 self.refuse(&why);
+                true
             }
         }
-        true
     }
 
     fn search(&mut self, rest: &str, capital: bool) {
@@ -398,19 +467,21 @@ impl<'a> Reader<'a> {
     /// The lines up to a mark, which is passed.
     fn body(&mut self, marked: &Marked<'a>, until: &Until) -> Result<Vec<String>, Open> {
         let from = self.at;
-        match self.fenced(from, until) {
+        self.whole = false;
+        match self.fenced(marked, from, until) {
             Fenced::Whole { first, last, next } => {
                 let inside = &self.lines[first + 1..last];
                 // Marks of ours in a fence are content. An end that nothing inside opens, with another block behind it, is one
                 // that was meant for us.
                 let mut open = 0_i32;
                 for found in inside.iter().filter_map(|line| self::marked(line)) {
-                    if opens(&found) && open < 0 {
+                    if opens(&found, marked.capital) && open < 0 {
                         return Err(Open::Another);
                     }
-                    open += i32::from(opens(&found)) - i32::from(is_end(&found));
+                    open += i32::from(opens(&found, marked.capital)) - i32::from(is_end(&found, marked.capital));
                 }
                 self.at = next;
+                self.whole = true;
                 return Ok(shifted(inside, marked));
             }
             Fenced::Open => return Err(Open::Cut),
@@ -420,15 +491,15 @@ impl<'a> Reader<'a> {
             let Some(found) = self::marked(self.lines[at]) else { continue };
             let with = found.word == "WITH" && found.rest.is_empty() && only_marks(found.behind);
             match until {
-                Until::End if is_end(&found) => return Ok(self.taken(from, at, marked)),
+                Until::End if is_end(&found, marked.capital) => return Ok(self.taken(from, at, marked)),
                 Until::With if with => return Ok(self.taken(from, at, marked)),
-                Until::With if is_end(&found) => {
+                Until::With if is_end(&found, marked.capital) => {
                     self.at = at + 1;
                     return Err(Open::NoWith);
                 }
                 Until::End | Until::With => {}
             }
-            if opens(&found) {
+            if opens(&found, marked.capital) {
                 return Err(Open::Another);
             }
         }
@@ -442,7 +513,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether a body is wholly in one fence, and where that and the mark behind it end.
-    fn fenced(&self, from: usize, until: &Until) -> Fenced {
+    fn fenced(&self, marked: &Marked<'a>, from: usize, until: &Until) -> Fenced {
         let filled = |from: usize| (from..self.lines.len()).find(|at| !self.lines[*at].trim().is_empty());
         let Some(mut first) = filled(from) else { return Fenced::Not };
         // What a button of a chat leaves stands before the fence, too.
@@ -452,8 +523,8 @@ impl<'a> Reader<'a> {
         }
         let Some((sign, long, label)) = fence(self.lines[first]) else { return Fenced::Not };
         let is_mark = |at: usize| {
-            marked(self.lines[at]).is_some_and(|found| match until {
-                Until::End => is_end(&found),
+            self::marked(self.lines[at]).is_some_and(|found| match until {
+                Until::End => is_end(&found, marked.capital),
                 Until::With => found.word == "WITH" && found.rest.is_empty(),
             })
         };
@@ -513,7 +584,7 @@ impl<'a> Reader<'a> {
     }
 
     fn ready_to_run(&mut self, script: String) {
-        match runnable(&script) {
+        match runnable(&script, self.whole) {
             Ok(script) => self.said.push(Said::Run { script }),
             Err(why) => self.refuse(&format!("[RUN] {why}")),
         }
@@ -521,13 +592,13 @@ impl<'a> Reader<'a> {
 }
 
 /// Whether a line opens a block.
-fn opens(found: &Marked<'_>) -> bool {
+fn opens(found: &Marked<'_>, capital: bool) -> bool {
     let whole = match found.word.as_str() {
         "WRITE" | "REPLACE" => !found.rest.is_empty(),
         "RUN" => found.rest.is_empty(),
         _ => false,
     };
-    whole && found.capital
+    whole && (found.capital || !capital)
 }
 
 /// A command whose bracket does not close on its line, and whether a body would follow.
@@ -547,17 +618,26 @@ fn is_ours(word: &str) -> bool {
 }
 
 /// Whether a line is the mark that closes a block.
-fn is_end(found: &Marked<'_>) -> bool {
+fn is_end(found: &Marked<'_>, capital: bool) -> bool {
     let rest = found.rest.to_ascii_uppercase();
     let of_block = matches!(rest.as_str(), "" | "WRITE" | "RUN" | "REPLACE");
     let closes =
         (found.word == "END" && of_block) || matches!(found.word.as_str(), "/WRITE" | "/RUN" | "/REPLACE" | "/END");
-    closes && only_marks(found.behind)
+    // In small letters it closes only what was opened so: files have sections of such names.
+    closes && only_marks(found.behind) && (found.capital || !capital)
 }
 
 /// Nothing but what a chat puts around words.
 fn only_marks(text: &str) -> bool {
-    text.chars().all(|c| c.is_whitespace() || is_invisible(c) || "*_`.,;:!\\".contains(c))
+    text.chars().all(|c| c.is_whitespace() || is_invisible(c) || "*_`.,!\\".contains(c))
+}
+
+/// A remark behind a command that only looks: after a dash, in brackets, or without a word.
+fn is_remark(behind: &str) -> bool {
+    let text = behind.trim();
+    let dash = text.strip_prefix(['-', '–', '—']).is_some_and(|rest| rest.starts_with(char::is_whitespace));
+    let bracket = behind.starts_with(char::is_whitespace) && text.starts_with('(') && text.ends_with(')');
+    dash || bracket || !text.chars().any(|c| c.is_alphanumeric() || matches!(c, '?' | ':' | '[' | '(' | '~' | '='))
 }
 
 /// What stands before the mark that closes a block on the same line.
@@ -804,12 +884,19 @@ fn unquoted(text: &str) -> String {
 }
 
 /// A script as it can be run, or why it cannot.
-fn runnable(script: &str) -> Result<String, String> {
+fn runnable(script: &str, whole: bool) -> Result<String, String> {
     let script = script.replace(['\u{a0}', '\u{202f}'], " ");
     let script: String = script.chars().filter(|c| !is_invisible(*c)).collect();
     let mut script = script.trim_matches('\n').to_owned();
     if script.trim().is_empty() {
         return Err("has nothing between it and [END]".into());
+    }
+    // To a shell a fence is a command whose output is run.
+    if script.lines().any(|line| fence(line).is_some()) {
+        return Err("has a code fence and something beside it; write only the command between [RUN] and [END]".into());
+    }
+    if !whole && script.lines().any(|line| marked(line).is_some_and(|found| found.capital && is_ours(&found.word))) {
+        return Err("holds what looks like a command of ours; put it into a code fence if it is meant".into());
     }
     if !script.contains('"') {
         script = script.replace(['“', '”', '„'], "\"");
@@ -822,7 +909,12 @@ fn runnable(script: &str) -> Result<String, String> {
         return Err("has a long dash where an option begins; write it with plain hyphens".into());
     }
     let lines: Vec<&str> = script.lines().collect();
-    if lines.iter().all(|line| line.trim().is_empty() || line.starts_with("$ ")) {
+    let typed = |line: &&&str| line.starts_with("$ ");
+    let said = |line: &&&str| !line.trim().is_empty() && !line.starts_with("$ ") && !line.starts_with('#');
+    if lines.iter().any(|line| typed(&line)) && lines.iter().any(|line| said(&line)) {
+        return Err("looks like what was typed and what came of it; write only the commands, without $".into());
+    }
+    if lines.iter().any(|line| typed(&line)) {
         let bare: Vec<&str> = lines.iter().map(|line| line.strip_prefix("$ ").unwrap_or(line)).collect();
         script = bare.join("\n");
     }

@@ -1,0 +1,63 @@
+//! A planner that mends a failing test. The model is scripted, so that this can be run anywhere; with a real one only the endpoint
+//! differs.
+
+use dunnock_agent::{Agent, Commands, Endpoint, Error, Outcome, Task};
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Before anything else: this program is also the process that starts commands.
+    let commands = match Commands::through_this_program() {
+        Ok(commands) => commands,
+        Err(code) => return code,
+    };
+    let runtime = dunnock_agent::tokio::runtime::Runtime::new().expect("a runtime");
+    let outcome = runtime.block_on(async {
+        let home = tempfile::tempdir().expect("a folder");
+        let project = project(home.path());
+        let server = scripted().await;
+        mend(home.path(), &project, &server.base_url(), commands).await
+    });
+    match outcome {
+        Ok(outcome) => {
+            println!("success: {}, iterations: {}, proven: {}", outcome.success, outcome.iterations, outcome.proven);
+            println!("{}", outcome.summary);
+            if outcome.success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn mend(data: &Path, project: &Path, url: &str, commands: Commands) -> Result<Outcome, Error> {
+    let agent = Agent::open(data.join("data"), commands)
+        .endpoint("script", Endpoint::chat(url))
+        .model("script/scripted")
+        .ready()
+        .await?;
+    let task = Task::new("Make the test pass", project).check("python3 test_add.py").planner().limit(5);
+    agent.run(task).await
+}
+
+/// A project whose test fails.
+fn project(home: &Path) -> std::path::PathBuf {
+    let project = home.join("project");
+    std::fs::create_dir_all(&project).expect("a folder");
+    std::fs::write(project.join("add.py"), "def add(a, b):\n    return a - b\n").expect("a file");
+    std::fs::write(project.join("test_add.py"), "from add import add\nassert add(2, 3) == 5\n").expect("a file");
+    project
+}
+
+/// Looks first, then mends.
+async fn scripted() -> dunnock_testkit::server::ScriptedServer {
+    use dunnock_testkit::model::Say;
+    let diff = "--- a/add.py\n+++ b/add.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n";
+    let plan = |thought: &str, action: serde_json::Value| {
+        Say::text(&serde_json::json!({ "thought": thought, "plan": [], "actions": [action] }).to_string()).into()
+    };
+    let look = serde_json::json!({ "tool": "read_file", "path": "add.py" });
+    let mend = serde_json::json!({ "tool": "apply_diff", "path": "add.py", "diff": diff });
+    dunnock_testkit::server::ScriptedServer::start(vec![plan("I look.", look), plan("It subtracts.", mend)]).await
+}

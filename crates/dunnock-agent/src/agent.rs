@@ -1,0 +1,236 @@
+//! What runs tasks: where sessions are kept, who answers, how commands are started.
+
+use crate::run::Run;
+use crate::{Error, Outcome, Task};
+use dunnock_core::ports::{Checkpoints, Files};
+use dunnock_engine::{SystemClock, World};
+use dunnock_model::{Briefing, Patience, Prompts, Provider, Speaker, Surroundings, Wire};
+use dunnock_proto::{Config, Level};
+use dunnock_tools::{Hands, Limits, Shell, instructions};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// How commands are started: through a process that confines them and leaves none behind.
+#[derive(Debug, Clone)]
+pub struct Commands(PathBuf);
+
+impl Commands {
+    /// Through this program itself, executed once more. Call it first in `main`, before any thread is started.
+    ///
+    /// # Errors
+    /// No error, but the other end: this is the process that starts commands, it has done its work, and `main` must return with
+    /// this code.
+    pub fn through_this_program() -> Result<Self, ExitCode> {
+        if std::env::args_os().nth(1).is_some_and(|word| word == dunnock_sandbox::LAUNCH) {
+            return Err(dunnock_sandbox::serve());
+        }
+        Ok(Self("/proc/self/exe".into()))
+    }
+
+    /// Through a `dunnock` program, for those who do not own their `main`.
+    pub fn through(program: impl Into<PathBuf>) -> Self {
+        Self(program.into())
+    }
+}
+
+/// Where a model is, and how it is spoken to.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    wire: Wire,
+    url: String,
+    key: Option<String>,
+    window: Option<u64>,
+}
+
+impl Endpoint {
+    fn new(wire: Wire, url: impl Into<String>) -> Self {
+        Self { wire, url: url.into(), key: None, window: None }
+    }
+    /// A server that speaks Chat Completions: most do. The address ends before `/chat/completions`.
+    pub fn chat(url: impl Into<String>) -> Self {
+        Self::new(Wire::Chat, url)
+    }
+    /// A server that speaks OpenAI's Responses.
+    pub fn responses(url: impl Into<String>) -> Self {
+        Self::new(Wire::Responses, url)
+    }
+    /// A server that speaks Anthropic's Messages.
+    pub fn anthropic(url: impl Into<String>) -> Self {
+        Self::new(Wire::Anthropic, url)
+    }
+    /// Ollama; the address is its root.
+    pub fn ollama(url: impl Into<String>) -> Self {
+        Self::new(Wire::Ollama, url)
+    }
+    /// With this key. It is sent to this endpoint alone, and shown nowhere.
+    #[must_use]
+    pub fn key(self, key: impl Into<String>) -> Self {
+        Self { key: Some(key.into()), ..self }
+    }
+    /// Its models hold so many tokens.
+    #[must_use]
+    pub fn window(self, tokens: u64) -> Self {
+        Self { window: Some(tokens), ..self }
+    }
+}
+
+/// An agent in the making. See [`Agent::open`].
+#[derive(Debug)]
+pub struct AgentBuilder {
+    data: PathBuf,
+    commands: Commands,
+    endpoints: Vec<(String, Endpoint)>,
+    model: Option<String>,
+}
+
+impl AgentBuilder {
+    /// Knows an endpoint by a name: the first part of a model's.
+    #[must_use]
+    pub fn endpoint(mut self, name: impl Into<String>, endpoint: Endpoint) -> Self {
+        self.endpoints.push((name.into(), endpoint));
+        self
+    }
+
+    /// Uses this model, as `endpoint/model`, unless a task says otherwise.
+    #[must_use]
+    pub fn model(self, model: impl Into<String>) -> Self {
+        Self { model: Some(model.into()), ..self }
+    }
+
+    /// Opens the data folder, and finds out how well commands can be confined here.
+    ///
+    /// # Errors
+    /// When the folder cannot be used, or the model's endpoint is not known.
+    pub async fn ready(self) -> Result<Agent, Error> {
+        let data = |error: &dyn std::fmt::Display| Error::Data(error.to_string());
+        let folder = std::path::absolute(&self.data).map_err(|e| data(&e))?;
+        let opened = dunnock_store::Sqlite::open(&folder).await.map_err(|e| data(&e))?;
+        let folder = folder.canonicalize().map_err(|e| data(&e))?;
+        let log: Arc<dyn dunnock_core::ports::Log> = Arc::new(opened.store);
+        let speaker = Arc::new(speaker(&self.endpoints));
+        if let Some(model) = &self.model {
+            speaker.knows(model).map_err(Error::Usage)?;
+        }
+        let limits = Limits { spool: folder.join("spool"), journals: folder.join("edits"), ..Limits::default() };
+        let hands = Hands::new(limits, &self.commands.0, &[dunnock_sandbox::LAUNCH]);
+        #[cfg(target_os = "linux")]
+        let hands = hands.boxed(dunnock_tools::layout(&folder, &[folder.clone()]));
+        let level = level(&hands, &folder);
+        let keeper = keeper(&folder);
+        let world = World {
+            log: log.clone(),
+            model: speaker.clone(),
+            tools: Arc::new(hands.reading(log)),
+            files: keeper.clone().map(|keeper| keeper as Arc<dyn Files>),
+            checkpoints: keeper.map(|keeper| keeper as Arc<dyn Checkpoints>),
+            clock: Arc::new(SystemClock),
+            locks: folder.join("locks"),
+            runtime: folder.join("run"),
+            level,
+            app: env!("CARGO_PKG_VERSION").into(),
+            day_budget: None,
+        };
+        Ok(Agent { world, speaker, model: self.model })
+    }
+}
+
+fn speaker(endpoints: &[(String, Endpoint)]) -> Speaker {
+    let provider = |(name, endpoint): &(String, Endpoint)| Provider {
+        key: endpoint.key.clone().map(Into::into),
+        window: endpoint.window,
+        ..Provider::plain(name, endpoint.wire, &endpoint.url)
+    };
+    let brief = |config: &Config, workspace: &str| {
+        let root = Path::new(workspace);
+        Ok(Briefing {
+            surroundings: Surroundings {
+                os: format!("{} ({})", std::env::consts::OS, std::env::consts::ARCH),
+                shell: Shell::Auto.program().into(),
+                root: workspace.into(),
+                git: root.ancestors().any(|dir| dir.join(".git").exists()),
+            },
+            instructions: instructions::find(root),
+            offers: dunnock_tools::offers(),
+            memory: config.planner.as_ref().map(|planner| planner.memory.clone()).unwrap_or_default(),
+        })
+    };
+    let providers = endpoints.iter().map(provider).collect();
+    Speaker::new(providers, Prompts::default(), Arc::new(brief), Patience::default(), env!("CARGO_PKG_VERSION"))
+}
+
+/// A folder like any other, made to try it.
+fn level(hands: &Hands, data: &Path) -> Level {
+    let folder = data.join("boxes/probe");
+    match std::fs::create_dir_all(&folder).and_then(|()| folder.canonicalize()) {
+        Ok(folder) => hands.probe(&folder, Level::A).level,
+        Err(_) => Level::D,
+    }
+}
+
+#[cfg(unix)]
+fn keeper(data: &Path) -> Option<Arc<dunnock_tools::Keeper>> {
+    let own = vec![data.to_path_buf()];
+    Some(Arc::new(dunnock_tools::Keeper::new(data.join("checkpoints"), own, dunnock_tools::Bounds::default())))
+}
+
+#[cfg(not(unix))]
+fn keeper(_: &Path) -> Option<Arc<dunnock_tools::Keeper>> {
+    None
+}
+
+/// Runs tasks. It can be cloned, and run several at once.
+#[derive(Clone)]
+pub struct Agent {
+    pub(crate) world: World,
+    pub(crate) speaker: Arc<Speaker>,
+    pub(crate) model: Option<String>,
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("model", &self.model).field("level", &self.world.level).finish_non_exhaustive()
+    }
+}
+
+impl Agent {
+    /// An agent that keeps its sessions in this folder.
+    pub fn open(data: impl Into<PathBuf>, commands: Commands) -> AgentBuilder {
+        AgentBuilder { data: data.into(), commands, endpoints: Vec::new(), model: None }
+    }
+
+    /// How well commands are confined on this machine: `A`, `B` or `C`, or `D` for not at all.
+    #[must_use]
+    pub fn confinement(&self) -> char {
+        match self.world.level {
+            Level::A => 'A',
+            Level::B => 'B',
+            Level::C => 'C',
+            Level::D => 'D',
+        }
+    }
+
+    /// Begins a task, and lets it be followed.
+    ///
+    /// # Errors
+    /// When it cannot be begun.
+    pub async fn start(&self, task: Task) -> Result<Run, Error> {
+        Run::begin(self, task).await
+    }
+
+    /// Runs a task to its end. Where it asks something, nobody answers: it ends there, and [`Agent::resume`] goes on.
+    ///
+    /// # Errors
+    /// When it cannot be begun, or its session cannot be kept.
+    pub async fn run(&self, task: Task) -> Result<Outcome, Error> {
+        self.start(task).await?.finish().await
+    }
+
+    /// Goes on with a session: after a crash, a stop, or a question.
+    ///
+    /// # Errors
+    /// When there is no such session, or it cannot be opened.
+    pub async fn resume(&self, session: &str) -> Result<Run, Error> {
+        Run::resume(self, session).await
+    }
+}

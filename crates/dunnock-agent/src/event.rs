@@ -1,0 +1,110 @@
+//! What a run tells, asks and comes to.
+
+use dunnock_proto::{Hash, QuestionId};
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The model is asked for the so-and-so-many-eth time.
+    Asking {
+        /// Counted from 1.
+        request: u32,
+    },
+    /// The model says more.
+    Text(String),
+    /// The model thinks more.
+    Reasoning(String),
+    /// The model's answer is whole.
+    Said(String),
+    /// A call began.
+    Began {
+        /// The tool.
+        tool: String,
+        /// Its arguments, as JSON.
+        arguments: String,
+    },
+    /// A call ended.
+    Ended {
+        /// The tool.
+        tool: String,
+        /// Whether it did what it should.
+        ok: bool,
+        /// What the model is told of it.
+        result: String,
+    },
+    /// A check ended.
+    Checked {
+        /// The command.
+        command: String,
+        /// Whether it passed.
+        passed: bool,
+    },
+    /// Something is asked. The work waits for [`Run::answer`](crate::Run::answer).
+    Asked(Question),
+    /// A step is over that may be shown and has no form of its own yet.
+    Note(String),
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Its words, whole.
+    pub text: String,
+    /// What it is about.
+    pub kind: QuestionKind,
+    pub(crate) id: QuestionId,
+    pub(crate) hash: Hash,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QuestionKind {
+    /// May this call run?
+    Approval {
+        /// The tool.
+        tool: String,
+        /// Exactly the arguments that would run, as JSON.
+        arguments: String,
+    },
+    /// The model wants to know something.
+    Person {
+        /// Answers to choose from, if it offers any.
+        choices: Vec<String>,
+    },
+    /// May it go on: a limit, a budget, a doubt?
+    GoOn,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reply {
+    /// Yes.
+    Yes,
+    /// No, and what the model should know of it.
+    No(Option<String>),
+    /// Words, for a question of the model's.
+    Text(String),
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// The task is done, and every check passes.
+    pub success: bool,
+    /// Requests to the model since the task was given: for a planner, its iterations.
+    pub iterations: u32,
+    /// The model's answer; for a planner, what each iteration came to.
+    pub summary: String,
+    /// Why it is no success.
+    pub error: Option<String>,
+    /// The checks passed on the files as they are.
+    pub proven: bool,
+    /// Questions that wait for an answer.
+    pub waiting: Vec<Question>,
+    /// The session, for [`Agent::resume`](crate::Agent::resume) and the program.
+    pub session: String,
+}

@@ -1,0 +1,271 @@
+//! A task under way.
+
+use crate::{Agent, Error, Event, Outcome, Question, QuestionKind, Reply, Task};
+use dunnock_core::{Effect, State, Status, apply, wanted};
+use dunnock_engine::{Door, Handle, World, create, load, read_memory};
+use dunnock_proto::{
+    About, Answer, Command, Decoded, Delta, Event as Fact, FinalArgs, Frame, Need, Part, Proof, Record, SessionId,
+    VerifyArgs, Why,
+};
+use std::collections::VecDeque;
+
+/// A task under way. Dropping it stops the work, which can be [resumed](Agent::resume).
+pub struct Run {
+    door: Door,
+    world: World,
+    session: SessionId,
+    state: State,
+    /// The last fact that a command of ours made.
+    upto: u64,
+    told: VecDeque<Event>,
+    iterations: u32,
+    answer: String,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("session", &self.session.to_string()).finish_non_exhaustive()
+    }
+}
+
+fn broken(error: impl std::fmt::Display) -> Error {
+    Error::Session(error.to_string())
+}
+
+impl Run {
+    pub(crate) async fn begin(agent: &Agent, task: Task) -> Result<Self, Error> {
+        let usage = |text: String| Error::Usage(text);
+        let folder = task.folder.canonicalize().ok().filter(|folder| folder.is_dir());
+        let folder = folder.ok_or_else(|| usage(format!("{} is no folder to work in", task.folder.display())))?;
+        if task.description.trim().is_empty() {
+            return Err(usage("the task is empty".into()));
+        }
+        let model = task.model.clone().or_else(|| agent.model.clone());
+        let model = model.ok_or_else(|| usage("no model was given: AgentBuilder::model or Task::model".into()))?;
+        agent.speaker.knows(&model).map_err(usage)?;
+        let config = task.config(model, &folder);
+        let session = create(&agent.world, &folder.to_string_lossy(), config).await.map_err(broken)?;
+        let mut run = Self::open(agent, session, 0).await?;
+        run.send(Command::Prompt { text: task.description.trim().into(), images: Vec::new() }).await?;
+        Ok(run)
+    }
+
+    pub(crate) async fn resume(agent: &Agent, session: &str) -> Result<Self, Error> {
+        let found = agent.world.log.find(session).await.map_err(broken)?;
+        let [session] = found.as_slice() else {
+            return Err(Error::Usage(format!("there is no one session {session:?}")));
+        };
+        let state = load(agent.world.log.as_ref(), session).await.map_err(broken)?.state;
+        let (status, from) = (state.status(), state.seq);
+        let mut run = Self::open(agent, session.clone(), from).await?;
+        run.state = state;
+        for question in run.questions() {
+            run.told.push_back(Event::Asked(question));
+        }
+        if matches!(status, Status::Stopped | Status::Limit) && run.state.last.is_some() {
+            run.send(Command::Run).await?;
+        }
+        Ok(run)
+    }
+
+    async fn open(agent: &Agent, session: SessionId, from: u64) -> Result<Self, Error> {
+        let world = agent.world.clone();
+        let door = Door::open(world.clone(), session.clone(), from).await.map_err(broken)?;
+        let (state, told, answer) = (State::default(), VecDeque::new(), String::new());
+        Ok(Self { door, world, session, state, upto: 0, told, iterations: 0, answer })
+    }
+
+    async fn send(&mut self, command: Command) -> Result<(), Error> {
+        match self.door.send(command).await.map_err(broken)? {
+            Ok(seq) => {
+                self.upto = self.upto.max(seq);
+                Ok(())
+            }
+            Err(refusal) => Err(broken(refusal)),
+        }
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> String {
+        self.session.to_string()
+    }
+
+    /// What happens next; nothing, once the work rests or waits for an answer that was asked for.
+    ///
+    /// # Errors
+    /// When the session cannot be kept any more.
+    pub async fn next(&mut self) -> Result<Option<Event>, Error> {
+        loop {
+            if let Some(event) = self.told.pop_front() {
+                return Ok(Some(event));
+            }
+            let mut summary = self.door.handle().map(Handle::summary);
+            let parked = summary.as_mut().map(|summary| {
+                let now = summary.borrow_and_update();
+                now.parked && now.seq == self.state.seq
+            });
+            if self.settled(parked) {
+                return Ok(None);
+            }
+            let changed = async {
+                match &mut summary {
+                    Some(summary) => drop(summary.changed().await),
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                frame = self.door.next() => self.take(frame.map_err(broken)?),
+                () = changed => {}
+            }
+        }
+    }
+
+    /// Whether nothing is under way; what the driver says counts only for the facts that we have seen.
+    fn settled(&self, parked: Option<bool>) -> bool {
+        let s = &self.state;
+        let rests = !s.stopping && s.seat.is_none_or(|seat| wanted(s, seat.owner).iter().all(Effect::parked));
+        let seen = s.seq >= self.upto && s.seq > 0;
+        seen && rests && parked.unwrap_or(!s.busy() || !s.questions.is_empty())
+    }
+
+    fn take(&mut self, frame: Frame) {
+        match frame {
+            Frame::Fact(record) => self.fact(&record),
+            Frame::Delta(Delta::Text { text, .. }) => self.told.push_back(Event::Text(text.to_string())),
+            Frame::Delta(Delta::Reasoning { text, .. }) => self.told.push_back(Event::Reasoning(text.to_string())),
+            Frame::Delta(Delta::Said { text }) => self.told.push_back(Event::Note(text.to_string())),
+            Frame::Delta(Delta::Output { .. })
+            | Frame::Partial(_)
+            | Frame::Accepted { .. }
+            | Frame::Refused { .. }
+            | Frame::Lagged
+            | Frame::Closing => {}
+        }
+    }
+
+    fn fact(&mut self, record: &Record) {
+        let event = match record.decode() {
+            Decoded::Known(event) => event,
+            Decoded::Unknown(why) => {
+                return self.state.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must);
+            }
+        };
+        apply(&mut self.state, &event);
+        match event {
+            Fact::Prompted(_) => (self.iterations, self.answer) = (0, String::new()),
+            Fact::TurnStarted(_) => {
+                self.iterations += 1;
+                self.told.push_back(Event::Asking { request: self.iterations });
+            }
+            Fact::Answered(e) => {
+                let words = Part::words(&e.parts);
+                let last = Part::calls(&e.parts).find(|call| call.tool == "final_output");
+                let last = last.and_then(|call| FinalArgs::parse(&call.args).ok()).map(|args| args.answer.to_string());
+                self.answer = last.unwrap_or_else(|| words.clone());
+                self.told.push_back(Event::Said(words));
+            }
+            Fact::Started(e) => {
+                if let Some(call) = self.state.call(e.call) {
+                    let (tool, arguments) = (call.part.tool.clone(), call.args().to_string());
+                    self.told.push_back(Event::Began { tool, arguments });
+                }
+            }
+            Fact::Finished(e) => {
+                let ok = e.outcome == dunnock_proto::Outcome::Done;
+                if let Some(call) = self.state.call(e.call) {
+                    let tool = call.part.tool.clone();
+                    self.told.push_back(match call.harness {
+                        true => {
+                            let command = VerifyArgs::parse(call.args()).map(|args| args.command).unwrap_or_default();
+                            Event::Checked { command, passed: ok }
+                        }
+                        false => Event::Ended { tool, ok, result: e.shown.to_string() },
+                    });
+                }
+            }
+            Fact::Asked(e) => {
+                let asked = self.questions().into_iter().find(|question| question.id == e.question);
+                self.told.extend(asked.map(Event::Asked));
+            }
+            _ => {}
+        }
+    }
+
+    fn questions(&self) -> Vec<Question> {
+        let s = &self.state;
+        let question = |q: &dunnock_core::Question| {
+            let kind = match &q.about {
+                About::Approval { call } => {
+                    let call = s.call(*call);
+                    QuestionKind::Approval {
+                        tool: call.map(|call| call.part.tool.clone()).unwrap_or_default(),
+                        arguments: call.map(|call| call.args().to_string()).unwrap_or_default(),
+                    }
+                }
+                About::Person { .. } => QuestionKind::Person { choices: q.choices.to_vec() },
+                About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. } => {
+                    QuestionKind::GoOn
+                }
+            };
+            Question { text: q.text.to_string(), kind, id: q.id, hash: q.hash }
+        };
+        s.questions.iter().map(question).collect()
+    }
+
+    /// Answers a question. Only what was shown is answered: one that changed meanwhile, or was answered elsewhere, is refused.
+    ///
+    /// # Errors
+    /// When it is refused, or the session cannot be kept.
+    pub async fn answer(&mut self, question: &Question, reply: Reply) -> Result<(), Error> {
+        let (answer, note) = match reply {
+            Reply::Yes => (Answer::Yes, None),
+            Reply::No(note) => (Answer::No, note),
+            Reply::Text(text) => (Answer::Text { text: text.into() }, None),
+        };
+        self.send(Command::Reply { question: question.id, hash: question.hash, answer, note }).await
+    }
+
+    /// Stops the work. What runs is ended and recorded; it can be [resumed](Agent::resume).
+    ///
+    /// # Errors
+    /// When the session cannot be kept.
+    pub async fn stop(&mut self) -> Result<(), Error> {
+        match self.door.send(Command::Interrupt).await.map_err(broken)? {
+            Ok(seq) => self.upto = self.upto.max(seq),
+            Err(_) => {} // it rests already
+        }
+        Ok(())
+    }
+
+    /// Follows the work to where it rests or waits, and says what it came to.
+    ///
+    /// # Errors
+    /// When the session cannot be kept any more.
+    pub async fn finish(mut self) -> Result<Outcome, Error> {
+        while self.next().await?.is_some() {}
+        let waiting = self.questions();
+        self.door.close().await;
+        let s = &self.state;
+        let done = s.status() == Status::Done;
+        let proven = done && s.proof == Proof::Proven;
+        let error = match (s.status(), s.last.as_deref()) {
+            (Status::Done, _) => None,
+            (Status::Waiting, _) => Some("it waits for an answer".to_owned()),
+            (_, Some(Why::Failed { error })) => Some(error.clone()),
+            (_, Some(Why::Unproven)) => Some("the checks do not pass".to_owned()),
+            (_, Some(Why::Limit)) if s.proof == Proof::Failed => {
+                Some(format!("the checks do not pass after {} requests", self.iterations))
+            }
+            (_, Some(Why::Limit)) => Some(format!("the limit of {} requests was reached", s.config.max_steps)),
+            (_, Some(Why::Budget)) => Some("the budget does not cover the next request".to_owned()),
+            (_, Some(Why::Stopped | Why::Done) | None) => Some("it was stopped".to_owned()),
+        };
+        let summary = match &s.config.planner {
+            Some(_) => read_memory(self.world.log.as_ref(), &self.session).await.map_err(broken)?.summary(),
+            None => self.answer.clone(),
+        };
+        let (iterations, session) = (self.iterations, self.session.to_string());
+        Ok(Outcome { success: done, iterations, summary, error, proven, waiting, session })
+    }
+}

@@ -1,0 +1,104 @@
+//! Runs of the library against a scripted model: limits, failures, questions that nobody answers, resuming.
+
+use dunnock_agent::{Agent, Approve, Commands, Endpoint, Error, Event, Reply, Task};
+use dunnock_testkit::model::Say;
+use dunnock_testkit::server::ScriptedServer;
+use std::path::PathBuf;
+
+struct World {
+    dir: tempfile::TempDir,
+    server: ScriptedServer,
+    agent: Agent,
+}
+
+impl World {
+    async fn new(script: Vec<Say>) -> Self {
+        let server = ScriptedServer::start(script.into_iter().map(Into::into).collect()).await;
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("project")).unwrap();
+        // A test does not own its main: the program beside it starts commands.
+        let beside = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("dunnock-killable");
+        let agent = Agent::open(dir.path().join("data"), Commands::through(beside))
+            .endpoint("script", Endpoint::chat(server.base_url()).key("sk-test"))
+            .model("script/scripted")
+            .ready()
+            .await
+            .unwrap();
+        Self { dir, server, agent }
+    }
+    fn project(&self) -> PathBuf {
+        self.dir.path().join("project")
+    }
+}
+
+fn plan(actions: serde_json::Value) -> Say {
+    Say::text(&serde_json::json!({ "thought": "I try.", "plan": [], "actions": actions }).to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p7_success_iterations_summary_and_error_are_told() {
+    let again = || plan(serde_json::json!([{ "tool": "run", "command": "date +%N >> log" }]));
+    let world = World::new(vec![again(), again(), again(), again()]).await;
+    let task = Task::new("Try", world.project()).check("false").planner().limit(3);
+    let outcome = world.agent.run(task).await.unwrap();
+    assert!(!outcome.success && !outcome.proven);
+    assert_eq!(outcome.iterations, 3);
+    assert_eq!(outcome.error.as_deref(), Some("the checks do not pass after 3 requests"));
+    assert!(outcome.summary.starts_with("Iteration 1:\n- "), "{}", outcome.summary);
+    assert!(world.project().join(".dunnock/agent-memory/try.txt").exists());
+    let plain = World::new(vec![Say::text("Nothing was to be done.")]).await;
+    let outcome = plain.agent.run(Task::new("Look", plain.project())).await.unwrap();
+    assert!(outcome.success && outcome.error.is_none());
+    assert_eq!((outcome.summary.as_str(), outcome.iterations), ("Nothing was to be done.", 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_nobody_answers_waits_and_is_answered_later() {
+    let script = vec![Say::calls(&[("shell", r#"{"command":"touch made"}"#)]), Say::text("Made.")];
+    let world = World::new(script).await;
+    let task = Task::new("Make it", world.project()).approve(Approve::Ask);
+    let outcome = world.agent.run(task).await.unwrap();
+    assert!(!outcome.success && outcome.waiting.len() == 1, "{outcome:?}");
+    assert!(!world.project().join("made").exists());
+    let mut run = world.agent.resume(&outcome.session).await.unwrap();
+    while let Some(event) = run.next().await.unwrap() {
+        if let Event::Asked(question) = event {
+            assert_eq!(question.text, outcome.waiting[0].text);
+            run.answer(&question, Reply::Yes).await.unwrap();
+        }
+    }
+    let outcome = run.finish().await.unwrap();
+    assert!(outcome.success, "{outcome:?}");
+    assert!(world.project().join("made").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_stopped_and_resumed_and_events_tell_what_happens() {
+    let script = vec![Say::calls(&[("shell", r#"{"command":"echo begun; sleep 60"}"#)]), Say::text("Later.")];
+    let world = World::new(script).await;
+    let mut run = world.agent.start(Task::new("Wait", world.project())).await.unwrap();
+    let mut began = false;
+    while let Some(event) = run.next().await.unwrap() {
+        if let Event::Began { tool, .. } = &event {
+            assert_eq!(tool, "shell");
+            began = true;
+            run.stop().await.unwrap();
+        }
+    }
+    let outcome = run.finish().await.unwrap();
+    assert!(began && outcome.error.as_deref() == Some("it was stopped"), "{outcome:?}");
+    let outcome = world.agent.resume(&outcome.session).await.unwrap().finish().await.unwrap();
+    assert!(outcome.success && outcome.summary == "Later.", "{outcome:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_is_said_before_anything_begins() {
+    let world = World::new(vec![Say::text("x")]).await;
+    let missing = world.agent.run(Task::new("x", "/nowhere/at/all")).await.unwrap_err();
+    assert!(matches!(&missing, Error::Usage(text) if text.contains("no folder")), "{missing}");
+    let other = world.agent.run(Task::new("x", world.project()).model("other/model")).await.unwrap_err();
+    assert!(matches!(&other, Error::Usage(text) if text.contains("no provider \"other\"")), "{other}");
+    assert!(world.server.requests().is_empty());
+    assert!(world.agent.resume("nothing").await.is_err());
+    assert!(matches!(world.agent.confinement(), 'A' | 'B' | 'C' | 'D'));
+}
