@@ -9,6 +9,7 @@ use std::path::PathBuf;
 pub(crate) fn files() -> Vec<(PathBuf, String)> {
     vec![
         (root().join("docs/facts.md"), facts()),
+        (root().join("docs/asked.md"), crate::asked::page()),
         (root().join("web/src/proto.gen.ts"), crate::typescript::file()),
         (root().join("web/src/api.gen.ts"), crate::typescript::api()),
     ]

@@ -2,6 +2,7 @@
 //!
 //! The checks themselves are tests (`cargo test -p xtask`), so that a plain `cargo test` does what CI does.
 
+mod asked;
 mod dist;
 mod fuzz;
 mod generate;

@@ -1,5 +1,7 @@
 //! Follows a task, and answers its questions from code: the model's own, and whether its commands may run.
 
+#![expect(clippy::expect_used, clippy::print_stdout, clippy::print_stderr, reason = "an example")]
+
 use dunnock_agent::{Agent, Approve, Commands, Endpoint, Error, Event, Outcome, QuestionKind, Reply, Task};
 use std::path::Path;
 use std::process::ExitCode;

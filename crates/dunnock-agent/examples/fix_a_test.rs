@@ -1,6 +1,8 @@
 //! A planner that mends a failing test. The model is scripted, so that this can be run anywhere; with a real one only the endpoint
 //! differs.
 
+#![expect(clippy::expect_used, clippy::print_stdout, clippy::print_stderr, reason = "an example")]
+
 use dunnock_agent::{Agent, Commands, Endpoint, Error, Outcome, Task};
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,7 +39,7 @@ async fn mend(data: &Path, project: &Path, url: &str, commands: Commands) -> Res
         .model("script/scripted")
         .ready()
         .await?;
-    let task = Task::new("Make the test pass", project).check("python3 test_add.py").planner().limit(5);
+    let task = Task::new("Make the test pass", project).check("python3 -B test_add.py").planner().limit(5);
     agent.run(task).await
 }
 

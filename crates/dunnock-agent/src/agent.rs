@@ -115,7 +115,7 @@ impl AgentBuilder {
         let limits = Limits { spool: folder.join("spool"), journals: folder.join("edits"), ..Limits::default() };
         let hands = Hands::new(limits, &self.commands.0, &[dunnock_sandbox::LAUNCH]);
         #[cfg(target_os = "linux")]
-        let hands = hands.boxed(dunnock_tools::layout(&folder, &[folder.clone()]));
+        let hands = hands.boxed(dunnock_tools::layout(&folder, std::slice::from_ref(&folder)));
         let level = level(&hands, &folder);
         let keeper = keeper(&folder);
         let world = World {

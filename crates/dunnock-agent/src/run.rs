@@ -231,9 +231,9 @@ impl Run {
     /// # Errors
     /// When the session cannot be kept.
     pub async fn stop(&mut self) -> Result<(), Error> {
-        match self.door.send(Command::Interrupt).await.map_err(broken)? {
-            Ok(seq) => self.upto = self.upto.max(seq),
-            Err(_) => {} // it rests already
+        // Refused, if it rests already.
+        if let Ok(seq) = self.door.send(Command::Interrupt).await.map_err(broken)? {
+            self.upto = self.upto.max(seq);
         }
         Ok(())
     }

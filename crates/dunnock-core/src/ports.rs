@@ -373,6 +373,8 @@ pub struct Job {
     pub open: Open,
     /// Files as the model last saw them.
     pub seen: Arc<BTreeMap<String, Hash>>,
+    /// A folder that no command sees, beside those of the program: where answers come from that a person carries.
+    pub closed: Option<String>,
 }
 
 /// Runs calls.

@@ -32,6 +32,7 @@ fn json(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\t', "\\t"))
 }
 
+/// Holds W10: policy judges the path that the tool touches.
 #[test]
 fn a_path_is_judged_as_tools_read_it() {
     let s = State::default();
@@ -52,6 +53,7 @@ fn a_path_is_judged_as_tools_read_it() {
     assert_eq!(policy::told(&s, &call("write_file", Class::Edit, r#"{"path":"src/a.rs"}"#)).asks, Vec::<String>::new());
 }
 
+/// Holds T8: every path of a patch is judged.
 #[test]
 fn a_move_and_a_patch_are_judged_by_every_path_they_name() {
     let s = State::default();

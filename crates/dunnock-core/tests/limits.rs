@@ -3,6 +3,7 @@
 use crate::stage::{auto, play, scene};
 use dunnock_proto::*;
 
+/// Holds W4: the limit is a question where somebody can answer, an end where nobody can.
 #[test]
 fn the_limit_is_a_question_for_somebody_and_an_end_for_nobody() {
     let script = "> go\n< view: a\n= 1.0 x\n";

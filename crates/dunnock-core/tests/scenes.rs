@@ -4,6 +4,7 @@ use crate::stage::{auto, check, play, scene};
 use dunnock_core::{Input, Now, Take, Work, apply, begin, step, wanted};
 use dunnock_proto::*;
 
+/// Holds T9: a read-only call is allowed unasked, the verdict is a fact with its reason.
 #[test]
 fn a_plain_task() {
     let scene = check(
@@ -275,6 +276,7 @@ fn a_crash_makes_begun_work_unknown_and_repeats_what_may_be_repeated() {
     );
 }
 
+/// Holds W4: final_output ends it; failed verification after its tries ends it.
 #[test]
 fn done_is_what_the_checks_say() {
     check(
@@ -344,6 +346,7 @@ fn files_are_kept_before_every_writer() {
     );
 }
 
+/// Holds A5: both calls and what is wrong with them.
 #[test]
 fn a_plan_and_a_question_of_the_models() {
     check(

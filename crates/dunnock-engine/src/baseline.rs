@@ -72,6 +72,14 @@ impl Baselining {
             harness: true,
         };
         let (session, level) = (self.session.clone(), self.level);
-        Job { session, workspace: folder.into(), call, level, open: Open::default(), seen: Arc::default() }
+        Job {
+            session,
+            workspace: folder.into(),
+            call,
+            level,
+            open: Open::default(),
+            seen: Arc::default(),
+            closed: None,
+        }
     }
 }

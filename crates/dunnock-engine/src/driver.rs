@@ -123,8 +123,8 @@ pub(crate) struct Driver {
     pub(crate) closing: bool,
     /// Whether somebody can hear that the disk is full; before that it is an error.
     pub(crate) heard: bool,
-    /// The fact up to which a planner's memory was written.
-    remembered: Seq,
+    /// Where a planner stood when its memory was last written, or when it was opened.
+    remembered: Stand,
     /// Held until nothing of the driver's runs any more.
     ownership: Option<Ownership>,
     /// The same lock, kept by whoever runs calls: should this process die, nobody takes over before they are dead.
@@ -170,6 +170,8 @@ impl Driver {
             read: Arc::new(loaded.state.clone()),
         };
         let held = world.tools.hold(ownership.lock());
+        // Whoever only looks, or takes something back, writes no memory over that of a later run.
+        let remembered = stand(&loaded.state);
         let mut driver = Self {
             world,
             session,
@@ -185,7 +187,7 @@ impl Driver {
             head: None,
             closing: false,
             heard: false,
-            remembered: 0,
+            remembered,
             ownership: Some(ownership),
             held,
             writing: Arc::default(),
@@ -256,10 +258,12 @@ impl Driver {
             PhaseName::Rest | PhaseName::Thinking => true,
             PhaseName::Ready | PhaseName::Acting | PhaseName::Compacting | PhaseName::Rewinding => false,
         };
-        if !(between || !s.questions.is_empty()) || s.turn.0 == 0 || self.remembered == s.seq {
+        let now = stand(s);
+        let iteration_over = between || !s.questions.is_empty();
+        if !iteration_over || s.turn.0 == 0 || self.remembered == now {
             return;
         }
-        self.remembered = s.seq;
+        self.remembered = now;
         let Ok(told) = crate::memory::read(self.world.log.as_ref(), &self.session).await else { return };
         let text = told.text(&planner.memory);
         if let Err(error) = self.world.tools.remember(workspace, &planner.file, &text).await {
@@ -431,6 +435,13 @@ fn was_cut(work: &Work) -> bool {
         Work::CompactFailed(_) => true,
         _ => false,
     }
+}
+
+/// Where a planner stands: the turn, whether it rests, whether it waits.
+type Stand = (u32, bool, bool);
+
+fn stand(s: &State) -> Stand {
+    (s.turn.0, s.phase.name() == PhaseName::Rest, !s.questions.is_empty())
 }
 
 fn summarise(s: &State, me: Owner, running: bool) -> Summary {

@@ -113,7 +113,9 @@ impl Driver {
                     return Some(Box::pin(async move { (ended(&call, Outcome::NotRun, &why), Vec::new()) }));
                 }
                 let (level, open) = (s.level(), policy::opened(s, &call));
-                let job = Job { session: self.session.clone(), workspace, call, level, open, seen: s.seen.clone() };
+                let closed = s.config.bridge.as_ref().map(|bridge| bridge.folder.clone());
+                let seen = s.seen.clone();
+                let job = Job { session: self.session.clone(), workspace, call, level, open, seen, closed };
                 let keeps = s.config.checkpoints && world.checkpoints.is_some();
                 let folder = Folder { keeps, tree: s.tree.clone(), writing: self.writing.clone() };
                 Some(Box::pin(run_call(world, job, folder, live, halt)))

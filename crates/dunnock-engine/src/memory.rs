@@ -15,6 +15,8 @@ use std::sync::Arc;
 const LINE: usize = 240;
 /// Bytes of an iteration: about 500 tokens.
 const ITERATION: usize = 2_000;
+/// Bytes of all of it.
+const MOST: usize = 48_000;
 /// Bytes of what earlier runs left that are kept: the newest.
 const BEFORE: usize = 16_000;
 
@@ -69,6 +71,13 @@ impl Memory {
             let _ = write!(text, "Iteration {}:\n{}", last + n + 1, block(lines));
         }
         text.push('\n');
+        // All that is written can be read again: the newest iterations.
+        if text.len() > MOST {
+            let from = text.ceil_char_boundary(text.len() - MOST);
+            let block =
+                text.get(from..).and_then(|rest| rest.find("\nIteration ")).map_or(text.len(), |at| from + at + 1);
+            text.drain(..block);
+        }
         text
     }
 

@@ -261,6 +261,7 @@ impl Again<'_> {
             level: hands.level,
             open,
             seen: self.s.seen.clone(),
+            closed: None,
             call,
         };
         let (mut now, blobs) = hands.tools.run(job, quiet, Halt::default()).await;

@@ -7,7 +7,7 @@ use crate::world::World;
 use dunnock_core::ports::{Appended, Batch, Blob, LogError};
 use dunnock_core::{Input, Now, Phase, Stage, State, step};
 use dunnock_proto::{
-    Cause, Command, ConfigPatch, Event, InputId, Mode, Moved, Noticed, Order, Record, SessionId, seal,
+    Cause, Command, ConfigPatch, Event, InputId, Mode, Moved, Noticed, Order, Planner, Record, SessionId, seal,
 };
 use std::collections::BTreeSet;
 
@@ -111,7 +111,11 @@ fn disarming(s: &State) -> Vec<Command> {
         Phase::Acting if s.calls.iter().all(|call| call.finished() || call.stage == Stage::Asked) => {}
         Phase::Ready | Phase::Thinking | Phase::Acting | Phase::Compacting { .. } => commands.push(Command::Interrupt),
     }
-    let set = ConfigPatch { mode: Some(Mode::Ask), verify: Some(Vec::new()), ..ConfigPatch::default() };
+    // Nor do folders, and programs that somebody else let a planner use.
+    let planner = s.config.planner.clone().map(|planner| Some(Planner { allow: Vec::new(), ..planner }));
+    let bridge = s.config.bridge.as_ref().map(|_| None);
+    let set =
+        ConfigPatch { mode: Some(Mode::Ask), verify: Some(Vec::new()), planner, bridge, ..ConfigPatch::default() };
     if s.config.with(&set) != *s.config {
         commands.push(Command::Configure { set });
     }

@@ -11,7 +11,7 @@ use crate::outbox::{Round, outbox};
 use dunnock_core::failpoint;
 use dunnock_core::ports::{Asking, Blob, Halt, Live};
 use dunnock_proto::{
-    Answered, At, Attempt, Bridge, CallPart, Delta, Failure, HandedOver, Part, Stop, Turn, TurnFailed, Usage,
+    Answered, At, Attempt, Bridge, CallPart, Delta, Failure, HandedOver, Part, SessionId, Stop, Turn, TurnFailed, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -25,13 +25,17 @@ pub(crate) const WIRE: &str = "files";
 /// How calls are written, as facts name it.
 pub(crate) const DIALECT: &str = "carried";
 /// For how long an inbox must have been left alone.
+#[cfg(target_os = "linux")]
 const STILL: Duration = Duration::from_secs(1);
+/// The same where nobody tells whether somebody still writes.
+#[cfg(not(target_os = "linux"))]
+const STILL: Duration = Duration::from_secs(10);
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 /// The longest inbox, in bytes.
 const LONGEST: u64 = 2 << 20;
 /// The file that says whose conversation a folder holds.
-pub const OWNER: &str = "session";
+pub const OWNER: &str = "dunnock-session";
 
 /// The files of a folder, for listings.
 pub type ListFiles = Arc<dyn Fn(&Path) -> Vec<String> + Send + Sync>;
@@ -83,13 +87,24 @@ pub fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     done
 }
 
-/// A folder that was given another place meanwhile is not ours.
+/// A folder that was given another place meanwhile is not ours, nor one in which others can write.
 fn same_folder(folder: &Path) -> io::Result<()> {
     match folder.canonicalize() {
-        Ok(real) if real == folder => Ok(()),
-        Ok(real) => Err(io::Error::other(format!("{} leads to {} now", folder.display(), real.display()))),
-        Err(error) => Err(error),
+        Ok(real) if real == folder => {}
+        Ok(real) => return Err(io::Error::other(format!("{} leads to {} now", folder.display(), real.display()))),
+        Err(error) => return Err(error),
     }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let meta = folder.metadata()?;
+        if meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o022 != 0 {
+            let why =
+                format!("others can write to {}: an answer there could be anybody's (chmod go-w)", folder.display());
+            return Err(io::Error::other(why));
+        }
+    }
+    Ok(())
 }
 
 /// Opens a plain file without following a link, and without waiting for whoever might be behind a pipe.
@@ -142,6 +157,11 @@ pub(crate) fn hand_over(
     };
     let parts = outbox(&round, &carried.bridge);
     put(&folder, &format!(".{:03}-files", turn.0), &stamps).map_err(told)?;
+    // What lies there before anything was asked answers something else.
+    let early = folder.join(inbox_name(turn));
+    if !folder.join(outbox_name(turn, 0)).exists() && early.symlink_metadata().is_ok() {
+        std::fs::rename(&early, folder.join(format!("{:03}-inbox.early.md", turn.0))).map_err(told)?;
+    }
     // The first part is the one that is announced: it comes last, when all of it is there.
     failpoint::hit("carry.outbox", "before");
     for (n, text) in parts.iter().enumerate().rev() {
@@ -243,13 +263,12 @@ fn look(path: &Path) -> Look {
 }
 
 impl Stamp {
-    /// When it was last written, or given its name.
+    /// When it was last written, or given its name: as the system says, not as somebody may say.
     fn placed(&self) -> SystemTime {
         #[cfg(unix)]
         {
             let nanos = u32::try_from(self.moved.1).unwrap_or(0);
-            let moved = SystemTime::UNIX_EPOCH + Duration::new(self.moved.0.max(0).cast_unsigned(), nanos);
-            moved.max(self.modified)
+            SystemTime::UNIX_EPOCH + Duration::new(self.moved.0.max(0).cast_unsigned(), nanos)
         }
         #[cfg(not(unix))]
         self.modified
@@ -292,24 +311,79 @@ fn is_written(_: &Stamp) -> bool {
     false
 }
 
-/// The bytes of an inbox that nobody changed while it was read.
+/// The bytes of an inbox that nobody changed while it was read, and that is this user's own.
 fn take(path: &Path, stamp: Stamp) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_plain(path).ok()?.take(LONGEST + 1).read_to_end(&mut bytes).ok()?;
+    let file = open_plain(path).ok()?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let (owner, me) = (file.metadata().ok()?.uid(), rustix::process::geteuid().as_raw());
+        if owner != me && owner != 0 {
+            return None;
+        }
+    }
+    file.take(LONGEST + 1).read_to_end(&mut bytes).ok()?;
     let same = matches!(look(path), Look::There(now) if now == stamp);
     (same && bytes.len() as u64 == stamp.len).then_some(bytes)
 }
 
-/// Text as editors of all systems write it.
-fn decoded(bytes: &[u8]) -> String {
+/// Text as editors of all systems write it; nothing, if it is none.
+fn decoded(bytes: &[u8]) -> Option<String> {
     let wide = |from: &[u8], join: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = from.chunks_exact(2).map(|pair| join([pair[0], pair[1]])).collect();
-        String::from_utf16_lossy(&units)
+        let (pairs, rest) = from.as_chunks::<2>();
+        let units: Vec<u16> = pairs.iter().map(|pair| join(*pair)).collect();
+        String::from_utf16(&units).ok().filter(|_| rest.is_empty())
     };
     match bytes {
         [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
-        _ => String::from_utf8_lossy(bytes).into_owned(),
+        _ => String::from_utf8(bytes.to_vec()).ok(),
+    }
+}
+
+/// How the answer to a request stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Brought {
+    /// Nothing is there.
+    Nothing,
+    /// Something is there that is not read, and why.
+    Refused(String),
+    /// It is there, or about to be.
+    Comes,
+}
+
+/// How the answer stands that a person is to bring, for whoever does not want to wait for it.
+#[must_use]
+pub fn brought(session: &SessionId, handed: &HandedOver) -> Brought {
+    let folder = Path::new(&handed.inbox).parent().unwrap_or(Path::new(""));
+    match judged(folder, &session.to_string(), handed.turn) {
+        Look::Nothing => Brought::Nothing,
+        Look::Refused(why) => Brought::Refused(why),
+        Look::There(stamp) => match take(Path::new(&handed.inbox), stamp) {
+            Some(bytes) if decoded(&bytes).is_none() => Brought::Refused(NOT_TEXT.into()),
+            Some(bytes) if decoded(&bytes).is_some_and(|text| text.trim().is_empty()) => Brought::Nothing,
+            Some(_) | None => Brought::Comes,
+        },
+    }
+}
+
+const NOT_TEXT: &str = "it is no text in UTF-8, and is not read; save it as UTF-8";
+
+/// What stands where an inbox should, and whether it may be the answer.
+fn judged(folder: &Path, session: &str, turn: Turn) -> Look {
+    // A folder that another conversation has taken over brings answers to that one.
+    if !std::fs::read_to_string(folder.join(OWNER)).is_ok_and(|owner| owner.trim() == session) {
+        return Look::Refused("the folder holds another conversation now".into());
+    }
+    if let Err(error) = same_folder(folder) {
+        return Look::Refused(error.to_string());
+    }
+    match look(&folder.join(inbox_name(turn))) {
+        Look::There(stamp) if !stamp.is_after(&folder.join(outbox_name(turn, 0))) => {
+            Look::Refused("it was there before its outbox, so it answers something else; save the answer again".into())
+        }
+        look => look,
     }
 }
 
@@ -317,6 +391,7 @@ fn decoded(bytes: &[u8]) -> String {
 pub(crate) async fn wait(
     asking: &Asking,
     carried: &Carried,
+    again: &(dyn Fn() -> Result<HandedOver, TurnFailed> + Send + Sync),
     live: Live,
     halt: Halt,
 ) -> Result<(Answered, Vec<Blob>), TurnFailed> {
@@ -325,20 +400,19 @@ pub(crate) async fn wait(
     let folder = Path::new(&carried.bridge.folder);
     let path = folder.join(&name);
     let session = asking.session.to_string();
-    // A folder that another conversation has taken over brings answers to that one.
-    let ours = || std::fs::read_to_string(folder.join(OWNER)).is_ok_and(|owner| owner.trim() == session);
     let mut seen: Option<(Stamp, Instant)> = None;
     let (mut told, mut looks) = (String::new(), 0);
     loop {
-        let look = match ours() {
-            true => match look(&path) {
-                Look::There(stamp) if !stamp.is_after(&folder.join(outbox_name(turn, 0))) => Look::Refused(
-                    "it was there before its outbox, so it answers something else; save the answer again".into(),
-                ),
-                look => look,
-            },
-            false => Look::Refused("the folder holds another conversation now".into()),
-        };
+        // Somebody may have tidied up: what is to be carried is written again.
+        let mut look = judged(folder, &session, turn);
+        if !matches!(look, Look::Refused(ref why) if why.contains("another conversation"))
+            && !folder.join(outbox_name(turn, 0)).exists()
+        {
+            look = match again() {
+                Ok(_) => judged(folder, &session, turn),
+                Err(failed) => Look::Refused(failed.error),
+            };
+        }
         match look {
             Look::Nothing => seen = None,
             Look::Refused(why) => {
@@ -359,10 +433,19 @@ pub(crate) async fn wait(
                 if (since.elapsed() >= STILL || stamp.is_old())
                     && !is_written(&stamp)
                     && let Some(bytes) = take(&path, stamp)
-                    && !decoded(&bytes).trim().is_empty()
                 {
-                    failpoint::hit("carry.inbox", "");
-                    return Ok(answered(asking, carried, &bytes));
+                    match decoded(&bytes) {
+                        Some(text) if text.trim().is_empty() => {}
+                        Some(text) => {
+                            failpoint::hit("carry.inbox", "");
+                            return Ok(answered(asking, carried, &text, bytes));
+                        }
+                        None if told != NOT_TEXT => {
+                            live(Delta::Said { text: format!("{name}: {NOT_TEXT}").into() });
+                            told = NOT_TEXT.into();
+                        }
+                        None => {}
+                    }
                 }
             }
         }
@@ -374,10 +457,10 @@ pub(crate) async fn wait(
     }
 }
 
-fn answered(asking: &Asking, carried: &Carried, bytes: &[u8]) -> (Answered, Vec<Blob>) {
+fn answered(asking: &Asking, carried: &Carried, text: &str, bytes: Vec<u8>) -> (Answered, Vec<Blob>) {
     let turn = asking.request.turn;
-    let raw = Blob::new(bytes.to_vec());
-    let inbox = read(&decoded(bytes));
+    let raw = Blob::new(bytes);
+    let inbox = read(text);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let at = At(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
     let answered = Answered {

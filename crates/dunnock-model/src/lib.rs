@@ -34,7 +34,7 @@ mod wires;
 mod words;
 
 pub use ask::Patience;
-pub use carried::{ListFiles, OWNER as BRIDGE_OWNER, inbox_name, outbox_name, put as put_private};
+pub use carried::{Brought, ListFiles, OWNER as BRIDGE_OWNER, brought, inbox_name, outbox_name, put as put_private};
 pub use check::{Checked, Probe, Verdict};
 pub use dialects::Dialect;
 pub use head::{Briefing, Prompts, Surroundings};

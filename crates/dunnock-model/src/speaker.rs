@@ -463,7 +463,8 @@ impl Model for Speaker {
         Box::pin(async move {
             let recorded = recorded(&asking)?;
             if let Some(carried) = &recorded.carried {
-                return carried::wait(&asking, carried, live, halt).await;
+                let again = || carried::hand_over(&asking, carried, &recorded.system, self.list.as_ref());
+                return carried::wait(&asking, carried, &again, live, halt).await;
             }
             let Asking { request, pictures, .. } = asking;
             let messages = request.messages();

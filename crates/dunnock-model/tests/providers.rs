@@ -59,6 +59,7 @@ fn body_of(name: &str, body: &Value) {
     }
 }
 
+/// Holds W8: OpenAI, Anthropic, Ollama, llama.cpp, LM Studio, vLLM: address, header of the key, body.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_provider_is_asked_at_its_address_with_its_headers() {
     assert_eq!(EXPECT.len(), KNOWN.len(), "each provider has a line here");

@@ -19,6 +19,9 @@ fn messages(body: &[u8]) -> (&str, &str) {
     (before, messages.strip_suffix("]}").unwrap())
 }
 
+/// Holds W9: the embedded template as it is sent (fixture).
+/// Holds W11: system, shell, root and git stand in the head (fixture).
+/// Holds A6: the model is told so (a sentence of the prompt, fixture); no more can be held without a model.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_request_begins_with_the_bytes_of_the_one_before() {
     let say = Say {
@@ -53,6 +56,7 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
     fixture::check("fixtures/wire/chat-requests.txt", &(text + "\n"));
 }
 
+/// Holds T1: reasoning and text are told apart as they come, in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_is_read_whole_with_its_usage_and_shown_as_it_comes() {
     let say = Say { reasoning: "think a bit ".into(), ..Say::text("one two three") }.using(12, 3);
@@ -96,6 +100,7 @@ async fn calls_keep_their_exact_arguments() {
     }
 }
 
+/// Holds W11: the head does not change.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_head_is_the_same_bytes_every_time_and_takes_instructions_as_text() {
     let speaker = speaker(provider("http://127.0.0.1:1/v1", None));

@@ -142,6 +142,7 @@ async fn an_interrupt_is_heard_within_100_ms_wherever_it_comes() {
     assert!(took < Duration::from_millis(100), "connecting: {took:?}");
 }
 
+/// Holds A2: refusals of a model's server, word for word.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_refusal_says_what_to_do() {
     let key = "sk-canary-1234567890";

@@ -209,6 +209,7 @@ mod tests {
         Past { timestamp: Some(n.into()), prompt: Some(text.clone()), result: Some(text.into()) }
     }
 
+    /// Holds S1: the bound of the summary.
     #[test]
     fn a_history_is_bounded_and_keeps_the_newest() {
         assert_eq!(condensed(&[], "do"), "do");
@@ -220,6 +221,7 @@ mod tests {
         assert!(text.ends_with("The request now:\ndo"));
     }
 
+    /// Holds S1: what the summary says.
     #[test]
     fn a_history_is_told_in_order_and_any_form_of_result_will_do() {
         let odd = Past { timestamp: None, prompt: None, result: Some(serde_json::json!({"a": [1]})) };

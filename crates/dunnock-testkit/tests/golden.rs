@@ -63,6 +63,7 @@ async fn bless(dir: &Path) {
     std::fs::write(dir.join("expected.txt"), describe(&temp.path().join("data")).await).unwrap();
 }
 
+/// Holds W2: a store of an earlier release opens (migrated where needed) and says the same; only 0.1.0 is there yet.
 #[tokio::test(flavor = "multi_thread")]
 async fn r20_the_logs_of_every_release_open_unchanged() {
     let mine = logs().join(env!("CARGO_PKG_VERSION"));

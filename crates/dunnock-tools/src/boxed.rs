@@ -84,6 +84,7 @@ impl Boxed {
         let open = hand.open;
         let opened = Opened { network: open.network, secrets: open.secrets, protected: open.protected };
         let (mut cage, env) = layout.cage(rung, hand.root.path(), opened).map_err(|error| fail(&error))?;
+        cage.hidden.extend(hand.closed.clone());
         // A server that one call starts is reached by the next.
         cage.shares = Some(hand.session.to_string());
         let guard = if open.protected { None } else { Some(Guard::new(hand.root.clone(), &cage, layout)) };

@@ -1,5 +1,6 @@
 //! The tools port: a call comes in, its end goes out.
 
+use crate::memory::MEMORY;
 use crate::process::{self, Program};
 use crate::processes::Processes;
 use crate::root::Root;
@@ -198,6 +199,7 @@ impl Hands {
             seen: job.seen.clone(),
             level: job.level,
             open: job.open,
+            closed: job.closed.as_ref().map(PathBuf::from),
             #[cfg(target_os = "linux")]
             launcher: self.launcher.clone(),
             #[cfg(target_os = "linux")]
@@ -242,8 +244,13 @@ impl Tools for Hands {
     fn remember<'a>(&'a self, workspace: &'a str, name: &'a str, text: &'a str) -> Wait<'a, Result<(), String>> {
         let text = secrets::without(text.to_owned());
         Box::pin(async move {
-            let path = Path::new(".dunnock/agent-memory").join(name);
+            let path = Path::new(MEMORY).join(name);
             let root = Root::open(Path::new(workspace)).map_err(|error| error.to_string())?;
+            // What the program notes for itself is not for the repository.
+            let ignore = Path::new(MEMORY).join(".gitignore");
+            if !Path::new(workspace).join(&ignore).exists() {
+                root.put_own(&ignore, b"*\n").map_err(|error| error.to_string())?;
+            }
             root.put_own(&path, text.as_bytes()).map_err(|error| error.to_string())
         })
     }

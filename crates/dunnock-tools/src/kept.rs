@@ -344,6 +344,7 @@ mod tests {
         assert_eq!(trimmed("a\nb\n", 2, 10, CALL), None);
     }
 
+    /// Holds T7: the bounds in lines and bytes, the cut part is named.
     #[test]
     fn the_middle_goes_and_is_counted() {
         let text: String = (1..=10).map(|n| format!("line {n}\n")).collect();

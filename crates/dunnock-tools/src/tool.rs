@@ -29,6 +29,9 @@ pub(crate) struct Hand {
     /// How its commands are confined, and what they are let have beyond that.
     pub(crate) level: Level,
     pub(crate) open: Open,
+    /// A folder that no command sees.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
+    pub(crate) closed: Option<std::path::PathBuf>,
     #[cfg(target_os = "linux")]
     pub(crate) launcher: Arc<dunnock_sandbox::Launcher>,
     /// Where things are on this machine, for the box.

@@ -66,6 +66,7 @@ async fn nothing_of_a_patch_is_passed_over() {
     assert_eq!(patched("one\ntwo\n", &format!("```\n{one}```\n")).await.unwrap(), "1\ntwo\n");
 }
 
+/// Holds T8: moves (unified diff).
 #[tokio::test]
 async fn a_chain_of_moves_is_told() {
     let dir = tempfile::tempdir().unwrap();

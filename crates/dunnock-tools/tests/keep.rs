@@ -166,6 +166,7 @@ async fn a_thousand_changed_files_come_back_exactly_and_go_again() {
     assert_eq!((listing(&root), again.tree), (changed, now), "a rewind undone gives the files before it");
 }
 
+/// Holds A7: ignored build files: said when they are deleted.
 #[tokio::test]
 async fn what_a_command_deletes_comes_back_ignored_secrets_too() {
     let world = World::new();
@@ -224,6 +225,7 @@ async fn what_others_changed_is_left_alone_unless_forced() {
     assert_eq!(all(), ["1", "1", "1", "1", "1", "", ""], "--force takes everything back");
 }
 
+/// Holds A7: too deep, too large, git's own state.
 #[tokio::test]
 async fn strange_things_do_no_harm_and_are_said() {
     let world = World::new();

@@ -161,6 +161,7 @@ async fn r15_a_memory_bomb_dies_and_the_agent_lives() {
     }
 }
 
+/// Holds W5: pwsh gets -NoProfile -NonInteractive.
 #[tokio::test(flavor = "multi_thread")]
 async fn pwsh_is_started_without_profile_and_without_questions() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -188,6 +189,7 @@ async fn pwsh_child() {
     println!("{}", call(&hands, Path::new(&dir), "shell", serde_json::json!({"command": "Get-Date"})).await.shown);
 }
 
+/// Holds W5: output in order, each chunk with its stream.
 #[tokio::test(flavor = "multi_thread")]
 async fn which_stream_said_what_is_kept_in_order() {
     let dir = tempfile::tempdir().unwrap();

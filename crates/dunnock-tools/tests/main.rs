@@ -50,6 +50,7 @@ pub fn job(root: &Path, tool: &str, args: &str) -> Job {
         level: Level::D,
         open: Default::default(),
         seen: Default::default(),
+        closed: None,
     }
 }
 

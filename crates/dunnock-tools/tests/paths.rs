@@ -4,6 +4,8 @@ use crate::{put, run};
 use dunnock_proto::Outcome;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+/// Holds W10: every path tool resolves against the root.
+/// Holds S6: the same below it.
 #[tokio::test]
 async fn no_path_leads_out() {
     let outer = tempfile::tempdir().unwrap();

@@ -11,6 +11,7 @@ fn alive(pid: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_ok_and(|s| !s.contains(") Z "))
 }
 
+/// Holds T7: output appears while it runs.
 #[tokio::test]
 async fn output_streams_while_it_runs_each_piece_with_its_stream() {
     let dir = tempfile::tempdir().unwrap();
@@ -69,6 +70,7 @@ async fn a_background_child_neither_holds_the_answer_up_nor_stays() {
     assert!(!alive(&std::fs::read_to_string(dir.path().join("child")).unwrap()));
 }
 
+/// Holds T7: 200 lines by default, the whole is kept.
 #[tokio::test]
 async fn long_output_is_shown_in_part_and_kept_whole() {
     let dir = tempfile::tempdir().unwrap();

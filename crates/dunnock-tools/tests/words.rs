@@ -3,6 +3,7 @@
 use crate::{put, run};
 use dunnock_tools::instructions;
 
+/// Holds S4: the same words in the session's own tools.
 #[tokio::test]
 async fn what_is_cut_says_so_in_its_first_line() {
     let dir = tempfile::tempdir().unwrap();
@@ -27,6 +28,7 @@ async fn what_is_cut_says_so_in_its_first_line() {
     assert_eq!((listed.lines().next(), listed.lines().count()), (Some("[TRUNCATED: first 1000 items]"), 1_001));
 }
 
+/// Holds A4: every one from the root down, CLAUDE.md where there is none.
 #[test]
 fn instructions_go_from_the_top_to_the_folder_and_stay_inside() {
     let outer = tempfile::tempdir().unwrap();

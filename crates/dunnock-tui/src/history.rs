@@ -83,6 +83,7 @@ mod tests {
         assert!(history.newer().is_none());
     }
 
+    /// Holds T4: at most 1,000 entries (in memory).
     #[test]
     fn at_most_a_thousand_are_kept() {
         let mut history = History::default();

@@ -98,6 +98,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
+    /// Holds T4: the file comes back and is private.
     #[test]
     fn history_and_drafts_come_back_and_are_private() {
         let folder = tempfile::tempdir().unwrap();

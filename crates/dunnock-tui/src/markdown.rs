@@ -377,6 +377,7 @@ mod tests {
         render(text, columns).iter().map(|line| line.plain().trim_end().to_owned()).collect::<Vec<_>>().join("\n")
     }
 
+    /// Holds T5: headings, lists, quotes, inline styles.
     #[test]
     fn blocks_are_told_apart() {
         let text = "# Title\nWords **bold** and `code`.\n\n- one\n- two\n  - deep\n\n1. first\n2. second\n\n> quoted\n";
@@ -386,6 +387,7 @@ mod tests {
         );
     }
 
+    /// Holds T5: tables.
     #[test]
     fn a_table_fits_its_columns() {
         let text = "| name | count |\n|---|---:|\n| apples | 12 |\n| a very long name indeed | 3 |\n";
@@ -396,6 +398,7 @@ mod tests {
         assert_eq!(shown("| a | b | c |\n|---|---|---|\n| 1 | 2 | 3 |", 12), "a: 1\nb: 2\nc: 3");
     }
 
+    /// Holds T5: links.
     #[test]
     fn a_link_says_where_it_leads() {
         assert_eq!(shown("[docs](https://example.org/x)", 60), "docs (https://example.org/x)");

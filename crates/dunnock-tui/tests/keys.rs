@@ -28,6 +28,7 @@ fn answers(t: &Tape) -> Vec<(Answer, Option<String>)> {
     t.commands().iter().filter_map(reply).collect()
 }
 
+/// Holds T2: y n t a e in the terminal app; the rule is shown before it is granted.
 #[test]
 fn each_key_of_an_approval_does_what_it_says() {
     let mut t = asking();
@@ -269,6 +270,7 @@ fn ctrl_c_once_stops_or_empties_and_twice_quits() {
     assert!(t.effects.contains(&Effect::Quit));
 }
 
+/// Holds T4: up and down.
 #[test]
 fn history_is_walked_searched_and_kept() {
     let mut t = Tape::new(80, 24);
@@ -317,6 +319,7 @@ fn shift_tab_cycles_the_mode_and_never_reaches_all() {
     assert!(matches!(&t.commands()[0], Command::Configure { set } if set.mode == Some(Mode::Read)));
 }
 
+/// Holds T3: every slash command works.
 #[test]
 fn every_slash_command_of_the_table_does_something() {
     for command in COMMANDS {

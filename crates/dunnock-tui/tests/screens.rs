@@ -453,6 +453,12 @@ const SCENES: &[Scene] = &[
     }),
 ];
 
+/// Holds T1: reasoning stands apart and before the words (reasoning_then_words; order of text, calls).
+/// Holds T3: the menu, found by a few letters (menu_of_commands, menu_by_a_few_letters, help).
+/// Holds T5: all of it with its styles, code blocks too, in four themes (markdown_*).
+/// Holds T6: user in blue, system in grey, approval in its frame (markdown_dark, asks_in_light_colours); command with.
+/// Holds T10: a sign and words while working (one frame of it).
+/// Holds A5: steps and choices in the terminal app (running_several_and_a_plan, asks_with_choices).
 #[test]
 fn every_screen_is_as_it_was_approved() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens");

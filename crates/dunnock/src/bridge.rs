@@ -7,9 +7,8 @@ use crate::end::usage;
 use crate::settings::{Settings, Value};
 use crate::{place, planner, run as running, say, sessions, work};
 use anyhow::{Context as _, bail};
-use dunnock_core::State;
 use dunnock_engine::load;
-use dunnock_model::{BRIDGE_OWNER, CARRIED, outbox_name, put_private};
+use dunnock_model::{BRIDGE_OWNER, Brought, CARRIED, brought, outbox_name, put_private};
 use dunnock_proto::{Bridge, HandedOver, SessionId};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -87,15 +86,21 @@ pub(crate) async fn resume(
         return Err(usage(format!("this conversation lies in {}; it stays there", folder.display())));
     }
     place::make_private(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let workspace = PathBuf::from(state.workspace.as_deref().unwrap_or_default());
+    let mut open = open;
+    open.confine(&settings, state.config.sandbox);
+    held(&settings, &open, &workspace, &folder).await?;
     claim(&folder, &session)?;
+    // What could not be handed over is no reason to begin anew.
+    let prompt = (state.status() == dunnock_core::Status::Failed).then(|| "Go on.".to_owned());
     if !flags.json {
         say::line(&format!("Session: {session}"));
         say::line(&format!("Task: {}", state.title.as_deref().map(say::one_line).unwrap_or_default()));
-        if let Some(handed) = state.carried().filter(|_| !brought(&state)) {
+        if let Some(handed) = state.carried().filter(|handed| brought(&session, handed) != Brought::Comes) {
             say::line(&round(handed));
         }
     }
-    running::go_on(open, &settings, session, None, flags, asked.carrying()).await
+    running::go_on(open, &settings, session, prompt, flags, asked.carrying()).await
 }
 
 /// Puts a part of what waits to be carried into the clipboard.
@@ -212,26 +217,32 @@ async fn held(settings: &Settings, open: &work::Work, workspace: &Path, folder: 
 }
 
 /// Makes a folder a session's: what another left there is put aside under its name, and what this one had put aside comes back.
+/// Doing it twice does no harm, wherever the first was cut off.
 pub(crate) fn claim(folder: &Path, session: &SessionId) -> anyhow::Result<()> {
     let whole = session.to_string();
-    let owner = std::fs::read_to_string(folder.join(BRIDGE_OWNER)).unwrap_or_default();
-    let owner: String = owner.trim().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
-    if owner == whole {
-        return Ok(());
+    let owner = std::fs::read_to_string(folder.join(BRIDGE_OWNER)).unwrap_or_default().trim().to_owned();
+    let ours = owner.len() == whole.len() && owner.chars().all(|c| c.is_ascii_alphanumeric());
+    if !owner.is_empty() && !ours {
+        bail!("{} is not one of ours. Take another folder: --dir DIR", folder.join(BRIDGE_OWNER).display());
     }
     let told = || format!("{} cannot be put in order", folder.display());
-    if !owner.is_empty() || files(folder).next().is_some() {
+    if owner != whole && (!owner.is_empty() || files(folder).next().is_some()) {
         let aside = folder.join(if owner.is_empty() { "earlier" } else { &owner });
         place::make_private(&aside).with_context(told)?;
         for name in files(folder).collect::<Vec<_>>() {
             std::fs::rename(folder.join(&name), aside.join(&name)).with_context(told)?;
         }
-        let _ = std::fs::remove_file(folder.join(BRIDGE_OWNER));
         if !owner.is_empty() {
             say::note(&format!("the files of the conversation before this one are in {}", aside.display()));
         }
     }
-    put_private(folder, BRIDGE_OWNER, &whole).with_context(told)?;
+    if owner != whole {
+        put_private(folder, BRIDGE_OWNER, &whole).with_context(told)?;
+    }
+    // What is carried is not for the repository.
+    if !folder.join(".gitignore").exists() {
+        put_private(folder, ".gitignore", "*\n").with_context(told)?;
+    }
     let kept = folder.join(&whole);
     if kept.is_dir() {
         for name in files(&kept).collect::<Vec<_>>() {
@@ -263,12 +274,6 @@ pub(crate) fn round(handed: &HandedOver) -> String {
         parts => format!(" and its {} further parts, one after the other,", parts - 1),
     };
     format!("Round {turn}: paste {outbox}{more} into your chat\n         and save its answer as {inbox}")
-}
-
-/// Whether an answer lies there that is about to be taken in.
-pub(crate) fn brought(s: &State) -> bool {
-    let inbox = s.carried().map(|handed| Path::new(&handed.inbox));
-    inbox.is_some_and(|path| path.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0))
 }
 
 /// Puts a round's first part into the clipboard.

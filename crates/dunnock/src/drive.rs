@@ -9,6 +9,7 @@ use crate::tally::Tally;
 use crate::{bridge, say};
 use dunnock_core::{Effect, Phase, State, apply, wanted};
 use dunnock_engine::{Door, Handle, Loaded, Summary, World, load, read_memory};
+use dunnock_model::{Brought, brought};
 use dunnock_proto::{Command, Decoded, Frame, Level, Need, Proof, Record, Sandbox, Seq, SessionId};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -212,7 +213,9 @@ impl Drive {
             && match self.carrying {
                 Carrying::Leaves => !drives,
                 Carrying::Waits { .. } => true,
-                Carrying::Once { .. } => bridge::brought(s),
+                Carrying::Once { .. } => {
+                    s.carried().is_some_and(|handed| brought(&self.session, handed) == Brought::Comes)
+                }
             }
     }
 

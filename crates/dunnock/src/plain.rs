@@ -5,6 +5,7 @@ use crate::tally::Tally;
 use crate::told::{self, gist};
 use crate::{bridge, say, work};
 use dunnock_core::{Question, State};
+use dunnock_model::{Brought, brought};
 use dunnock_proto::{Delta, Event, Finished, Level, Mode, Outcome, Part, Partial, QuestionId, SessionId, Turn};
 use std::io::IsTerminal as _;
 
@@ -261,6 +262,9 @@ impl Plain {
                     say::aside(&line);
                 }
                 if let Some(handed) = s.carried() {
+                    if let Brought::Refused(why) = brought(&self.session, handed) {
+                        say::note(&format!("{}: {why}", say::one_line(&handed.inbox)));
+                    }
                     say::aside(&format!(
                         "  when {} is there:  dunnock bridge resume {id}",
                         say::one_line(&handed.inbox)

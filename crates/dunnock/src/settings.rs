@@ -557,6 +557,7 @@ mod tests {
         assert!(a.key.is_some() && !format!("{a:?}").contains("secret"));
     }
 
+    /// Holds W8: each key is read from its variable.
     #[test]
     fn every_provider_of_the_table_comes_out_as_it_stands_there() {
         let s = load("", None, &[], &[]).unwrap();
@@ -585,6 +586,7 @@ mod tests {
         assert_eq!(providers.iter().find(|p| p.name == "openai").unwrap().wire, Wire::Responses);
     }
 
+    /// Holds A2: wrong settings name their line and what is right.
     #[test]
     fn a_wrong_line_is_named() {
         let wrong = [

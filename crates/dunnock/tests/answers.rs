@@ -6,6 +6,8 @@ use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{ScriptedServer, Served};
 use std::time::Duration;
 
+/// Holds W6: an answer without a driver is stored, and the command says how to go on.
+/// Holds T9: `dunnock why ID CALL` tells the reason (fixture).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_parks_another_process_approves_and_the_command_runs_once() {
     let script = vec![Say::calls(&[("shell", r#"{"command":"echo once >> log"}"#)]).into(), Say::text("done").into()];
@@ -35,6 +37,7 @@ async fn a_run_parks_another_process_approves_and_the_command_runs_once() {
     fixture::check("fixtures/cli/approve.txt", &home.plain(&text));
 }
 
+/// Holds W6: each approved or declined, a declined one is told to the model, `--go`.
 #[tokio::test(flavor = "multi_thread")]
 async fn several_that_wait_are_listed_and_each_is_answered() {
     let calls = [
@@ -60,6 +63,7 @@ async fn several_that_wait_are_listed_and_each_is_answered() {
     assert!(told.contains("the person declined this call: not b"), "{told}");
 }
 
+/// Holds A5: parks with exit 3, durable, answered in words or by number.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_of_the_models_is_answered_in_words_or_by_its_number() {
     let ask = r#"{"question":"Which colour?","choices":["red","blue"]}"#;

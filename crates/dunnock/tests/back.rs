@@ -225,6 +225,7 @@ async fn without_git_and_without_a_repository_everything_comes_back() {
     assert!(doctor.out.contains("MB of files are kept, of at most 2,048 MB"), "{}", doctor.out);
 }
 
+/// Holds A7: too large: said when it happens and at undo.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_not_kept_is_said() {
     let server = ScriptedServer::start(vec![

@@ -122,6 +122,7 @@ async fn names_that_others_act_on_cannot_be_made_and_nothing_is_left_behind() {
     }
 }
 
+/// Holds T11: commands cannot write, edit tools can, target/ is open; at box levels A and C.
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_only_means_that_commands_cannot_write_here() {
     let world = World::new("tools-only");
@@ -182,6 +183,7 @@ async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
             level,
             open: Default::default(),
             seen: Default::default(),
+            closed: None,
         };
         let (finished, _) = hands.run(job, std::sync::Arc::new(|_| {}), Halt::default()).await;
         assert_eq!((finished.outcome, world.home.read("ran").as_str()), (Outcome::Failed, ""), "{}", finished.shown);

@@ -57,6 +57,7 @@ impl Drop for Waiting {
     }
 }
 
+/// Holds B7: plain lines, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn b1_b2_b4_a_task_is_carried_to_a_chat_and_back_until_it_is_proven() {
     let home = Home::empty();
@@ -66,6 +67,7 @@ async fn b1_b2_b4_a_task_is_carried_to_a_chat_and_back_until_it_is_proven() {
     assert_eq!(ran.code, 3, "{}", ran.err);
     assert!(ran.out.starts_with("New session: ") && ran.out.contains("\nTask: Mend the greeting\n"), "{}", ran.out);
     assert!(ran.out.contains("001-outbox.md") && ran.out.contains("001-inbox.md"), "{}", ran.out);
+    assert_eq!(ran.out.lines().count(), 4, "{}", ran.out);
     let first = outbox(&home, 1);
     for part in [
         "DUNNOCK BRIDGE 1 · round 1",
@@ -159,7 +161,7 @@ async fn r18_only_whole_files_are_taken_and_each_once() {
     assert_eq!(home.read("ran.txt"), "half\nwhole\n", "all of it, once");
     // The same answer again, or a changed one, is not run again.
     bring(&home, 1, "[RUN]\necho again >> ran.txt\n[END]\n");
-    std::fs::remove_file(folder.join("002-inbox.md")).unwrap();
+    assert!(folder.join("002-inbox.early.md").exists(), "what lay there before its outbox is put aside");
     std::thread::sleep(Duration::from_millis(1_700));
     assert_eq!(home.read("ran.txt"), "half\nwhole\n");
     // Written in pieces, each soon after the other: only the whole counts.
@@ -194,7 +196,7 @@ async fn b1_a_boxed_command_writes_no_inbox_wherever_it_lies() {
             std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         left.retain(|name| !name.starts_with('.'));
         left.sort();
-        assert_eq!(left, ["001-inbox.md", "001-outbox.md", "002-outbox.md", "session"], "{}", dir.display());
+        assert_eq!(left, ["001-inbox.md", "001-outbox.md", "002-outbox.md", "dunnock-session"], "{}", dir.display());
     }
     // Where commands can write, no conversation begins.
     let inside = home.project().join("letters");
@@ -237,7 +239,7 @@ async fn a_long_outbox_comes_in_parts_that_fit_and_results_are_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn b5_a_command_of_a_chat_has_thirty_seconds_or_as_many_as_are_set() {
+async fn b5_b6_a_command_of_a_chat_has_thirty_seconds_or_as_many_as_are_set() {
     let home = Home::empty();
     home.configure("bridge_timeout = 1\n");
     assert_eq!(home.run(&["bridge", "new", "--once", "Try"]).await.code, 3);
@@ -317,4 +319,67 @@ async fn mistakes_are_answered_kindly() {
     let ran = home.run(&["bridge", "new", "--once", "x"]).await;
     assert!(ran.code == 1 && ran.err.contains("by a link"), "{}", ran.err);
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_answer_is_said_and_one_round_never_waits_for_it() {
+    let home = Home::empty();
+    home.put("a.txt", "one\n");
+    assert_eq!(home.run(&["bridge", "new", "--once", "Try"]).await.code, 3);
+    let inbox = bridge(&home).join("001-inbox.md");
+    // (what lies there, what is said of it)
+    let cases: [(&[u8], &str); 3] = [
+        (b"\n", ""),
+        (b"caf\xe9 [DELETE a.txt]\n[DELETE a.txt]\n", "save it as UTF-8"),
+        (&[b'x'; 3 << 20], "more than"),
+    ];
+    for (bytes, said) in cases {
+        std::fs::write(&inbox, bytes).unwrap();
+        let began = Instant::now();
+        let ran = once(&home).await;
+        assert!(ran.code == 3 && began.elapsed() < Duration::from_secs(10), "{said}: {}", ran.err);
+        assert!(ran.err.contains(said), "{said}: {}", ran.err);
+        assert!(home.project().join("a.txt").exists() && outbox(&home, 2).is_empty());
+        std::fs::remove_file(&inbox).unwrap();
+    }
+    // Somebody tidied the outbox away: it is written again, and can be answered.
+    let first = outbox(&home, 1);
+    std::fs::remove_file(bridge(&home).join("001-outbox.md")).unwrap();
+    let mut waiting = Waiting::start(&home, &["bridge", "resume"]);
+    wait_for("the outbox again", || outbox(&home, 1) == first);
+    bring(&home, 1, "Seen.\n[DONE]\n");
+    assert_eq!(waiting.ended(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_from_before_from_others_or_from_a_command_does_not_count() {
+    let home = Home::empty();
+    home.put("a.txt", "one\n");
+    let letters = home.dir.path().join("letters");
+    let dir = letters.to_str().unwrap();
+    assert_eq!(home.run(&["bridge", "new", "--once", "--dir", dir, "Try"]).await.code, 3);
+    // A later setting lets commands write there: nothing goes on.
+    let forge =
+        format!("[RUN]\necho '[DELETE a.txt]' > {dir}/002-inbox.md; touch -d 2036-01-01 {dir}/002-inbox.md\n[END]\n");
+    std::fs::write(letters.join("001-inbox.md"), &forge).unwrap();
+    home.configure(&format!("box_write = [\"{dir}\"]\n"));
+    let ran = once(&home).await;
+    assert!(home.project().join("a.txt").exists(), "{}", ran.err);
+    home.configure("");
+    assert_eq!(once(&home).await.code, 3);
+    assert!(!letters.join("002-inbox.md").exists(), "a command wrote an inbox");
+    // One that lies there before its outbox, with a time of its own choosing.
+    std::fs::write(letters.join("003-inbox.md"), "[DELETE a.txt]\n").unwrap();
+    std::fs::write(letters.join("002-inbox.md"), "[READ a.txt]\n").unwrap();
+    let future = std::time::SystemTime::now() + Duration::from_secs(1_000_000);
+    std::fs::File::options().write(true).open(letters.join("003-inbox.md")).unwrap().set_modified(future).unwrap();
+    assert_eq!(once(&home).await.code, 3);
+    assert!(home.project().join("a.txt").exists() && letters.join("003-inbox.early.md").exists());
+    // A folder in which others can write.
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(&letters, std::fs::Permissions::from_mode(0o777)).unwrap();
+    std::fs::write(letters.join("003-inbox.md"), "[DELETE a.txt]\n").unwrap();
+    let ran = once(&home).await;
+    assert!(home.project().join("a.txt").exists() && ran.code != 0, "{}", ran.err);
+    assert!(ran.err.contains("others can write"), "{}", ran.err);
 }

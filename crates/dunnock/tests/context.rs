@@ -148,6 +148,7 @@ fn prefixes(server: &ScriptedServer) -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// Holds W11: nothing in the head changes from turn to turn, through the program.
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_turns_share_their_prefix_though_instructions_and_prompts_change() {
     let server = server(|step, _| match step {

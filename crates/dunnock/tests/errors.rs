@@ -5,6 +5,7 @@ use dunnock_testkit::fixture;
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{Rules, ScriptedServer};
 
+/// Holds A2: errors of the command line, word for word.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_error_says_what_to_do_next() {
     let mut told: Vec<String> = Vec::new();

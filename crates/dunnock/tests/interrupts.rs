@@ -77,6 +77,7 @@ async fn while_streaming() {
     assert!(told.contains("one \\n[cut off here]"), "what was said is kept: {told}");
 }
 
+/// Holds W4: cancellation ends it (exit 130), nothing is left.
 #[tokio::test(flavor = "multi_thread")]
 async fn inside_a_tool() {
     let command = r#"{"command":"sleep 77 & echo $! > child; echo $$ > self; trap '' TERM; wait; sleep 78"}"#;

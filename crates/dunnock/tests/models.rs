@@ -153,6 +153,7 @@ async fn a_picture_goes_with_the_prompt_over_every_wire() {
     assert!(ran.code == 2 && ran.err.contains("it is not a PNG, JPEG, GIF or WebP picture"), "{}", ran.err);
 }
 
+/// Holds W8: Azure from its three variables, and before OpenAI where both are set.
 #[tokio::test(flavor = "multi_thread")]
 async fn azure_works_from_its_three_variables_over_both_of_its_wires() {
     for (wire, path) in [("", "/openai/v1/responses"), ("chat", "/openai/v1/chat/completions")] {
@@ -502,6 +503,7 @@ server.serve_forever()
     Tls { child, url: format!("https://127.0.0.1:{}/v1", port.trim()), certificate }
 }
 
+/// Holds W8: SSL_CERT_FILE works.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_counts_if_ssl_cert_file_names_it() {
     let home = Home::empty();

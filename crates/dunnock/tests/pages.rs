@@ -85,6 +85,7 @@ async fn completions_and_manual_are_printed() {
     assert!(std::fs::read_dir(dir).unwrap().count() >= 20);
 }
 
+/// Holds A2: doctor names what is wrong.
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_says_what_to_do() {
     let server = dunnock_testkit::server::ScriptedServer::start(vec![]).await;

@@ -186,6 +186,23 @@ async fn p5_what_a_planner_is_denied_only_the_persons_own_configuration_lifts() 
         "env | sort",
         "export -p",
         "set",
+        "time -p curl -V",
+        "echo 'curl -V' | sh",
+        "bash <<< 'curl -V'",
+        "sh -cx 'curl -V'",
+        "env -u FOO",
+        "echo \"$(</proc/self/environ)\"",
+        "cat /proc/self/env*",
+        "readonly -p",
+        "declare -p PATH",
+        "watch 'rm -rf build'",
+        "trap 'curl -V' EXIT",
+        "exec 3<>/dev/tcp/127.0.0.1/1",
+        "git ls-remote x",
+        "git push",
+        "git clean -fdx",
+        "openssl s_client -connect x",
+        "CURL -V",
         "cat /proc/self/environ",
         "timeout 5 curl x",
         "x=1 && env",
@@ -206,7 +223,18 @@ async fn p5_what_a_planner_is_denied_only_the_persons_own_configuration_lifts() 
         assert!(home.project().join("target/made").exists(), "{command}");
     }
     // Everyday work stays: elsewhere, and what only looks like it.
-    for command in ["rm target/made", "env A=1 true", "ls", "echo env", "git status"] {
+    for command in [
+        "rm target/made",
+        "env A=1 true",
+        "ls",
+        "echo env",
+        "git status",
+        "[ -f target/made ] && echo yes",
+        "if [ -d target ]; then echo there; fi",
+        "case x in a) echo a;; *) echo other;; esac",
+        "command -v curl || true",
+        "bash -c 'echo x'",
+    ] {
         let (home, server) = home(vec![plan("Try.", json!([run(command)])), plan("Done.", json!([]))]).await;
         home.put("target/made", "x");
         assert_eq!(home.run(&["run", "--planner", "Try"]).await.code, 0);
@@ -278,4 +306,24 @@ async fn a_planner_that_waits_for_a_person_goes_on_with_its_plan() {
     assert_eq!(ran.code, 0, "{}\n{}", ran.out, ran.err);
     assert!(!home.project().join("two").exists(), "what stands behind a declined action is not run");
     assert!(told(&server, 1).contains("the person declined this call"), "{}", told(&server, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looking_at_an_older_run_does_not_write_over_the_memory_of_a_later_one() {
+    let script = || vec![plan("One.", json!([run("touch one")])), plan("Done.", json!([]))];
+    let (home, _server) = home(script()).await;
+    assert_eq!(home.run(&["run", "--planner", "Try"]).await.code, 0);
+    let first = home.newest().await;
+    let server = ScriptedServer::start(script().into_iter().map(Into::into).collect()).await;
+    home.configure(&format!("model = \"script/scripted\"\n[providers.script]\nbase_url = \"{}\"\n", server.base_url()));
+    assert_eq!(home.run(&["run", "--planner", "Try"]).await.code, 0);
+    let both = memory(&home, "try");
+    assert_eq!(both.matches("Iteration ").count(), 4, "{both}");
+    assert_eq!(home.run(&["undo", &first]).await.code, 0);
+    assert_eq!(memory(&home, "try"), both);
+    let git = std::process::Command::new("git").args(["init", "-q"]).current_dir(home.project()).status();
+    assert!(git.unwrap().success());
+    let status = std::process::Command::new("git").args(["status", "--porcelain"]).current_dir(home.project()).output();
+    let status = String::from_utf8(status.unwrap().stdout).unwrap();
+    assert!(!status.contains(".dunnock"), "memory is no file of the repository: {status}");
 }

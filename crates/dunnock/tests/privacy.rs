@@ -5,6 +5,7 @@ use dunnock_testkit::model::Say;
 use dunnock_testkit::server::ScriptedServer;
 
 /// G313: every `connect` of a whole run, of the program and all it starts.
+/// Holds A3: every connect of a run, of lists, undo and sandbox.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_connects_to_the_model_and_to_nothing_else() {
     let world = World::new("connect");

@@ -34,6 +34,7 @@ pub fn work() -> Vec<Served> {
     ]
 }
 
+/// Holds A5: the steps are shown by `run` (fixture).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_done_and_told() {
     let server = ScriptedServer::start(work()).await;
@@ -54,6 +55,7 @@ async fn a_task_is_done_and_told() {
     assert!(first <= 16 << 10, "{first} bytes");
 }
 
+/// Holds A4: sent from a folder that nobody trusted.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_of_a_real_run_extend_each_other() {
     let server = ScriptedServer::start(work()).await;
@@ -77,6 +79,7 @@ async fn requests_of_a_real_run_extend_each_other() {
     assert!(split(&bodies[0]).1.contains("Use tabs."), "AGENTS.md is in the head");
 }
 
+/// Holds W1: without a terminal a bare task is `run`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bare_task_and_one_on_standard_input_are_run() {
     let server = ScriptedServer::start(vec![Say::text("fine").into()]).await;
@@ -91,6 +94,7 @@ async fn a_bare_task_and_one_on_standard_input_are_run() {
     assert_eq!(server.requests()[1]["messages"][1]["content"], "from a pipe");
 }
 
+/// Holds W4: a reply without calls, limit and budget as exit 4 where nobody answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn ends_have_their_exit_codes_and_resume_ends_as_they_did() {
     let steps = || (0..5).map(|n| Say::calls(&[("shell", &format!("{{\"command\":\"echo {n}\"}}"))]).into()).collect();
@@ -140,6 +144,7 @@ async fn a_model_that_is_the_only_one_here_is_used_and_settings_of_the_session_s
     assert_eq!(one.requests().last().unwrap()["model"], "m2", "a flag changes it");
 }
 
+/// Holds W9: a template of the user's replaces the embedded one; a broken one is named.
 #[tokio::test(flavor = "multi_thread")]
 async fn prompts_can_be_replaced_by_the_user() {
     let server = ScriptedServer::start(vec![]).await;

@@ -84,6 +84,7 @@ async fn a_canary_key_is_found_nowhere() {
     assert!(server.bodies().iter().all(|b| !holds(b)), "the key is in no request's body");
 }
 
+/// Holds W2: by default in the user's data folder (~/.local/share/dunnock), private.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_kept_is_private() {
     // More than a megabyte of output, so that there is a blob in a file of its own.

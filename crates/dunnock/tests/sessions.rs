@@ -25,6 +25,7 @@ fn version_names_the_release() {
     assert_eq!((code, out.as_str()), (0, concat!("dunnock ", env!("CARGO_PKG_VERSION"), "\n")));
 }
 
+/// Holds W2: the store is made by itself at start, in a data folder that was not there.
 #[test]
 fn an_empty_list_says_so_and_the_folder_is_private() {
     let dir = tempfile::tempdir().unwrap();
@@ -37,6 +38,7 @@ fn an_empty_list_says_so_and_the_folder_is_private() {
     assert_eq!(mode(&data.join("dunnock.db")), 0o600);
 }
 
+/// Holds W2: one database: sessions of other folders are listed, --here narrows.
 #[test]
 fn sessions_are_listed_newest_first_one_object_a_line() {
     let dir = tempfile::tempdir().unwrap();
@@ -119,6 +121,7 @@ fn wrong_usage_is_exit_2_and_shows_the_way() {
     assert!(err.contains("sessions") && err.contains("--help"), "{err}");
 }
 
+/// Holds A1: listed, searched, exported, imported, resumed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_carried_elsewhere_whole_and_found_again() {
     use crate::Home;
@@ -172,6 +175,8 @@ async fn a_session_is_carried_elsewhere_whole_and_found_again() {
     assert_eq!(home.run(&["sessions", "search", "quails"]).await.code, 1);
 }
 
+/// Holds W5: the mixed and the separate view.
+/// Holds T7: the cut part stays readable.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_of_an_output_can_be_read_by_person_and_model() {
     let loud = "for i in $(seq 3000); do echo out $i; done; echo oops >&2; sleep 0.1; echo end";

@@ -45,6 +45,7 @@ async fn talk(home: &Home, args: &[&str], talk: &[(&str, &str)], early: &str) ->
     crate::ran(command).await
 }
 
+/// Holds T2: y and t at `dunnock run` in a terminal.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_approves_declines_and_answers_where_they_sit() {
     let script = vec![

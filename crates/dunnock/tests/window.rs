@@ -162,6 +162,8 @@ fn asking(server: &ScriptedServer) -> Home {
     home
 }
 
+/// Holds W1: bare `dunnock` at a terminal opens the terminal app on the folder.
+/// Holds T1: the answer streams in a real terminal.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_typed_streams_and_is_approved() {
     let last = Served::from(Say::text("It says **hello**. And then it says some more words.")).gated();
@@ -278,6 +280,8 @@ async fn words_typed_while_a_command_runs_are_told_at_the_next_step() {
     assert_eq!((count(&log, "prompted"), count(&log, "interrupt_asked")), (2, 0));
 }
 
+/// Holds T3: /model and /undo in a real terminal.
+/// Holds T10: `Set model to NAME`, and the next request goes to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_model_is_switched_and_the_last_task_undone() {
     let write = Say::calls(&[("write_file", r#"{"path":"new.txt","content":"x\n"}"#)]);
@@ -314,6 +318,8 @@ async fn the_model_is_switched_and_the_last_task_undone() {
     assert_eq!(count(&facts(&home).await, "rewound"), 1);
 }
 
+/// Holds T3: /quit in a real terminal.
+/// Holds T4: kept across runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn history_and_a_fresh_session_across_runs() {
     let server = ScriptedServer::start(vec![Say::text("One.").into(), Say::text("Two.").into()]).await;
@@ -436,6 +442,7 @@ async fn a_terminal_that_is_closed_at_a_question_leaves_it_standing() {
 }
 
 /// R22, R23: the process is killed with a question open and a draft half typed.
+/// Holds W6: pending calls survive a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_and_a_draft_survive_kill_9() {
     let server = ScriptedServer::start(vec![shell("echo one >> log").into(), Say::text("Done.").into()]).await;
@@ -580,6 +587,7 @@ async fn the_first_run_without_a_model_says_what_to_do_and_plays_the_tour() {
     assert_eq!(listed.out, "", "a tour is no session");
 }
 
+/// Holds W1: the terminal app without a terminal is refused with the way on.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_terminal_it_says_what_to_do() {
     let home = Home::empty();
@@ -613,6 +621,7 @@ async fn lines_for_screen_readers() {
     assert_eq!(of(&log, "replied")["answer"], "yes");
 }
 
+/// Holds A4: commands of an untrusted folder are not there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_persons_own_commands_come_from_files_and_not_from_an_untrusted_folder() {
     let server = ScriptedServer::start(vec![Say::text("Reviewed.").into()]).await;

@@ -73,6 +73,8 @@ const RIGHTS: &[&str] = &[
     "newgidmap",
     "nsenter",
     "unshare",
+    "chroot",
+    "setpriv",
 ];
 /// Programs that talk to whomever they are told to.
 const CLIENTS: &[&str] = &[
@@ -116,8 +118,8 @@ const CLIENTS: &[&str] = &[
     "mosh",
     "websocat",
     "grpcurl",
-    "Invoke-WebRequest",
-    "Invoke-RestMethod",
+    "invoke-webrequest",
+    "invoke-restmethod",
     "iwr",
     "irm",
 ];
@@ -125,32 +127,79 @@ const CLIENTS: &[&str] = &[
 const PRINTERS: &[&str] = &["printenv", "compgen"];
 
 /// Why a planner may not run a line, if it may not. A program that the person allows is not looked at.
+///
+/// This is no wall: a program can be told to do in its own words what is denied here. The box is the wall.
 pub(super) fn denied(line: &Line, allow: &[String]) -> Option<String> {
-    let all = unwrapped(line);
-    let hidden = |c: &Simple| c.words.first().is_some_and(|word| !word.plain);
+    if line.commands.is_empty() && line.obscure {
+        return Some("a planner runs only lines that can be read".into());
+    }
+    // To ask where a program is, is not to run it.
+    let asks = |c: &Simple| {
+        base(c.texts().next().unwrap_or_default()) == "command" && c.texts().any(|w| matches!(w, "-v" | "-V"))
+    };
+    let shown = Line { commands: line.commands.iter().filter(|c| !asks(c)).cloned().collect(), obscure: line.obscure };
+    let all = unwrapped(&shown);
+    // A test in brackets and a pattern of `case` are no programs.
+    let hidden = |c: &Simple| {
+        c.words.first().is_some_and(|word| {
+            (!word.plain && !matches!(word.text.as_str(), "[" | "[[" | "*")) || word.text.starts_with('-')
+        })
+    };
     if all.commands.iter().any(hidden) {
         return Some("a planner runs only programs that it names".into());
     }
     all.commands.iter().find_map(|command| {
-        let name = base(command.texts().next()?);
+        let name = base(command.texts().next().unwrap_or_default()).to_ascii_lowercase();
+        let name = name.strip_suffix(".exe").unwrap_or(&name);
         let why = reason(name, command)?;
-        let lifted = allow.iter().any(|allowed| allowed == name);
+        let lifted = allow.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
         (!lifted).then(|| {
-            format!("a planner may not use {name}: {why}. If it must, allow it in your own configuration: planner_allow = [\"{name}\"]")
+            let lift = if name.is_empty() {
+                String::new()
+            } else {
+                format!(". If it must, allow it in your own configuration: planner_allow = [\"{name}\"]")
+            };
+            format!("a planner may not use {}: {why}{lift}", if name.is_empty() { "this" } else { name })
         })
     })
 }
 
+/// Whether a program behind `env` is missing, so that it prints the environment.
+fn prints(command: &Simple) -> bool {
+    let mut words = command.texts().skip(1);
+    while let Some(word) = words.next() {
+        match word {
+            "-u" | "--unset" | "-C" | "--chdir" => drop(words.next()),
+            word if word.starts_with('-') || word.contains('=') => {}
+            _ => return false,
+        }
+    }
+    true
+}
+
 fn reason(name: &str, command: &Simple) -> Option<&'static str> {
-    let environment = command.words.iter().chain(command.files.iter().map(|(_, file)| file));
-    if environment.clone().any(|word| word.text.contains("/proc/") && word.text.contains("environ")) {
+    let named =
+        || command.words.iter().chain(command.files.iter().map(|(_, file)| file)).map(|word| word.text.as_str());
+    if named().any(|word| word.contains("/proc/") && word.contains("env")) {
         return Some("it reads the environment");
+    }
+    if named().any(|word| word.contains("/dev/tcp/") || word.contains("/dev/udp/")) {
+        return Some("it talks to other machines");
+    }
+    if let Some((sub, rest)) = super::lists::git(command) {
+        return match sub {
+            "clone" | "fetch" | "pull" | "push" | "ls-remote" | "archive" => Some("it talks to other machines"),
+            "remote" if rest.contains(&"update") => Some("it talks to other machines"),
+            "submodule" if rest.contains(&"update") => Some("it talks to other machines"),
+            "clean" if rest.iter().any(|w| w.starts_with('-') && w.contains('f')) => Some("it deletes without asking"),
+            _ => None,
+        };
     }
     match name {
         "rm" if flag(command, &['r', 'R'], "recursive") && flag(command, &['f'], "force") => {
             Some("it deletes folders without asking")
         }
-        "Remove-Item" | "rd" | "rmdir" if command.texts().any(|w| matches!(w, "/s" | "/S" | "-Recurse")) => {
+        "remove-item" | "rd" | "rmdir" if command.texts().any(|w| matches!(w, "/s" | "/S" | "-Recurse")) => {
             Some("it deletes folders without asking")
         }
         "find" | "fd" | "fdfind" if command.texts().any(|w| w == "-delete") => Some("it deletes without asking"),
@@ -158,14 +207,20 @@ fn reason(name: &str, command: &Simple) -> Option<&'static str> {
         _ if RIGHTS.contains(&name) => Some("it changes accounts or rights"),
         _ if CLIENTS.contains(&name) => Some("it talks to other machines"),
         _ if PRINTERS.contains(&name) => Some("it reads the environment"),
-        // With a program behind it, it only sets something for that.
-        "env" if command.texts().skip(1).all(|w| w.starts_with('-') || w.contains('=')) => {
-            Some("it reads the environment")
-        }
+        "env" if prints(command) => Some("it reads the environment"),
         "set" if command.words.len() == 1 => Some("it reads the environment"),
-        "export" | "declare" | "typeset" if command.texts().skip(1).all(|w| w.starts_with('-')) => {
+        "export" | "declare" | "typeset" | "readonly"
+            if command.texts().any(|w| w == "-p") || command.texts().skip(1).all(|w| w.starts_with('-')) =>
+        {
             Some("it reads the environment")
         }
+        // What it would run comes from elsewhere, and nobody has read it.
+        "sh" | "bash" | "dash" | "zsh" | "ksh" | "fish" | "ash"
+            if command.texts().skip(1).all(|w| w.starts_with('-')) =>
+        {
+            Some("it runs what it is given on its input")
+        }
+        "openssl" if command.texts().any(|w| w == "s_client") => Some("it talks to other machines"),
         _ => None,
     }
 }

@@ -76,13 +76,16 @@ fn unwrap(command: &Simple, depth: usize, out: &mut Line) {
         inner.commands.iter().for_each(|command| unwrap(command, depth + 1, out));
     };
     if SHELLS.contains(&name) || name == "script" || name == "su" {
-        let at =
-            rest.iter().position(|w| w.text.starts_with('-') && !w.text.starts_with("--") && w.text.ends_with('c'));
+        let at = rest.iter().position(|w| w.text.starts_with('-') && !w.text.starts_with("--") && w.text.contains('c'));
         match at.and_then(|at| rest.get(at + 1)) {
             Some(text) => line(&text.text, out),
             None => out.obscure = true,
         }
         return;
+    }
+    if name == "trap" {
+        let text = rest.first().map(|w| w.text.clone()).unwrap_or_default();
+        return line(&text, out);
     }
     if name == "eval" {
         let text: Vec<&str> = rest.iter().map(|w| w.text.as_str()).collect();
@@ -127,6 +130,10 @@ fn unwrap(command: &Simple, depth: usize, out: &mut Line) {
         }
     }
     let behind = rest.get(at..).unwrap_or_default();
+    // Some take a whole line as one word.
+    if let Some(whole) = behind.first().filter(|word| word.text.contains(char::is_whitespace)) {
+        line(&whole.text, out);
+    }
     if !behind.is_empty() {
         unwrap(&with(behind), depth + 1, out);
     }

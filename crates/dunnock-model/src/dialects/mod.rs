@@ -7,6 +7,7 @@
 
 pub mod carried;
 mod forms;
+mod marks;
 pub(crate) mod plan;
 pub mod schema;
 pub mod text_calls;

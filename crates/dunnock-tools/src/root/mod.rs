@@ -345,13 +345,19 @@ impl Root {
         #[cfg(not(target_os = "linux"))]
         {
             let path = RepoPath(path.to_path_buf());
-            let whole = self.path().join(&path.0);
             let fail = |e: io::Error| place_error(&path, e);
-            if let Some(folder) = whole.parent() {
-                std::fs::create_dir_all(folder).map_err(fail)?;
+            let Some(name) = path.0.file_name() else { return Err(PathError::NotAFile(path.shown())) };
+            let place = Place::make(self, path.parent(), &mut Vec::new()).map_err(fail)?;
+            match place.kind(name).map_err(fail)? {
+                Kind::Nothing | Kind::File => {}
+                Kind::Link => return Err(PathError::Link(path.shown())),
+                Kind::Other => return Err(PathError::NotAFile(path.shown())),
             }
-            let part = whole.with_file_name(part_name());
-            std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, &whole)).map_err(fail)
+            let part = part_name();
+            let done = place
+                .new_file(&part, bytes, Rights::New { runs: false })
+                .and_then(|_| place.rename(part.as_ref(), name, true));
+            done.map_err(fail)
         }
     }
 

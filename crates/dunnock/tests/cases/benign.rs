@@ -187,6 +187,7 @@ async fn everyday_builds_run_unasked_and_say_the_same() {
     each("cases::benign::everyday_builds_run_unasked_and_say_the_same").await;
 }
 
+/// Holds T8: in auto it does not ask (G459).
 #[tokio::test(flavor = "multi_thread")]
 async fn everyday_edits_and_looks_are_unasked() {
     each("cases::benign::everyday_edits_and_looks_are_unasked").await;

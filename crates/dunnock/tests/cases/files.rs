@@ -199,6 +199,7 @@ async fn each(test: &str) {
     judge(test, results);
 }
 
+/// Holds W10: 33 cases through the program.
 #[tokio::test(flavor = "multi_thread")]
 async fn paths_that_lead_elsewhere() {
     each("cases::files::paths_that_lead_elsewhere").await;

@@ -554,6 +554,7 @@ async fn each(test: &str, hold: impl AsyncFn(&str) -> Held) {
     judge(test, results);
 }
 
+/// Holds A4: config, hooks, servers of an untrusted folder do nothing; trust is for what was shown.
 #[tokio::test(flavor = "multi_thread")]
 async fn starting_up_and_trust() {
     each("cases::others::starting_up_and_trust", startup).await;

@@ -2,6 +2,7 @@
 
 use super::{judge, of};
 
+/// Holds T9: what the model claims of a call grants nothing and is not in the dialog (G232).
 #[test]
 fn the_page() {
     let text = crate::web::tests("browser", "e2e/cases.test.ts", 13);

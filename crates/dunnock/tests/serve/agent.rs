@@ -59,6 +59,9 @@ fn failed(api: &mut Api, tool: &str, args: &Value) -> String {
     error.to_owned()
 }
 
+/// Holds S1: form, toolType ignored, one call, bounded history, nothing kept.
+/// Holds S2: the form of a success.
+/// Holds S3: exactly these four are offered.
 #[tokio::test(flavor = "multi_thread")]
 async fn s1_one_prompt_one_call_one_answer_and_nothing_kept() {
     let server = obedient().await;
@@ -104,6 +107,7 @@ async fn s1_one_prompt_one_call_one_answer_and_nothing_kept() {
     assert_eq!(kept.out, "");
 }
 
+/// Holds S2: each failure's form and status: 200, 400, 401, 403.
 #[tokio::test(flavor = "multi_thread")]
 async fn s2_every_failure_has_its_form() {
     let server = obedient().await;
@@ -152,6 +156,8 @@ async fn s2_every_failure_has_its_form() {
     bad(&ask(&mut api, "break"));
 }
 
+/// Holds S3: readFile, listFiles, searchText with their arguments.
+/// Holds S4: the exact words and defaults; the limit itself is no truncation.
 #[tokio::test(flavor = "multi_thread")]
 async fn s3_s4_the_exact_words_of_reading_listing_and_searching() {
     let server = obedient().await;
@@ -218,6 +224,8 @@ async fn s3_s4_the_exact_words_of_reading_listing_and_searching() {
     );
 }
 
+/// Holds S3: replaceText.
+/// Holds S5: exactly one; 0, 2 and an empty text fail; overlapping ones are one.
 #[tokio::test(flavor = "multi_thread")]
 async fn s5_a_replacement_needs_exactly_one_place() {
     let server = obedient().await;
@@ -244,6 +252,7 @@ async fn s5_a_replacement_needs_exactly_one_place() {
     assert_eq!(home.read("a.txt"), "1\r\n2\r\n", "line breaks stay as the file has them");
 }
 
+/// Holds S6: no absolute path, no .., no link out, for all four tools.
 #[tokio::test(flavor = "multi_thread")]
 async fn s6_only_paths_inside_the_root() {
     let server = obedient().await;

@@ -9,6 +9,8 @@ use std::io::BufRead as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+/// Holds W3: id, title, creation time, workspace, history, version.
+/// Holds W7: list and open over plain HTTP.
 #[tokio::test(flavor = "multi_thread")]
 async fn w3_a_session_is_made_read_listed_and_searched() {
     let server =
@@ -67,6 +69,7 @@ async fn w3_a_session_is_made_read_listed_and_searched() {
     assert_eq!(serve.end(), 0);
 }
 
+/// Holds W6: waits as pending, approved, goes on by itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn w6_a_call_waits_is_approved_and_the_loop_goes_on_by_itself() {
     let script = vec![shell("cat .env"), Say::text("Seen.").into()];
@@ -98,6 +101,7 @@ async fn w6_a_call_waits_is_approved_and_the_loop_goes_on_by_itself() {
     assert_eq!(kinds(&view).iter().filter(|k| *k == "replied").count(), 1);
 }
 
+/// Holds W3: the loser gets 409 and the fresh state.
 #[tokio::test(flavor = "multi_thread")]
 async fn w3_the_loser_gets_a_conflict_and_the_fresh_state() {
     let server = ScriptedServer::start(vec![Say::text("one").into(), Say::text("two").into()]).await;
@@ -117,6 +121,7 @@ async fn w3_the_loser_gets_a_conflict_and_the_fresh_state() {
     assert!(no["error"].as_str().unwrap().contains("look again"), "{no}");
 }
 
+/// Holds W7: prompt, cancel, text, facts over the live channel, without a gap.
 #[tokio::test(flavor = "multi_thread")]
 async fn w7_the_live_channel_streams_and_resumes_without_a_gap() {
     let script = vec![shell("echo hi"), Served::from(Say::text("These words come slowly.")).gated()];

@@ -18,6 +18,7 @@ fn first_session(api: &mut dunnock_testkit::web::Api) -> String {
     }
 }
 
+/// Holds A1: a session of the terminal over HTTP.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_in_a_terminal_is_listed_followed_answered_and_steered_over_http() {
     let script = vec![shell("cat .env"), Served::from(Say::text("Nearly.")).gated(), Say::text("Both done.").into()];
@@ -55,6 +56,7 @@ async fn a_run_in_a_terminal_is_listed_followed_answered_and_steered_over_http()
     assert_eq!(kinds(&view).iter().filter(|k| *k == "prompted").count(), 2);
 }
 
+/// Holds A1: a session of the server in a terminal.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_the_server_is_listed_followed_answered_and_steered_in_a_terminal() {
     let script = vec![shell("cat .env"), Served::from(Say::text("Nearly.")).gated(), Say::text("Both done.").into()];
@@ -92,6 +94,7 @@ async fn a_session_of_the_server_is_listed_followed_answered_and_steered_in_a_te
     drop(live);
 }
 
+/// Holds W3: questions that wait are part of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn r23_a_question_survives_the_server_and_one_answer_counts() {
     let server = ScriptedServer::start(vec![shell("cat .env"), Say::text("Seen.").into()]).await;

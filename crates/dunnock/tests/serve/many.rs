@@ -212,6 +212,7 @@ fn check(ops: &[Op], facts: &[Value]) -> Result<BTreeMap<&'static str, usize>, S
     Ok(counts)
 }
 
+/// Holds W3: many clients, one order, nothing overwritten.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn r7_eight_clients_ten_thousand_operations_one_order() {
     let rounds: usize = std::env::var("DUNNOCK_R7").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000) / 8;
@@ -292,6 +293,7 @@ async fn r7_eight_clients_ten_thousand_operations_one_order() {
     }
 }
 
+/// Holds W7: every frame in order for all who look.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_hundred_clients_receive_every_frame_in_order() {
     let words: String = (0..400).map(|n| format!("word{n} ")).collect();
