@@ -94,7 +94,7 @@ const RUNS: &[Run] = &[
     },
     Run {
         name: "plans",
-        shows: "twenty plans of a real model, all valid",
+        shows: "twenty plans and five planner runs of a real model, all valid",
         minutes: 15,
         what: What::Real(20),
         env: &[],

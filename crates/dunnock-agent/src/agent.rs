@@ -25,7 +25,9 @@ impl Commands {
         if std::env::args_os().nth(1).is_some_and(|word| word == dunnock_sandbox::LAUNCH) {
             return Err(dunnock_sandbox::serve());
         }
-        Ok(Self("/proc/self/exe".into()))
+        // By this name it stays the same program, even if its file is replaced meanwhile.
+        let own = if cfg!(target_os = "linux") { Some("/proc/self/exe".into()) } else { std::env::current_exe().ok() };
+        Ok(Self(own.unwrap_or_default()))
     }
 
     /// Through a `dunnock` program, for those who do not own their `main`.
@@ -35,12 +37,19 @@ impl Commands {
 }
 
 /// Where a model is, and how it is spoken to.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Endpoint {
     wire: Wire,
     url: String,
     key: Option<String>,
     window: Option<u64>,
+}
+
+/// Without its key.
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint").field("wire", &self.wire).field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 impl Endpoint {
@@ -82,6 +91,7 @@ pub struct AgentBuilder {
     commands: Commands,
     endpoints: Vec<(String, Endpoint)>,
     model: Option<String>,
+    sockets: Option<PathBuf>,
 }
 
 impl AgentBuilder {
@@ -96,6 +106,12 @@ impl AgentBuilder {
     #[must_use]
     pub fn model(self, model: impl Into<String>) -> Self {
         Self { model: Some(model.into()), ..self }
+    }
+
+    /// Keeps sockets in this folder, where the path of the data folder is too long for them (about 80 bytes).
+    #[must_use]
+    pub fn sockets(self, folder: impl Into<PathBuf>) -> Self {
+        Self { sockets: Some(folder.into()), ..self }
     }
 
     /// Opens the data folder, and finds out how well commands can be confined here.
@@ -126,7 +142,7 @@ impl AgentBuilder {
             checkpoints: keeper.map(|keeper| keeper as Arc<dyn Checkpoints>),
             clock: Arc::new(SystemClock),
             locks: folder.join("locks"),
-            runtime: folder.join("run"),
+            runtime: self.sockets.unwrap_or_else(|| folder.join("run")),
             level,
             app: env!("CARGO_PKG_VERSION").into(),
             day_budget: None,
@@ -196,7 +212,7 @@ impl std::fmt::Debug for Agent {
 impl Agent {
     /// An agent that keeps its sessions in this folder.
     pub fn open(data: impl Into<PathBuf>, commands: Commands) -> AgentBuilder {
-        AgentBuilder { data: data.into(), commands, endpoints: Vec::new(), model: None }
+        AgentBuilder { data: data.into(), commands, endpoints: Vec::new(), model: None, sockets: None }
     }
 
     /// How well commands are confined on this machine: `A`, `B` or `C`, or `D` for not at all.

@@ -5,23 +5,29 @@
 //! program, if it is given the same data folder, and the other way round.
 //!
 //! ```no_run
-//! use dunnock_agent::{Agent, Commands, Endpoint, Task};
+//! use dunnock_agent::{Agent, Commands, Endpoint, Error, Task, tokio};
+//! use std::process::ExitCode;
 //!
-//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! fn main() -> ExitCode {
 //!     // First of all: commands are started through a process of their own, which is this very program.
-//!     let Ok(commands) = Commands::through_this_program() else { return Ok(()) };
-//!     let runtime = dunnock_agent::tokio::runtime::Runtime::new()?;
-//!     runtime.block_on(async {
+//!     let commands = match Commands::through_this_program() {
+//!         Ok(commands) => commands,
+//!         Err(code) => return code,
+//!     };
+//!     let Ok(runtime) = tokio::runtime::Runtime::new() else { return ExitCode::FAILURE };
+//!     let outcome = runtime.block_on(async {
 //!         let agent = Agent::open("/var/lib/my-app", commands)
 //!             .endpoint("local", Endpoint::ollama("http://127.0.0.1:11434"))
 //!             .model("local/qwen3")
 //!             .ready()
 //!             .await?;
 //!         let task = Task::new("Make the tests pass", "/src/project").check("cargo test").planner();
-//!         let outcome = agent.run(task).await?;
-//!         println!("{} after {} iterations\n{}", outcome.success, outcome.iterations, outcome.summary);
-//!         Ok(())
-//!     })
+//!         agent.run(task).await
+//!     });
+//!     match outcome {
+//!         Ok(outcome) if outcome.success => ExitCode::SUCCESS,
+//!         Ok(_) | Err(Error::Usage(_)) | Err(_) => ExitCode::FAILURE,
+//!     }
 //! }
 //! ```
 //!

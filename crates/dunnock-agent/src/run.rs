@@ -20,6 +20,18 @@ pub struct Run {
     told: VecDeque<Event>,
     iterations: u32,
     answer: String,
+    _leave: Leave,
+}
+
+/// The driver in this process leaves with the run.
+struct Leave(Option<Handle>);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        if let Some(handle) = &self.0 {
+            handle.leave();
+        }
+    }
 }
 
 impl std::fmt::Debug for Run {
@@ -43,6 +55,9 @@ impl Run {
         let model = task.model.clone().or_else(|| agent.model.clone());
         let model = model.ok_or_else(|| usage("no model was given: AgentBuilder::model or Task::model".into()))?;
         agent.speaker.knows(&model).map_err(usage)?;
+        if model == dunnock_model::CARRIED {
+            return Err(usage("a conversation that is carried needs the program: dunnock bridge new".into()));
+        }
         let config = task.config(model, &folder);
         let session = create(&agent.world, &folder.to_string_lossy(), config).await.map_err(broken)?;
         let mut run = Self::open(agent, session, 0).await?;
@@ -58,7 +73,17 @@ impl Run {
         let state = load(agent.world.log.as_ref(), session).await.map_err(broken)?.state;
         let (status, from) = (state.status(), state.seq);
         let mut run = Self::open(agent, session.clone(), from).await?;
-        run.state = state;
+        // What was so far counts, and is not told again.
+        let mut records = Vec::new();
+        let each = &mut |record: Record| {
+            if record.envelope.seq <= from {
+                records.push(record);
+            }
+            true
+        };
+        agent.world.log.read(session, 0, each).await.map_err(broken)?;
+        records.iter().for_each(|record| run.fact(record));
+        run.told.clear();
         for question in run.questions() {
             run.told.push_back(Event::Asked(question));
         }
@@ -72,7 +97,8 @@ impl Run {
         let world = agent.world.clone();
         let door = Door::open(world.clone(), session.clone(), from).await.map_err(broken)?;
         let (state, told, answer) = (State::default(), VecDeque::new(), String::new());
-        Ok(Self { door, world, session, state, upto: 0, told, iterations: 0, answer })
+        let _leave = Leave(door.handle().cloned());
+        Ok(Self { door, world, session, state, upto: 0, told, iterations: 0, answer, _leave })
     }
 
     async fn send(&mut self, command: Command) -> Result<(), Error> {
@@ -109,9 +135,12 @@ impl Run {
                 return Ok(None);
             }
             let changed = async {
-                match &mut summary {
-                    Some(summary) => drop(summary.changed().await),
-                    None => std::future::pending().await,
+                let told = match &mut summary {
+                    Some(summary) => summary.changed().await.is_ok(),
+                    None => false,
+                };
+                if !told {
+                    std::future::pending::<()>().await; // whoever drives elsewhere, or is gone, is heard through the door
                 }
             };
             tokio::select! {

@@ -102,3 +102,34 @@ async fn what_cannot_be_is_said_before_anything_begins() {
     assert!(world.agent.resume("nothing").await.is_err());
     assert!(matches!(world.agent.confinement(), 'A' | 'B' | 'C' | 'D'));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_dropped_stops_and_its_session_can_be_taken_up() {
+    let script = vec![
+        Say::calls(&[("shell", r#"{"command":"echo begun > log; sleep 60; echo ended >> log"}"#)]),
+        Say::text("Later."),
+    ];
+    let world = World::new(script).await;
+    let mut run = world.agent.start(Task::new("Wait", world.project())).await.unwrap();
+    while let Some(event) = run.next().await.unwrap() {
+        if matches!(event, Event::Began { .. }) {
+            break;
+        }
+    }
+    let session = run.session();
+    drop(run);
+    // Whoever comes next drives it: the first is gone, and so is its command.
+    let outcome = world.agent.resume(&session).await.unwrap().finish().await.unwrap();
+    assert!(outcome.success && outcome.summary == "Later.", "{outcome:?}");
+    assert_eq!(outcome.iterations, 2, "what was before counts");
+    assert!(!std::fs::read_to_string(world.project().join("log")).unwrap_or_default().contains("ended"));
+}
+
+#[test]
+fn a_key_is_shown_nowhere() {
+    let endpoint = Endpoint::chat("http://127.0.0.1:1").key("sk-secret");
+    assert!(!format!("{endpoint:?}").contains("sk-secret"));
+    fn is_send<T: Send>() {}
+    is_send::<dunnock_agent::Run>();
+    is_send::<Agent>();
+}

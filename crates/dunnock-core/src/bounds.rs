@@ -52,6 +52,8 @@ impl Draft<'_> {
     pub(crate) fn stalled(&mut self) -> bool {
         match (self.s.progress.same, self.s.progress.warned) {
             (0, _) | (1, true) => false,
+            // A planner that nobody attends to ends at its limit, and nowhere else.
+            (_, true) if self.s.config.planner.is_some() && !self.s.config.attended => false,
             (_, false) => {
                 let text = "Nothing changed: the files are as they were, and the same calls gave the same results as before. Do \
                             something else, or say what keeps you from going on.";

@@ -459,8 +459,11 @@ impl Draft<'_> {
         let checked = self.s.calls.iter().any(|c| c.harness);
         let said_done = self.s.calls.iter().all(|c| c.harness)
             || self.s.calls.iter().any(|c| c.role == Some(Role::Final) && c.stage == Stage::Finished { ok: true });
+        // Who carries words sees no result before the next round: what failed beside a "done" must be seen first.
+        let failed = |c: &Call| !c.harness && c.stage == Stage::Finished { ok: false };
+        let unsaid = self.s.by_hand() && self.s.calls.iter().any(failed);
         match self.s.proof {
-            _ if self.s.unseen > 0 || !said_done => {
+            _ if self.s.unseen > 0 || !said_done || unsaid => {
                 if !self.stalled() {
                     self.next_turn();
                 }

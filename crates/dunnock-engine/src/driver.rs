@@ -91,6 +91,11 @@ impl Handle {
         self.summary.clone()
     }
 
+    /// Asks the driver to leave, and does not wait: for whoever is dropped.
+    pub fn leave(&self) {
+        let _ = self.mail.try_send(Mail::Close);
+    }
+
     /// Asks the driver to leave, and waits until it has.
     pub async fn close(mut self) {
         let _ = self.mail.send(Mail::Close).await;

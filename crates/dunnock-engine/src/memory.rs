@@ -23,7 +23,8 @@ const BEFORE: usize = 16_000;
 /// The iterations of a session, each with its lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {
-    iterations: Vec<Vec<String>>,
+    /// Each line with its place: thoughts, then calls by their index, then the end.
+    iterations: Vec<Vec<(u32, String)>>,
     /// What the calls of the answer in work are, by their index.
     calls: BTreeMap<u16, Arc<CallPart>>,
 }
@@ -107,7 +108,7 @@ impl Memory {
                     Why::Budget => "the budget was used up".to_owned(),
                     Why::Unproven => "the checks do not pass".to_owned(),
                 };
-                self.line("ended", &why);
+                self.line_at(u32::MAX, "ended", &why);
             }
             _ => {}
         }
@@ -140,17 +141,26 @@ impl Memory {
         // Of what worked, that it did; of what did not, what was said last.
         let said = match e.outcome {
             Outcome::Done => None,
+            // Of a program what it said last, of a tool of ours what it said first.
+            _ if !matches!(call.tool.as_str(), "shell" | "verify") => {
+                e.shown.lines().map(str::trim).find(|line| !line.is_empty())
+            }
             _ => e.shown.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("[exit ")),
         };
         let said = said.map(|said| said.strip_prefix("not run: ").unwrap_or(said));
         let said = said.map_or_else(String::new, |said| format!(": {said}"));
         let (verb, what) = told(&call);
-        self.line(verb, &format!("{}: {how}{said}", short(&what, LINE / 2)));
+        self.line_at(1 + u32::from(e.call.index), verb, &format!("{}: {how}{said}", short(&what, LINE / 2)));
     }
 
     fn line(&mut self, what: &str, text: &str) {
+        self.line_at(0, what, text);
+    }
+
+    fn line_at(&mut self, place: u32, what: &str, text: &str) {
         if let Some(lines) = self.iterations.last_mut() {
-            lines.push(short(&format!("{what} {text}"), LINE));
+            lines.push((place, short(&format!("{what} {text}"), LINE)));
+            lines.sort_by_key(|(place, _)| *place);
         }
     }
 }
@@ -191,8 +201,8 @@ fn short(text: &str, most: usize) -> String {
 }
 
 /// The lines of an iteration: the first ones and the last, as many as there is room for.
-fn block(lines: &[String]) -> String {
-    let mut kept: Vec<String> = lines.iter().map(|line| format!("- {line}")).collect();
+fn block(lines: &[(u32, String)]) -> String {
+    let mut kept: Vec<String> = lines.iter().map(|(_, line)| format!("- {line}")).collect();
     let long = |kept: &[String]| kept.iter().map(|line| line.len() + 1).sum::<usize>() > ITERATION;
     let mut out = 0;
     while long(&kept) && kept.len() > 2 {

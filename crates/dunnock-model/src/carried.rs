@@ -228,10 +228,15 @@ struct Stamp {
 /// What stands where an inbox should.
 enum Look {
     Nothing,
+    /// Another conversation has the folder.
+    Taken,
     /// Something that is not read, and why.
     Refused(String),
     There(Stamp),
 }
+
+/// What is said of a folder that another conversation has.
+const TAKEN: &str = "the folder holds another conversation now";
 
 fn look(path: &Path) -> Look {
     let meta = match path.symlink_metadata() {
@@ -359,22 +364,34 @@ pub fn brought(session: &SessionId, handed: &HandedOver) -> Brought {
     let folder = Path::new(&handed.inbox).parent().unwrap_or(Path::new(""));
     match judged(folder, &session.to_string(), handed.turn) {
         Look::Nothing => Brought::Nothing,
+        Look::Taken => Brought::Refused(TAKEN.into()),
         Look::Refused(why) => Brought::Refused(why),
         Look::There(stamp) => match take(Path::new(&handed.inbox), stamp) {
             Some(bytes) if decoded(&bytes).is_none() => Brought::Refused(NOT_TEXT.into()),
             Some(bytes) if decoded(&bytes).is_some_and(|text| text.trim().is_empty()) => Brought::Nothing,
+            Some(bytes) if decoded(&bytes).is_some_and(|text| asks_for_more(&text)) => Brought::Refused(NEXT.into()),
             Some(_) | None => Brought::Comes,
         },
     }
 }
 
+/// What is said of a round that somebody stopped.
+const STOPPED: &str =
+    "interrupted: this round is withdrawn, and an answer to it is not read; the next round asks again";
+/// What is said of an answer that is none yet.
+const NEXT: &str = "the chat asks for the next part: paste that, and save what it answers to the last";
 const NOT_TEXT: &str = "it is no text in UTF-8, and is not read; save it as UTF-8";
+
+/// Whether a chat only says that it waits for the next part.
+fn asks_for_more(text: &str) -> bool {
+    text.trim().trim_matches(['"', '“', '”', '.', '!', '*', '`', '\'']).eq_ignore_ascii_case("next")
+}
 
 /// What stands where an inbox should, and whether it may be the answer.
 fn judged(folder: &Path, session: &str, turn: Turn) -> Look {
     // A folder that another conversation has taken over brings answers to that one.
     if !std::fs::read_to_string(folder.join(OWNER)).is_ok_and(|owner| owner.trim() == session) {
-        return Look::Refused("the folder holds another conversation now".into());
+        return Look::Taken;
     }
     if let Err(error) = same_folder(folder) {
         return Look::Refused(error.to_string());
@@ -405,9 +422,7 @@ pub(crate) async fn wait(
     loop {
         // Somebody may have tidied up: what is to be carried is written again.
         let mut look = judged(folder, &session, turn);
-        if !matches!(look, Look::Refused(ref why) if why.contains("another conversation"))
-            && !folder.join(outbox_name(turn, 0)).exists()
-        {
+        if !matches!(look, Look::Taken) && !folder.join(outbox_name(turn, 0)).exists() {
             look = match again() {
                 Ok(_) => judged(folder, &session, turn),
                 Err(failed) => Look::Refused(failed.error),
@@ -415,7 +430,8 @@ pub(crate) async fn wait(
         }
         match look {
             Look::Nothing => seen = None,
-            Look::Refused(why) => {
+            Look::Taken | Look::Refused(_) => {
+                let why = if let Look::Refused(why) = look { why } else { TAKEN.to_owned() };
                 seen = None;
                 // Not at the first look: whoever drives may not be heard yet.
                 looks += 1;
@@ -434,24 +450,27 @@ pub(crate) async fn wait(
                     && !is_written(&stamp)
                     && let Some(bytes) = take(&path, stamp)
                 {
+                    let mut tell = |why: &str| {
+                        if told != why {
+                            live(Delta::Said { text: format!("{name}: {why}").into() });
+                            told = why.into();
+                        }
+                    };
                     match decoded(&bytes) {
                         Some(text) if text.trim().is_empty() => {}
+                        Some(text) if asks_for_more(&text) => tell(NEXT),
                         Some(text) => {
                             failpoint::hit("carry.inbox", "");
                             return Ok(answered(asking, carried, &text, bytes));
                         }
-                        None if told != NOT_TEXT => {
-                            live(Delta::Said { text: format!("{name}: {NOT_TEXT}").into() });
-                            told = NOT_TEXT.into();
-                        }
-                        None => {}
+                        None => tell(NOT_TEXT),
                     }
                 }
             }
         }
         tokio::select! {
             biased;
-            () = halt.wait() => return Err(TurnFailed::unsent(turn, Failure::Cut, "interrupted".into())),
+            () = halt.wait() => return Err(TurnFailed::unsent(turn, Failure::Cut, STOPPED.into())),
             () = tokio::time::sleep(LOOK) => {}
         }
     }

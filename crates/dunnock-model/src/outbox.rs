@@ -90,7 +90,13 @@ fn results(messages: &[Message], output: usize) -> String {
             Message::Result { text: said, ok, call, .. } => {
                 n += 1;
                 let part = calls.next();
-                let how = if *ok { "ok" } else { "FAILED" };
+                let how = match part {
+                    Some(part) if part.tool == "final_output" => {
+                        "not yet: see what failed beside it, or which check did not pass"
+                    }
+                    _ if *ok => "ok",
+                    _ => "FAILED",
+                };
                 let reads = part.is_some_and(|part| part.tool == "view_file");
                 let most = if reads { FILE } else { output };
                 let rest = format!(
@@ -117,9 +123,10 @@ fn results(messages: &[Message], output: usize) -> String {
 
 /// A result without names of tools that a chat does not know.
 fn as_commands(text: &str) -> String {
+    let text = &text.replace(", or set all", "");
     let sign = "view_file {\"path\":\"";
     let mut out = String::new();
-    let mut rest = text;
+    let mut rest = text.as_str();
     while let Some((before, after)) = rest.split_once(sign) {
         let Some((inside, behind)) = after.split_once('}') else { break };
         let number = |key: &str| {

@@ -284,7 +284,7 @@ impl Session {
                 self.carried = true;
                 let parts = if e.parts > 1 { format!(" ({} parts)", e.parts) } else { String::new() };
                 out.push(Line::empty());
-                out.push(note(&format!("carry {}{parts} to your chat", e.outbox)));
+                out.push(note(&format!("paste {}{parts} into your chat", e.outbox)));
                 out.push(note(&format!("and save its answer as {}", e.inbox)));
             }
             Event::Answered(e) => {

@@ -367,7 +367,7 @@ fn doing(s: &State, now: u64) -> Option<(&'static str, String, Tone)> {
     } else if !session.said.is_empty() {
         return Some((spin, first_line(&session.said), Tone::Accent));
     } else if session.carried {
-        return Some(("●", "waiting for the answer that you bring · esc to stop".to_owned(), Tone::Warn));
+        return Some(("●", "waiting for the answer that you bring · esc withdraws it".to_owned(), Tone::Warn));
     } else {
         "thinking"
     };

@@ -9,7 +9,7 @@ use crate::{place, planner, run as running, say, sessions, work};
 use anyhow::{Context as _, bail};
 use dunnock_engine::load;
 use dunnock_model::{BRIDGE_OWNER, Brought, CARRIED, brought, outbox_name, put_private};
-use dunnock_proto::{Bridge, HandedOver, SessionId};
+use dunnock_proto::{Bridge, Config, HandedOver, SessionId};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -53,6 +53,9 @@ pub(crate) async fn new(
     let folder = folder(&settings, &workspace)?;
     let mut config = work::config(&settings, &open.speaker, CARRIED.into(), attended(flags.json))?;
     config.bridge = Some(bridge(&settings, &folder));
+    if config.budget.tokens.is_some() || config.budget.micros.is_some() {
+        return Err(usage("what a chat uses, nobody here can count: only time can be bounded (--budget 10min)"));
+    }
     open.confine(&settings, config.sandbox);
     work::keepable(&config, open.world.level, open.world.day_budget)?;
     held(&settings, &open, &workspace, &folder).await?;
@@ -125,12 +128,19 @@ pub(crate) async fn copy(data: Option<PathBuf>, part: usize) -> anyhow::Result<E
 }
 
 fn no_model(flags: &Flags) -> anyhow::Result<()> {
+    if !flags.image.is_empty() {
+        return Err(usage("a conversation that is carried takes no --image: give pictures to the chat yourself"));
+    }
     if flags.model.is_some() {
         return Err(usage(
             "a conversation that is carried has no --model: you choose the chat. With a model: dunnock run --model P/M",
         ));
     }
     Ok(())
+}
+
+fn is_carried(config: &Config) -> bool {
+    config.model == CARRIED && config.bridge.is_some()
 }
 
 /// The session meant: by id, or the newest of this folder that is carried.
@@ -140,7 +150,7 @@ async fn meant(open: &work::Work, id: Option<&str>, workspace: &Path) -> anyhow:
         return sessions::find(log, id).await;
     }
     for row in log.list(Some(&workspace.to_string_lossy()), 100).await? {
-        if load(log, &row.id).await.is_ok_and(|loaded| loaded.state.config.model == CARRIED) {
+        if load(log, &row.id).await.is_ok_and(|loaded| is_carried(&loaded.state.config)) {
             return Ok(row.id);
         }
     }

@@ -201,7 +201,10 @@ impl Drive {
             // What the driver says counts only for the facts that we have seen.
             Some(now) => promised && now.parked && now.seq == seq,
             // Another process drives, and facts come one by one: between two of them nothing may seem to be under way.
-            None => promised && (self.seen.rests() || !self.seen.state.questions.is_empty()),
+            None => {
+                let waits = !self.seen.state.questions.is_empty() || self.seen.state.carried().is_some();
+                promised && (self.seen.rests() || waits)
+            }
         }
     }
 
@@ -247,9 +250,12 @@ impl Drive {
                 person.ask(question.clone());
             }
             let changed = async {
-                match &mut summary {
-                    Some(summary) => drop(summary.changed().await),
-                    None => std::future::pending().await,
+                let told = match &mut summary {
+                    Some(summary) => summary.changed().await.is_ok(),
+                    None => false,
+                };
+                if !told {
+                    std::future::pending::<()>().await; // whoever drives elsewhere, or is gone, is heard through the door
                 }
             };
             tokio::select! {
@@ -267,7 +273,8 @@ impl Drive {
                     _ => return Ok(Over::Settled { stopped }),
                 },
                 () = self.signals.next() => {
-                    if self.ctrl_c == CtrlC::Leaves && !drives {
+                    let follows = self.ctrl_c == CtrlC::Leaves || self.carrying != Carrying::Leaves;
+                    if follows && !drives {
                         return Ok(Over::Left);
                     }
                     if (person.asked.is_some() || self.seen.state.carried().is_some()) && settled {
@@ -330,6 +337,13 @@ impl Drive {
             () = self.signals.next() => self.leave_now(),
         };
         let mut end = end::end(&self.seen.state, fresh);
+        // A planner's last plan has actions and no answer: what it came to is the result.
+        if self.seen.state.config.planner.is_some()
+            && self.seen.tally.answer.trim().is_empty()
+            && let Ok(memory) = read_memory(self.world.log.as_ref(), &self.session).await
+        {
+            self.seen.tally.answer = memory.summary();
+        }
         if stopped && matches!(end.why, Why::Waiting | Why::Working) {
             end = End { why: Why::Interrupted, exit: 130, error: None };
         }

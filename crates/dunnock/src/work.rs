@@ -6,7 +6,7 @@ use crate::{found, place, rules, sandbox, say};
 use anyhow::bail;
 use dunnock_core::ports::{Log, Offer};
 use dunnock_engine::{SystemClock, World};
-use dunnock_model::{Briefing, KNOWN, Known, Patience, Profiles, Prompts, Speaker, Surroundings};
+use dunnock_model::{Briefing, CARRIED, KNOWN, Known, Patience, Profiles, Prompts, Speaker, Surroundings};
 use dunnock_proto::{Config, ConfigPatch, Level, Sandbox};
 #[cfg(unix)]
 use dunnock_tools::Bounds;
@@ -279,6 +279,9 @@ pub(crate) fn keepable(config: &Config, have: Level, day_budget: Option<u64>) ->
 /// The model: as configured, or the one that is there to be found.
 pub(crate) async fn model(settings: &mut Settings, speaker: &Speaker) -> anyhow::Result<String> {
     if let Some(model) = settings.text("model") {
+        if model == CARRIED {
+            return Err(usage("a conversation that is carried by hand begins with: dunnock bridge new \"...\""));
+        }
         speaker.knows(model).map_err(usage)?;
         return Ok(model.to_owned());
     }

@@ -383,3 +383,59 @@ async fn an_answer_from_before_from_others_or_from_a_command_does_not_count() {
     assert!(home.project().join("a.txt").exists() && ran.code != 0, "{}", ran.err);
     assert!(ran.err.contains("others can write"), "{}", ran.err);
 }
+
+/// A conversation that a program waits for is opened in a terminal meanwhile, which goes on alone when that program is killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn b1_a_conversation_is_opened_in_the_terminal_meanwhile_and_goes_on_there() {
+    let home = Home::empty();
+    home.put("a.txt", "one\n");
+    let mut waiting = Waiting::start(&home, &["bridge", "new", "Look"]);
+    wait_for("the outbox", || !outbox(&home, 1).is_empty());
+    let id = home.newest().await;
+    let window = crate::window::Window::shell(&home, 100, 30);
+    window.type_in(&format!("{} attach {id}", env!("CARGO_BIN_EXE_dunnock")));
+    window.key("Enter");
+    window.wait_for("001-outbox.md");
+    window.wait_for("waiting for the answer that you bring");
+    bring(&home, 1, "I look.\n[READ a.txt]\n");
+    window.wait_for("002-outbox.md");
+    // The program is killed: the terminal takes over, and takes the answer in.
+    waiting.0.kill().unwrap();
+    waiting.0.wait().unwrap();
+    bring(&home, 2, "It says one.\n[WRITE b.txt]\ntwo\n[END]\n");
+    window.wait_for("003-outbox.md");
+    assert_eq!(home.read("b.txt"), "two\n");
+    bring(&home, 3, "All is done here.\n[DONE]\n");
+    window.wait_for("All is done here.");
+    let facts = crate::window::facts(&home).await;
+    assert_eq!(crate::window::count(&facts, "answered"), 3);
+    assert!(facts.iter().any(|(kind, _)| kind == "ended"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn done_beside_what_failed_is_not_done_and_next_is_no_answer() {
+    let home = Home::empty();
+    assert_eq!(home.run(&["bridge", "new", "--once", "Try"]).await.code, 3);
+    bring(&home, 1, "\"next\"\n");
+    let ran = once(&home).await;
+    assert!(ran.code == 3 && ran.err.contains("asks for the next part"), "{}", ran.err);
+    assert!(outbox(&home, 2).is_empty());
+    bring(&home, 1, "[RUN]\nexit 1\n[END]\nAll good, verified.\n[DONE]\n");
+    assert_eq!(once(&home).await.code, 3);
+    assert!(outbox(&home, 2).contains("[DONE]: not yet"), "{}", outbox(&home, 2));
+    bring(&home, 2, "Now it is.\n[DONE]\n");
+    assert_eq!(once(&home).await.code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_program_looks_in_and_leaves_without_stopping_the_first() {
+    let home = Home::empty();
+    let mut waiting = Waiting::start(&home, &["bridge", "new", "Look"]);
+    wait_for("the outbox", || !outbox(&home, 1).is_empty());
+    let began = Instant::now();
+    let ran = once(&home).await;
+    assert!(began.elapsed() < Duration::from_secs(15), "it never left: {}", ran.err);
+    assert!(waiting.0.try_wait().unwrap().is_none(), "the first was stopped");
+    bring(&home, 1, "Seen.\n[DONE]\n");
+    assert_eq!(waiting.ended(), 0);
+}

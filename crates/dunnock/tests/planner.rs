@@ -54,6 +54,11 @@ async fn p3_it_stops_as_soon_as_the_checks_pass_whatever_the_model_wants() {
     assert_eq!(ran.code, 0, "{}\n{}", ran.out, ran.err);
     assert_eq!(home.read("code.py"), "answer = 42\n");
     assert_eq!(server.requests().len(), 2, "the loop decides when it is over");
+    assert!(
+        ran.out.contains("Iteration 2:") && ran.out.contains("- edited code.py: ok"),
+        "it has a result: {}",
+        ran.out
+    );
     assert!(!home.project().join("never").exists());
     let first = told(&server, 1);
     assert!(first.contains("standard output:\nout\nstandard error:\nerr"), "{first}");
@@ -107,6 +112,13 @@ async fn p3_it_stops_at_five_iterations_or_as_many_as_it_is_told() {
     let ran = five.run(&["run", "--planner", "Try"]).await;
     assert_eq!((ran.code, server.requests().len()), (4, 5), "{}", ran.err);
     assert_eq!(memory(&five, "try").matches("Iteration ").count(), 5);
+    // The same plan again and again is told to the model, and is no reason to wait for somebody.
+    let same = (0..9).map(|_| plan("Again.", json!([run("echo same")]))).collect::<Vec<_>>();
+    let (circles, server) = home(same).await;
+    let ran = circles.run(&["run", "--planner", "Try"]).await;
+    assert_eq!((ran.code, server.requests().len()), (4, 5), "{}", ran.err);
+    let all = server.requests().iter().map(ToString::to_string).collect::<String>();
+    assert!(all.contains("Nothing changed: the files are as they were"), "the model is told");
     let (two, server) = home(looks(9)).await;
     let ran = two.run(&["run", "--planner", "--max-steps", "2", "--verify", "false", "Try"]).await;
     assert_eq!((ran.code, server.requests().len()), (5, 2), "{}", ran.err);

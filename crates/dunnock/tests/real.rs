@@ -196,6 +196,34 @@ async fn plans_are_valid_when_the_server_is_held_to_a_schema() {
     assert_eq!(valid, wanted);
 }
 
+/// A planner from its beginning to its end: whatever the model plans, every plan is one. CI runs one, the long run five.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a real model: cargo xtask real"]
+async fn planner_runs_come_to_their_end_and_every_plan_is_valid() {
+    let many = std::env::var("DUNNOCK_PLANS").is_ok_and(|n| n.parse::<u32>().unwrap() > 8);
+    let (runs, steps) = if many { (5, "3") } else { (1, "2") };
+    let (mut plans, mut actions) = (0, 0);
+    for n in 0..runs {
+        let home = home();
+        home.put("greet.py", "print('helo')\n");
+        let task = ["Print hello.", "Read README.md.", "Run the tests.", "Make a file.", "Mend greet.py."][n % 5];
+        let more = ["--planner", "--max-steps", steps, "--verify", "grep -q hello greet.py"];
+        let Ran { code, out, err } = run(&home, "plan", &more, task).await;
+        let answered = facts(&out, "answered");
+        println!("planner run {}: {} plans, exit {code}", n + 1, answered.len());
+        assert!(matches!(code, 0 | 4 | 5), "exit {code}: {err}");
+        assert!(
+            !answered.is_empty() && !answered.iter().any(|a| a.to_string().contains("not a valid plan")),
+            "{answered:?}"
+        );
+        plans += answered.len();
+        actions += answered.iter().map(|a| a.to_string().matches("\"call\"").count()).sum::<usize>();
+        let memory = std::fs::read_dir(home.project().join(".dunnock/agent-memory")).unwrap().count();
+        assert!(memory >= 1, "it left its memory");
+    }
+    println!("{plans} plans of {runs} planner runs are valid, with {actions} actions");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a real model: cargo xtask real"]
 async fn three_small_tasks_are_done_with_native_calls() {

@@ -68,10 +68,11 @@ async fn half_written(world: &World) -> Came {
     file.sync_all().unwrap();
     let child = world.home.start(&["bridge", "resume", "--once"]);
     std::thread::sleep(std::time::Duration::from_millis(2_500));
-    is(world.home.project().join("a.txt").exists(), "the beginning of a file was run")?;
+    let untouched = world.home.project().join("a.txt").exists();
     file.write_all(b"/nothing\n[END]\n").unwrap();
     drop(file);
     let ended = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
+    is(untouched, "the beginning of a file was run")?;
     is(ended.status.code() == Some(3), "the whole was not taken")?;
     is(world.home.project().join("src/main.rs").exists(), "half a command was run")?;
     is(!world.home.project().join("a.txt").exists(), "the whole was not run")?;
