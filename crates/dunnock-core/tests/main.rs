@@ -13,6 +13,7 @@ mod inputs;
 mod limits;
 mod lines;
 mod past;
+mod presets;
 mod props;
 mod random;
 mod rng;

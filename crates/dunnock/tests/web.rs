@@ -47,7 +47,7 @@ fn the_program_has_the_web_app_in_it() {
 
 #[test]
 fn reducers_words_and_texts() {
-    tests("unit", "", 150);
+    tests("unit", "", 160);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn built_twice_it_is_the_same() {
 /// Holds A1: terminal to browser and browser to a real terminal app.
 #[test]
 fn browser_conversations() {
-    tests("browser", "e2e/talk.test.ts", 34);
+    tests("browser", "e2e/talk.test.ts", 35);
 }
 
 #[test]

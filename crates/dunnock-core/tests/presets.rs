@@ -1,0 +1,139 @@
+//! Planner and carried conversation, as far as the core decides them.
+
+use crate::stage::{Scene, auto, scene};
+use dunnock_core::{Effect, Status, Work, wanted};
+use dunnock_proto::*;
+
+fn call(turn: u32, index: u16) -> CallId {
+    CallId { turn: Turn(turn), index }
+}
+
+fn kinds(scene: &Scene, kind: &str) -> usize {
+    scene.log.iter().filter(|event| event.kind() == kind).count()
+}
+
+fn ends(scene: &mut Scene, id: CallId, outcome: Outcome) {
+    scene.work(Work::Output(Finished::plain(id, outcome, "so")));
+}
+
+fn handed(turn: u32) -> Work {
+    Work::HandedOver(HandedOver { turn: Turn(turn), outbox: "o".into(), inbox: "i".into(), parts: 1 })
+}
+
+/// A session that a person carries, with its first request written down or not.
+fn carried() -> Scene {
+    let mut scene = scene(auto());
+    scene.command(Command::Configure { set: ConfigPatch { model: Some("m/hand".into()), ..ConfigPatch::default() } });
+    scene.line("> go");
+    scene
+}
+
+fn wants(scene: &Scene) -> Vec<Effect> {
+    wanted(&scene.s, Owner(scene.owner)).into_iter().filter(|e| !matches!(e, Effect::Checkpoint { .. })).collect()
+}
+
+#[test]
+fn a_request_is_handed_over_once_and_then_waits_without_anybody() {
+    let mut scene = carried();
+    assert_eq!(wants(&scene), [Effect::HandOver { turn: Turn(1) }]);
+    assert!(!wants(&scene)[0].parked());
+    assert_eq!(scene.s.status(), Status::Working);
+    scene.work(handed(2));
+    assert_eq!(kinds(&scene, "handed_over"), 0, "of another turn");
+    scene.work(handed(1));
+    assert_eq!(wants(&scene), [Effect::Carry { turn: Turn(1) }]);
+    assert!(wants(&scene)[0].parked());
+    assert_eq!((scene.s.status(), scene.s.carried().is_some()), (Status::Waiting, true));
+    scene.work(handed(1));
+    assert_eq!(kinds(&scene, "handed_over"), 1, "once");
+    // Whoever takes it over waits for the same answer, and nothing is written off.
+    scene.take();
+    assert_eq!(wants(&scene), [Effect::Carry { turn: Turn(1) }]);
+    assert_eq!(scene.s.spent.tokens, 0);
+    scene.line("< looking | view: a.rs");
+    assert!(scene.s.carried().is_none());
+    ends(&mut scene, call(1, 0), Outcome::Done);
+    assert_eq!(wants(&scene), [Effect::HandOver { turn: Turn(2) }], "the second is another request");
+    // Stopped before it was written down: a late report changes nothing.
+    scene.line("stop");
+    scene.work(handed(2));
+    assert_eq!(kinds(&scene, "handed_over"), 1);
+}
+
+#[test]
+fn a_request_that_is_carried_can_be_stopped() {
+    let mut scene = carried();
+    scene.work(handed(1));
+    scene.line("stop");
+    let cut = Effect::Carry { turn: Turn(1) }.cut().expect("it can be cut");
+    scene.work(cut);
+    assert_eq!(scene.s.status(), Status::Stopped, "{}", scene.out);
+}
+
+#[test]
+fn done_beside_what_failed_is_seen_first_by_who_carries() {
+    for (by_hand, outcome, done) in
+        [(true, Outcome::Failed, false), (true, Outcome::Done, true), (false, Outcome::Failed, true)]
+    {
+        let mut scene = if by_hand { carried() } else { scene(auto()) };
+        if by_hand {
+            scene.work(handed(1));
+        } else {
+            scene.line("> go");
+        }
+        scene.line("< shell: make all | final_output: {\"answer\":\"done\"}");
+        ends(&mut scene, call(1, 0), outcome.clone());
+        assert_eq!(kinds(&scene, "ended") == 1, done, "by hand {by_hand}, {outcome:?}: {}", scene.out);
+        assert_eq!(kinds(&scene, "turn_started"), if done { 1 } else { 2 });
+    }
+}
+
+fn planner(verify: &[&str]) -> Config {
+    let planner = Planner { file: "t.txt".into(), memory: String::new(), allow: Vec::new() };
+    let verify = verify.iter().map(|v| (*v).to_owned()).collect();
+    Config { planner: Some(planner), verify, max_steps: 5, ..auto() }
+}
+
+#[test]
+fn a_plan_is_carried_out_in_order_and_ends_at_the_first_failure() {
+    let mut scene = scene(planner(&[]));
+    scene.line("> go");
+    scene.line("< view: a | view: b | shell: make all | view: c");
+    assert_eq!(kinds(&scene, "started"), 1, "one after the other, readers too: {}", scene.out);
+    ends(&mut scene, call(1, 0), Outcome::Done);
+    assert_eq!(kinds(&scene, "started"), 2);
+    ends(&mut scene, call(1, 1), Outcome::Failed);
+    assert_eq!(kinds(&scene, "started"), 2, "nothing behind a failure runs");
+    assert_eq!(kinds(&scene, "turn_started"), 2, "and it plans again: {}", scene.out);
+    // Elsewhere readers run beside each other, and a failure holds nothing up.
+    let mut plain = crate::stage::scene(auto());
+    plain.line("> go");
+    plain.line("< view: a | view: b");
+    assert_eq!(kinds(&plain, "started"), 2);
+}
+
+#[test]
+fn a_planner_ends_when_its_checks_pass_or_a_plan_has_no_actions() {
+    let mut scene = scene(planner(&["make test"]));
+    scene.line("> go");
+    scene.line("< shell: make all");
+    ends(&mut scene, call(1, 0), Outcome::Done);
+    assert_eq!(kinds(&scene, "called"), 1, "checked after each plan: {}", scene.out);
+    ends(&mut scene, call(1, 1), Outcome::Failed);
+    assert_eq!(kinds(&scene, "turn_started"), 2);
+    scene.line("< shell: make all");
+    ends(&mut scene, call(2, 0), Outcome::Done);
+    // A prompt that comes meanwhile is told before it is over.
+    scene.line("> and this");
+    ends(&mut scene, call(2, 1), Outcome::Done);
+    assert_eq!((kinds(&scene, "ended"), kinds(&scene, "turn_started")), (0, 3), "{}", scene.out);
+    scene.line("< shell: make all");
+    ends(&mut scene, call(3, 0), Outcome::Done);
+    ends(&mut scene, call(3, 1), Outcome::Done);
+    assert_eq!(scene.s.status(), Status::Done, "{}", scene.out);
+    let mut idle = crate::stage::scene(planner(&["make test"]));
+    idle.line("> go");
+    idle.line("< nothing to do");
+    ends(&mut idle, call(1, 0), Outcome::Failed);
+    assert_eq!((idle.s.status(), kinds(&idle, "turn_started")), (Status::Failed, 1), "{}", idle.out);
+}
