@@ -100,9 +100,11 @@ pub(crate) fn config(data: Option<PathBuf>, cd: Option<PathBuf>, trust: bool, js
         if !keys.is_empty() {
             say::line(&format!("# keys that are set: {}", keys.join(", ")));
         }
-        say::line(
-            "# where no model is set, the first of these that can be used is: OPENAI_API_KEY, then the only model of a local server",
-        );
+        let order = dunnock_model::KNOWN.iter().filter(|k| k.default_model.is_some()).filter_map(|k| k.key_env);
+        say::line(&format!(
+            "# where no model is set, the first of these that is set decides: {}; then the only model of a local server",
+            order.collect::<Vec<_>>().join(", ")
+        ));
     }
     settings.notes.iter().for_each(|note| say::note(note));
     Ok(ExitCode::SUCCESS)

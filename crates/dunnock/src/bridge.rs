@@ -59,7 +59,7 @@ pub(crate) async fn new(
     open.confine(&settings, config.sandbox);
     work::keepable(&config, open.world.level, open.world.day_budget)?;
     held(&settings, &open, &workspace, &folder).await?;
-    let started = running::start(open, &workspace, config, task, flags, asked.carrying());
+    let started = running::start(open, &workspace, config, (task, Vec::new()), flags, asked.carrying());
     started.await
 }
 

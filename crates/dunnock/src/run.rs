@@ -31,6 +31,7 @@ pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flag
              to be seen, and delete the session: dunnock sessions delete",
         );
     }
+    let pictures = pictures::read(&flags.image)?;
     let mut open = work::open(&settings, flags.output.as_deref()).await?;
     place::keeps_its_own(&workspace, &settings)?;
     let model = work::model(&mut settings, &open.speaker).await?;
@@ -40,7 +41,7 @@ pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flag
     }
     open.confine(&settings, config.sandbox);
     work::keepable(&config, open.world.level, open.world.day_budget)?;
-    start(open, &workspace, config, task, flags, Carrying::Leaves).await
+    start(open, &workspace, config, (task, pictures), flags, Carrying::Leaves).await
 }
 
 /// Begins a session, and drives it.
@@ -48,11 +49,10 @@ pub(crate) async fn start(
     open: work::Work,
     workspace: &Path,
     config: dunnock_proto::Config,
-    task: std::sync::Arc<str>,
+    (task, pictures): (std::sync::Arc<str>, Vec<dunnock_core::ports::Blob>),
     flags: Flags,
     carrying: Carrying,
 ) -> anyhow::Result<ExitCode> {
-    let pictures = pictures::read(&flags.image)?;
     let bridge_folder = config.bridge.as_ref().map(|bridge| bridge.folder.clone());
     let session = create(&open.world, &workspace.to_string_lossy(), config).await?;
     if let Some(folder) = bridge_folder {

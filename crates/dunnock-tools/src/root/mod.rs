@@ -320,6 +320,20 @@ impl Root {
     /// Puts a file back as it was, wherever it lies in the workspace: what tools must not change, a command may have.
     #[cfg(target_os = "linux")]
     pub(crate) fn put_back(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), PathError> {
+        self.put(path, bytes, Rights::Mode(mode))
+    }
+
+    /// Writes a file of the program's own, for its owner only, where no tool goes.
+    pub(crate) fn put_own(&self, path: &Path, bytes: &[u8]) -> Result<(), PathError> {
+        #[cfg(target_os = "linux")]
+        let rights = Rights::Mode(0o600);
+        #[cfg(not(target_os = "linux"))]
+        let rights = Rights::New { runs: false };
+        self.put(path, bytes, rights)
+    }
+
+    /// A file in a place to which no link leads, whole or not at all.
+    fn put(&self, path: &Path, bytes: &[u8], rights: Rights<'_>) -> Result<(), PathError> {
         let path = RepoPath(path.to_path_buf());
         let fail = |e: io::Error| place_error(&path, e);
         let Some(name) = path.0.file_name() else { return Err(PathError::NotAFile(path.shown())) };
@@ -330,35 +344,11 @@ impl Root {
             Kind::Other => return Err(PathError::NotAFile(path.shown())),
         }
         let part = part_name();
-        let done =
-            place.new_file(&part, bytes, Rights::Mode(mode)).and_then(|_| place.rename(part.as_ref(), name, true));
+        let done = place.new_file(&part, bytes, rights).and_then(|_| place.rename(part.as_ref(), name, true));
         if done.is_err() {
             place.remove(part.as_ref());
         }
         done.map_err(fail)
-    }
-
-    /// Writes a file of the program's own, for its owner only, where no tool goes.
-    pub(crate) fn put_own(&self, path: &Path, bytes: &[u8]) -> Result<(), PathError> {
-        #[cfg(target_os = "linux")]
-        return self.put_back(path, bytes, 0o600);
-        #[cfg(not(target_os = "linux"))]
-        {
-            let path = RepoPath(path.to_path_buf());
-            let fail = |e: io::Error| place_error(&path, e);
-            let Some(name) = path.0.file_name() else { return Err(PathError::NotAFile(path.shown())) };
-            let place = Place::make(self, path.parent(), &mut Vec::new()).map_err(fail)?;
-            match place.kind(name).map_err(fail)? {
-                Kind::Nothing | Kind::File => {}
-                Kind::Link => return Err(PathError::Link(path.shown())),
-                Kind::Other => return Err(PathError::NotAFile(path.shown())),
-            }
-            let part = part_name();
-            let done = place
-                .new_file(&part, bytes, Rights::New { runs: false })
-                .and_then(|_| place.rename(part.as_ref(), name, true));
-            done.map_err(fail)
-        }
     }
 
     #[cfg(target_os = "linux")]
