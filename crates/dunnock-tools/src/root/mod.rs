@@ -14,7 +14,6 @@ pub use journal::mend;
 pub(crate) use place::patient;
 
 use dunnock_core::policy::is_secret;
-#[cfg(target_os = "linux")]
 use place::{Kind, Place, Rights};
 use std::fmt;
 use std::fs::File;
