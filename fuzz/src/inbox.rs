@@ -47,8 +47,10 @@ pub fn run(data: &[u8]) {
         };
         assert!(upper.contains(word), "{word} was made up");
     }
-    // Without fences, whose end decides what was inside, a beginning says no more than the whole.
-    if !text.contains(['`', '~']) && !text.contains("think") {
+    // A beginning says no more than the whole, where that was understood in all: what stands at an end may cast doubt on what
+    // stands before it. (Of fences the end decides what was inside.)
+    let understood = !inbox.said.iter().any(|said| matches!(said, Said::Refused(_)));
+    if understood && !text.contains(['`', '~']) && !text.contains("think") {
         let all = acts(&text);
         let ends = text.match_indices('\n').map(|(at, _)| at + 1);
         for end in ends.filter(|end| end % 3 == 0).take(20) {
