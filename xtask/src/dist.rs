@@ -1,7 +1,7 @@
 //! The binary that people download: static, with a checksum beside it.
 
-use crate::say;
 use crate::tidy::root;
+use crate::{program, say};
 use std::path::Path;
 use std::process::Command;
 
@@ -37,7 +37,7 @@ pub(crate) fn make(profile: &str) -> Result<(), String> {
         web()?;
     }
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let mut build = Command::new(cargo);
+    let mut build = program(&cargo);
     build.args(["build", "--profile", profile, "--locked", "-p", "dunnock", "--target", TARGET]).current_dir(root());
     build.env("CC_x86_64_unknown_linux_musl", "musl-gcc");
     let status = build.status().map_err(|e| e.to_string())?;

@@ -21,7 +21,7 @@ pub fn run(names: &[&str], seconds: u64) -> Result<u64, String> {
     let target = root.join("target/fuzz");
     // Named, so that build scripts are not built with these flags.
     let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let build = Command::new("cargo")
+    let build = crate::program("cargo")
         .args(["build", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--locked", "--target", &host, "--target-dir"])
         .arg(&target)
         .env("RUSTFLAGS", FLAGS)

@@ -35,8 +35,8 @@ pub(crate) fn write() -> Result<(), String> {
     }
     // Pages that the program makes of itself are written by the tests that hold them.
     let filter = "test(pages::) | test(lines::the_schema) | test(the_openapi_document)";
-    let mut command = std::process::Command::new("cargo");
-    command.args(["nextest", "run", "-p", "dunnock", "-E", filter]).env("DUNNOCK_BLESS", "1").current_dir(root());
+    let mut command = crate::program("cargo");
+    command.args(["nextest", "run", "--workspace", "-E", filter]).env("DUNNOCK_BLESS", "1").current_dir(root());
     let status = command.status().map_err(|e| format!("cargo nextest: {e}"))?;
     if status.success() { Ok(()) } else { Err("the program's own pages could not be made".into()) }
 }

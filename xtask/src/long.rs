@@ -2,7 +2,6 @@
 
 use crate::say;
 use crate::tidy::root;
-use std::process::Command;
 use std::time::Instant;
 
 /// A long run: its name, what it shows, and how it is started.
@@ -174,7 +173,7 @@ fn run(run: &Run) -> Result<(), String> {
         What::Tests(filter) => Some(filter),
         What::Mutants => None,
     };
-    let mut command = Command::new("timeout");
+    let mut command = crate::program("timeout");
     command.arg(format!("{}m", run.minutes)).arg("cargo").current_dir(root());
     match filter {
         None => command.args(["mutants", "--no-shuffle", "--baseline", "skip", "--timeout", "60"]),

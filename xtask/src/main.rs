@@ -12,7 +12,7 @@ mod real;
 mod tidy;
 mod typescript;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -46,6 +46,18 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A program that is cargo or runs it, without what `cargo run` told us about ourselves: a build script that looks there (ring's does)
+/// would run again, and half of the workspace would be built anew behind it.
+fn program(name: &str) -> Command {
+    let mut command = Command::new(name);
+    for (key, _) in std::env::vars_os() {
+        if key.to_str().is_some_and(|key| key.starts_with("CARGO_PKG_") || key.starts_with("CARGO_MANIFEST_")) {
+            command.env_remove(key);
+        }
+    }
+    command
 }
 
 #[expect(clippy::print_stdout, reason = "a program for people at a terminal")]

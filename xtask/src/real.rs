@@ -1,7 +1,7 @@
 //! A real language model from PyPI alone, on loopback, and the tests that need one.
 
-use crate::say;
 use crate::tidy::root;
+use crate::{program, say};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -53,7 +53,7 @@ pub(crate) fn run(plans: u32) -> Result<(), String> {
     answers(&folder, port, &mut [&mut server, &mut shim])?;
     answers(&folder, shim_port, &mut [&mut server, &mut shim])?;
     say(&format!("a real model serves after {} s", began.elapsed().as_secs()));
-    let status = Command::new("cargo")
+    let status = program("cargo")
         .args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast", "--success-output", "immediate"])
         .args(["--run-ignored", "only", "--test-threads", "1", "-E", "test(real::)"])
         .env("DUNNOCK_REAL", &upstream)

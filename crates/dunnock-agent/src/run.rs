@@ -2,7 +2,7 @@
 
 use crate::{Agent, Error, Event, Outcome, Question, QuestionKind, Reply, Task};
 use dunnock_core::{Effect, State, Status, apply, wanted};
-use dunnock_engine::{Door, Handle, World, create, load, read_memory};
+use dunnock_engine::{Door, Handle, World, changed, create, load, read_memory};
 use dunnock_proto::{
     About, Answer, Command, Decoded, Delta, Event as Fact, FinalArgs, Frame, Need, Part, Proof, Record, SessionId,
     VerifyArgs, Why,
@@ -134,18 +134,9 @@ impl Run {
             if self.settled(parked) {
                 return Ok(None);
             }
-            let changed = async {
-                let told = match &mut summary {
-                    Some(summary) => summary.changed().await.is_ok(),
-                    None => false,
-                };
-                if !told {
-                    std::future::pending::<()>().await; // whoever drives elsewhere, or is gone, is heard through the door
-                }
-            };
             tokio::select! {
                 frame = self.door.next() => self.take(frame.map_err(broken)?),
-                () = changed => {}
+                () = changed(summary.as_mut()) => {}
             }
         }
     }

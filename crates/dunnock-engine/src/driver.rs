@@ -46,6 +46,18 @@ pub struct Summary {
     pub gone: Option<String>,
 }
 
+/// Waits until a driver of this process says more. Whoever drives elsewhere, or is gone, is heard through the door: that wait has no
+/// end of its own.
+pub async fn changed(summary: Option<&mut watch::Receiver<Summary>>) {
+    let told = match summary {
+        Some(summary) => summary.changed().await.is_ok(),
+        None => false,
+    };
+    if !told {
+        std::future::pending().await
+    }
+}
+
 /// A way to talk to a driver in this process.
 #[derive(Clone)]
 pub struct Handle {

@@ -30,7 +30,7 @@ pub use catch_up::{Loaded, check_chain, load};
 pub use commit::past;
 pub use deposit::{Left, deposit};
 pub use door::{Door, DoorError, Refusal};
-pub use driver::{Handle, Summary};
+pub use driver::{Handle, Summary, changed};
 pub use hall::{Hall, Pick};
 pub use hub::Frames;
 pub use memory::{Memory, read as read_memory};

@@ -5,6 +5,9 @@
 //! wrong). What comes back goes through `stream.rs` (framing, an idle timer, a bound) to the wire's reader, and its words
 //! through the dialect (`dialects/`), into one `answer.rs`.
 //!
+//! What a session is told and may call beside that is its preset (`preset.rs`). A conversation that a person carries has files for
+//! a wire (`carried.rs`, `outbox.rs`) and a dialect that is read whole (`dialects/carried.rs`, `marks.rs`).
+//!
 //! A new wire is one file in `wires/` and its arms in `wires/mod.rs`; a new dialect likewise; a new provider is a line in
 //! `provider.rs`, or some lines of the user's configuration.
 //!

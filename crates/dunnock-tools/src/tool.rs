@@ -27,7 +27,9 @@ pub(crate) struct Hand {
     /// Files as the model last saw them.
     pub(crate) seen: Arc<BTreeMap<String, Hash>>,
     /// How its commands are confined, and what they are let have beyond that.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
     pub(crate) level: Level,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
     pub(crate) open: Open,
     /// A folder that no command sees.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]

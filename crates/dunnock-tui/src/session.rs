@@ -194,6 +194,7 @@ impl Session {
             answer => first_line(answer),
         };
         let waits = match self.questions.len() {
+            0 if self.carried => "for the answer that you bring".into(),
             0 if self.working => "nothing; it goes on where it was cut off".into(),
             0 => "nothing".into(),
             n => format!("{}, below", count(n, "question")),

@@ -228,7 +228,8 @@ impl State {
     /// Something moves: time matters.
     #[must_use]
     pub fn moves(&self) -> bool {
-        (self.session.working && self.session.questions.is_empty()) || self.shell.is_some() || self.session.compacting
+        let at_work = self.session.working && self.session.questions.is_empty() && !self.session.carried;
+        at_work || self.shell.is_some() || self.session.compacting
     }
 
     /// The question that keys answer.

@@ -310,8 +310,11 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
         let mut parts = vec![mode(s.approvals()).to_owned(), level.trim_start_matches("box ").to_owned()];
         parts.extend(full.map(|f| f.trim_start_matches("context ").to_owned()));
         parts.extend(cost);
-        let sign =
-            if s.moves() { format!("{} ", SPIN[usize::try_from(s.tick % 4).unwrap_or(0)]) } else { String::new() };
+        let sign = match () {
+            () if s.moves() => format!("{} ", SPIN[usize::try_from(s.tick % 4).unwrap_or(0)]),
+            () if session.carried => "● you carry it · ".to_owned(),
+            () => String::new(),
+        };
         return Line::of(&format!(" {sign}{}", parts.join(" · ")), Tone::Quiet).cut(columns);
     }
     let mut right: Vec<String> = Vec::new();

@@ -8,7 +8,7 @@ use crate::signals::Signals;
 use crate::tally::Tally;
 use crate::{bridge, say};
 use dunnock_core::{Effect, Phase, State, apply, wanted};
-use dunnock_engine::{Door, Handle, Loaded, Summary, World, load, read_memory};
+use dunnock_engine::{Door, Handle, Loaded, Summary, World, changed, load, read_memory};
 use dunnock_model::{Brought, brought};
 use dunnock_proto::{Command, Decoded, Frame, Level, Need, Proof, Record, Sandbox, Seq, SessionId};
 use std::io::IsTerminal as _;
@@ -249,18 +249,9 @@ impl Drive {
                 plain.ask(&self.seen.state, question);
                 person.ask(question.clone());
             }
-            let changed = async {
-                let told = match &mut summary {
-                    Some(summary) => summary.changed().await.is_ok(),
-                    None => false,
-                };
-                if !told {
-                    std::future::pending::<()>().await; // whoever drives elsewhere, or is gone, is heard through the door
-                }
-            };
             tokio::select! {
                 frame = door.next() => self.frame(frame?),
-                () = changed => {}
+                () = changed(summary.as_mut()) => {}
                 said = person.said() => match (said, person.asked.take()) {
                     (Some(line), Some(question)) => match person::command(&self.seen.state, &question, &line) {
                         Ok(command) => match door.send(command).await? {

@@ -3,7 +3,7 @@
 //! Arguments are in `args.rs`, settings in `settings.rs` and `keys_table.rs`, folders in `place.rs`, each group of commands
 //! in a file of its own. `work.rs` chooses the adapters, `drive.rs` holds a session's door until it rests, and shows it
 //! through `plain.rs` (words) or `lines.rs` (JSON). `window.rs` opens the terminal app, and `host.rs` is the program around it, with
-//! what it shows of the world in `found.rs`. What people read goes through `say.rs`.
+//! what it shows of the world in `found.rs`. `planner.rs` and `bridge.rs` are presets of the same `run`. What people read goes through `say.rs`.
 
 mod about;
 mod again;
