@@ -94,13 +94,14 @@ pub(crate) struct More {
 /// What is known of sessions, so that each is read once.
 #[derive(Default)]
 pub(crate) struct Briefs {
-    known: Mutex<HashMap<SessionId, (Seq, Known)>>,
+    known: Mutex<HashMap<SessionId, Known>>,
     /// The last look, as it was told: tabs that ask at the same time share it.
     last: tokio::sync::Mutex<Option<(Instant, Arc<str>)>>,
 }
 
 #[derive(Clone)]
 struct Known {
+    /// As it was listed. What was read for it may be younger: it is fresh as long as the list says the same.
     row: Row,
     more: More,
     used: Used,
@@ -159,12 +160,10 @@ impl Used {
 impl App {
     async fn known(&self, row: &Listed) -> Result<Known, No> {
         let old = self.briefs.of(&row.id);
-        if let Some((seq, known)) = &old
-            && *seq == row.seq
-        {
+        if let Some(known) = old.as_ref().filter(|known| known.row.seq == row.seq) {
             return Ok(known.clone());
         }
-        let mut used = old.map(|(_, known)| known.used).unwrap_or_default();
+        let mut used = old.map(|known| known.used).unwrap_or_default();
         let from = used.seq;
         let each = &mut |record: Record| {
             used.add(&record);
@@ -172,7 +171,7 @@ impl App {
         };
         self.hall.log().read(&row.id, from, each).await?;
         let state = self.state(&row.id).await?;
-        let (host, seq) = (self.host.clone(), state.seq);
+        let host = self.host.clone();
         let micros = used.micros();
         let more = move || {
             let running = state.calls.iter().find(|call| matches!(call.stage, Stage::Started(_)));
@@ -194,7 +193,7 @@ impl App {
         let more = tokio::task::spawn_blocking(more).await;
         let more = more.map_err(|e| No::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
         let known = Known { row: self.row(row.clone(), None), more, used };
-        self.briefs.put(&row.id, seq, known.clone());
+        self.briefs.put(&row.id, known.clone());
         Ok(known)
     }
 
@@ -218,7 +217,7 @@ impl App {
             reads += usize::from(!fresh);
             let known = match fresh || reads <= READS {
                 true => self.known(&row).await.ok(), // one that cannot be read is told of all the same
-                false => self.briefs.of(&row.id).map(|(_, known)| known),
+                false => self.briefs.of(&row.id),
             };
             if let Some(day) = known.as_ref().and_then(|known| known.used.days.get(&today)) {
                 sum.tokens += day.tokens;
@@ -253,17 +252,17 @@ impl App {
 }
 
 impl Briefs {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, (Seq, Known)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    fn of(&self, session: &SessionId) -> Option<(Seq, Known)> {
+    fn of(&self, session: &SessionId) -> Option<Known> {
         self.lock().get(session).cloned()
     }
-    fn put(&self, session: &SessionId, seq: Seq, known: Known) {
-        self.lock().insert(session.clone(), (seq, known));
+    fn put(&self, session: &SessionId, known: Known) {
+        self.lock().insert(session.clone(), known);
     }
     fn is_fresh(&self, row: &Listed) -> bool {
-        self.lock().get(&row.id).is_some_and(|(seq, _)| *seq == row.seq)
+        self.lock().get(&row.id).is_some_and(|known| known.row.seq == row.seq)
     }
     fn keep_only(&self, rows: &[Listed]) {
         self.lock().retain(|id, _| rows.iter().any(|row| row.id == *id));

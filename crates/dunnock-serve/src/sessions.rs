@@ -51,7 +51,7 @@ pub(crate) struct Row {
     /// The last fact that a person caused: what a command may expect.
     version: Seq,
     /// Facts so far.
-    seq: Seq,
+    pub(crate) seq: Seq,
     /// Where the words of a search were found.
     #[serde(skip_serializing_if = "Option::is_none")]
     excerpt: Option<String>,

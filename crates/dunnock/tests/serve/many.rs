@@ -338,3 +338,33 @@ async fn two_hundred_clients_receive_every_frame_in_order() {
     assert!(heard.iter().all(|(seqs, text)| seqs == first && text.trim() == words.trim()), "not all heard the same");
     println!("200 clients: {} facts and {} bytes of words each, in order", first.len(), words.len());
 }
+
+/// What was read for a row of the list may be younger than the row. Kept as fresh, it showed a session at work for good that had ended
+/// meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_feed_says_of_every_session_that_it_ended() {
+    const SESSIONS: usize = 90;
+    let server = ScriptedServer::start((0..SESSIONS).map(|_| Say::text("Done.").into()).collect()).await;
+    let home = Home::with(&server);
+    let serve = Serve::start(&home);
+    let key = format!("authorization: Bearer {}\r\n", serve.token);
+    let mut feed = Live::open(serve.at, "/api/feed", &key).ok().unwrap();
+    let mut api = serve.api();
+    let states = |overview: &Value| -> BTreeMap<String, usize> {
+        let mut states = BTreeMap::new();
+        for session in overview["sessions"].as_array().into_iter().flatten() {
+            *states.entry(session["state"].to_string()).or_default() += 1;
+        }
+        states
+    };
+    let told = tokio::task::block_in_place(|| {
+        for _ in 0..SESSIONS {
+            api.make(&json!({ "prompt": "Say it" }));
+            std::thread::sleep(Duration::from_millis(30)); // some are at work in every look
+        }
+        feed.until(|overview| states(overview).get("\"done\"") == Some(&SESSIONS))
+    });
+    let last = told.last().map(states).unwrap_or_default();
+    assert_eq!(last, BTreeMap::from([("\"done\"".to_owned(), SESSIONS)]));
+    println!("{SESSIONS} sessions, told {} times, all of them as done in the end", told.len());
+}
