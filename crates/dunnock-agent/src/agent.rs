@@ -36,6 +36,20 @@ impl Commands {
     }
 }
 
+/// How well commands are confined, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Confinement {
+    /// All namespaces, Landlock and seccomp: what is outside is not there.
+    A,
+    /// No namespace of files: what is outside is there, and refused.
+    B,
+    /// Landlock and seccomp alone.
+    C,
+    /// Not at all: what would run in a box asks instead.
+    None,
+}
+
 /// Where a model is, and how it is spoken to.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -215,14 +229,14 @@ impl Agent {
         AgentBuilder { data: data.into(), commands, endpoints: Vec::new(), model: None, sockets: None }
     }
 
-    /// How well commands are confined on this machine: `A`, `B` or `C`, or `D` for not at all.
+    /// How well commands are confined on this machine.
     #[must_use]
-    pub fn confinement(&self) -> char {
+    pub fn confinement(&self) -> Confinement {
         match self.world.level {
-            Level::A => 'A',
-            Level::B => 'B',
-            Level::C => 'C',
-            Level::D => 'D',
+            Level::A => Confinement::A,
+            Level::B => Confinement::B,
+            Level::C => Confinement::C,
+            Level::D => Confinement::None,
         }
     }
 
@@ -248,5 +262,16 @@ impl Agent {
     /// When there is no such session, or it cannot be opened.
     pub async fn resume(&self, session: &str) -> Result<Run, Error> {
         Run::resume(self, session).await
+    }
+
+    /// Takes back the last task of a session that rests, as [`Run::undo`] does.
+    ///
+    /// # Errors
+    /// When there is no such session, it is at work, or nothing can be taken back.
+    pub async fn undo(&self, session: &str) -> Result<Option<String>, Error> {
+        let (mut run, _) = Run::attach(self, session).await?;
+        let told = run.undo().await;
+        run.close().await;
+        told
     }
 }

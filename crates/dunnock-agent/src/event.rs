@@ -19,6 +19,8 @@ pub enum Event {
     Said(String),
     /// A call began.
     Began {
+        /// Which: the same in [`Event::Ended`].
+        call: String,
         /// The tool.
         tool: String,
         /// Its arguments, as JSON.
@@ -26,6 +28,8 @@ pub enum Event {
     },
     /// A call ended.
     Ended {
+        /// Which.
+        call: String,
         /// The tool.
         tool: String,
         /// Whether it did what it should.
@@ -107,4 +111,6 @@ pub struct Outcome {
     pub waiting: Vec<Question>,
     /// The session, for [`Agent::resume`](crate::Agent::resume) and the program.
     pub session: String,
+    /// Tokens that the whole session used, in and out, as far as its models said.
+    pub tokens: u64,
 }

@@ -41,7 +41,7 @@ mod event;
 mod run;
 mod task;
 
-pub use agent::{Agent, AgentBuilder, Commands, Endpoint};
+pub use agent::{Agent, AgentBuilder, Commands, Confinement, Endpoint};
 pub use event::{Event, Outcome, Question, QuestionKind, Reply};
 pub use run::Run;
 pub use task::{Approve, Task};

@@ -1,13 +1,17 @@
 //! A task under way.
 
 use crate::{Agent, Error, Event, Outcome, Question, QuestionKind, Reply, Task};
-use dunnock_core::{Effect, State, Status, apply, wanted};
-use dunnock_engine::{Door, Handle, World, changed, create, load, read_memory};
+use dunnock_core::{Effect, State, Status, Undoes, apply, wanted};
+use dunnock_engine::{Door, Handle, World, changed, create, load, past, read_memory};
 use dunnock_proto::{
-    About, Answer, Command, Decoded, Delta, Event as Fact, FinalArgs, Frame, Need, Part, Proof, Record, SessionId,
-    VerifyArgs, Why,
+    About, Answer, Command, Decoded, Delta, Event as Fact, FinalArgs, Frame, Need, Part, Proof, Record, Refused,
+    RewindTo, Scope, SessionId, VerifyArgs, Why,
 };
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How long something that ends may take until it rests.
+const RESTS: Duration = Duration::from_secs(5);
 
 /// A task under way. Dropping it stops the work, which can be [resumed](Agent::resume).
 pub struct Run {
@@ -18,6 +22,8 @@ pub struct Run {
     /// The last fact that a command of ours made.
     upto: u64,
     told: VecDeque<Event>,
+    /// How the last way back ended, if it did.
+    back: Option<Result<Option<String>, String>>,
     iterations: u32,
     answer: String,
     _leave: Leave,
@@ -65,7 +71,8 @@ impl Run {
         Ok(run)
     }
 
-    pub(crate) async fn resume(agent: &Agent, session: &str) -> Result<Self, Error> {
+    /// Opens a session as it stands: what was so far counts, and is not told again.
+    pub(crate) async fn attach(agent: &Agent, session: &str) -> Result<(Self, Status), Error> {
         let found = agent.world.log.find(session).await.map_err(broken)?;
         let [session] = found.as_slice() else {
             return Err(Error::Usage(format!("there is no one session {session:?}")));
@@ -73,7 +80,6 @@ impl Run {
         let state = load(agent.world.log.as_ref(), session).await.map_err(broken)?.state;
         let (status, from) = (state.status(), state.seq);
         let mut run = Self::open(agent, session.clone(), from).await?;
-        // What was so far counts, and is not told again.
         let mut records = Vec::new();
         let each = &mut |record: Record| {
             if record.envelope.seq <= from {
@@ -87,6 +93,11 @@ impl Run {
         for question in run.questions() {
             run.told.push_back(Event::Asked(question));
         }
+        Ok((run, status))
+    }
+
+    pub(crate) async fn resume(agent: &Agent, session: &str) -> Result<Self, Error> {
+        let (mut run, status) = Self::attach(agent, session).await?;
         if matches!(status, Status::Stopped | Status::Limit) && run.state.last.is_some() {
             run.send(Command::Run).await?;
         }
@@ -98,7 +109,7 @@ impl Run {
         let door = Door::open(world.clone(), session.clone(), from).await.map_err(broken)?;
         let (state, told, answer) = (State::default(), VecDeque::new(), String::new());
         let _leave = Leave(door.handle().cloned());
-        Ok(Self { door, world, session, state, upto: 0, told, iterations: 0, answer, _leave })
+        Ok(Self { door, world, session, state, upto: 0, told, back: None, iterations: 0, answer, _leave })
     }
 
     async fn send(&mut self, command: Command) -> Result<(), Error> {
@@ -188,7 +199,7 @@ impl Run {
             Fact::Started(e) => {
                 if let Some(call) = self.state.call(e.call) {
                     let (tool, arguments) = (call.part.tool.clone(), call.args().to_string());
-                    self.told.push_back(Event::Began { tool, arguments });
+                    self.told.push_back(Event::Began { call: e.call.to_string(), tool, arguments });
                 }
             }
             Fact::Finished(e) => {
@@ -200,7 +211,7 @@ impl Run {
                             let command = VerifyArgs::parse(call.args()).map(|args| args.command).unwrap_or_default();
                             Event::Checked { command, passed: ok }
                         }
-                        false => Event::Ended { tool, ok, result: e.shown.to_string() },
+                        false => Event::Ended { call: e.call.to_string(), tool, ok, result: e.shown.to_string() },
                     });
                 }
             }
@@ -208,6 +219,9 @@ impl Run {
                 let asked = self.questions().into_iter().find(|question| question.id == e.question);
                 self.told.extend(asked.map(Event::Asked));
             }
+            Fact::RewindAsked(_) => self.back = None,
+            Fact::Rewound(e) => self.back = Some(Ok(e.note)),
+            Fact::RewindFailed(e) => self.back = Some(Err(e.error)),
             _ => {}
         }
     }
@@ -246,6 +260,49 @@ impl Run {
         self.send(Command::Reply { question: question.id, hash: question.hash, answer, note }).await
     }
 
+    /// Says more: the next thing to do once it rests, or something to heed while it works. [`Run::next`] then goes on.
+    ///
+    /// # Errors
+    /// When it is refused, or the session cannot be kept.
+    pub async fn prompt(&mut self, text: impl Into<String>) -> Result<(), Error> {
+        self.send(Command::Prompt { text: text.into().into(), images: Vec::new() }).await
+    }
+
+    /// Takes back the last prompt and what was done for it: the talk, and the files of the folder. Once more, and that is taken
+    /// back. What others changed since stays, and the words that come back say so.
+    ///
+    /// # Errors
+    /// When nothing was done yet, or it is at work ([stop](Run::stop) it first), or files cannot be brought back: then nothing
+    /// is changed.
+    pub async fn undo(&mut self) -> Result<Option<String>, Error> {
+        let past = past(self.world.log.as_ref(), &self.session).await.map_err(broken)?;
+        let (to, scope) = match past.undoes() {
+            Some(Undoes::Run(before)) => (RewindTo::Fact(before.max(1)), Scope::Both),
+            Some(Undoes::Rewind(_, scope)) => (RewindTo::Undo, scope),
+            None => return Err(Error::Usage("nothing was done that could be taken back".into())),
+        };
+        let (command, began) = (Command::Rewind { to, scope, force: false }, Instant::now());
+        loop {
+            match self.door.send(command.clone()).await.map_err(broken)? {
+                Ok(seq) => break self.upto = self.upto.max(seq),
+                // What was stopped or only just taken up needs a moment until it rests.
+                Err(refusal) if refusal.why == Refused::Busy && began.elapsed() < RESTS => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                Err(refusal) => return Err(broken(refusal)),
+            }
+        }
+        loop {
+            if self.state.seq >= self.upto
+                && let Some(ended) = self.back.take()
+            {
+                return ended.map_err(Error::Session);
+            }
+            let frame = self.door.next().await.map_err(broken)?;
+            self.take(frame);
+        }
+    }
+
     /// Stops the work. What runs is ended and recorded; it can be [resumed](Agent::resume).
     ///
     /// # Errors
@@ -256,6 +313,11 @@ impl Run {
             self.upto = self.upto.max(seq);
         }
         Ok(())
+    }
+
+    /// Leaves the session as it stands.
+    pub(crate) async fn close(self) {
+        self.door.close().await;
     }
 
     /// Follows the work to where it rests or waits, and says what it came to.
@@ -286,6 +348,7 @@ impl Run {
             None => self.answer.clone(),
         };
         let (iterations, session) = (self.iterations, self.session.to_string());
-        Ok(Outcome { success: done, iterations, summary, error, proven, waiting, session })
+        let tokens = s.spent.tokens;
+        Ok(Outcome { success: done, iterations, summary, error, proven, waiting, session, tokens })
     }
 }

@@ -1,6 +1,6 @@
 //! Runs of the library against a scripted model: limits, failures, questions that nobody answers, resuming.
 
-use dunnock_agent::{Agent, Approve, Commands, Endpoint, Error, Event, Reply, Task};
+use dunnock_agent::{Agent, Approve, Commands, Confinement, Endpoint, Error, Event, Reply, Task};
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::ScriptedServer;
 use std::path::PathBuf;
@@ -100,7 +100,40 @@ async fn what_cannot_be_is_said_before_anything_begins() {
     assert!(matches!(&other, Error::Usage(text) if text.contains("no provider \"other\"")), "{other}");
     assert!(world.server.requests().is_empty());
     assert!(world.agent.resume("nothing").await.is_err());
-    assert!(matches!(world.agent.confinement(), 'A' | 'B' | 'C' | 'D'));
+    assert!(world.agent.confinement() <= Confinement::None);
+    assert!(matches!(world.agent.undo("nothing").await, Err(Error::Usage(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_told_more_and_everything_is_taken_back() {
+    let write = |text: &str| {
+        Say::calls(&[("shell", &serde_json::json!({ "command": format!("echo {text} >> log") }).to_string())])
+    };
+    let script = vec![write("first"), Say::text("One."), write("second"), Say::text("Two.").using(100, 10)];
+    let world = World::new(script).await;
+    let log = || std::fs::read_to_string(world.project().join("log")).unwrap_or_default();
+    let mut run = world.agent.start(Task::new("Write", world.project())).await.unwrap();
+    let mut calls = Vec::new();
+    while let Some(event) = run.next().await.unwrap() {
+        if let Event::Began { call, .. } | Event::Ended { call, .. } = event {
+            calls.push(call);
+        }
+    }
+    assert_eq!(calls, ["1.0", "1.0"]);
+    run.prompt("Once more").await.unwrap();
+    while run.next().await.unwrap().is_some() {}
+    assert_eq!(log(), "first\nsecond\n");
+    assert_eq!(run.undo().await.unwrap(), None);
+    assert_eq!(log(), "first\n", "the last prompt alone");
+    assert_eq!(run.undo().await.unwrap(), None);
+    assert_eq!(log(), "first\nsecond\n", "and that is taken back");
+    let outcome = run.finish().await.unwrap();
+    assert!(outcome.success && outcome.summary == "Two." && outcome.tokens == 110, "{outcome:?}");
+    // Later, in another process perhaps; what somebody else wrote meanwhile is not touched.
+    world.agent.undo(&outcome.session).await.unwrap();
+    std::fs::write(world.project().join("log"), "mine\n").unwrap();
+    let told = world.agent.undo(&outcome.session).await.unwrap();
+    assert!(log() == "mine\n" && told.is_some_and(|told| told.contains("log")), "{}", log());
 }
 
 #[tokio::test(flavor = "multi_thread")]
