@@ -167,11 +167,12 @@ impl Session {
     /// What the whole session cost; nothing where that is not known.
     #[must_use]
     pub fn cost(&self) -> Option<String> {
-        match (self.tokens(), self.unknown) {
-            (0, _) => Some(cents(0)),
-            (_, false) => Some(cents(self.micros)),
-            (_, true) => None,
-        }
+        (!self.unknown).then(|| cents(self.micros))
+    }
+    /// A person carries it to a chat: nobody here knows of tokens or money.
+    #[must_use]
+    pub fn by_hand(&self) -> bool {
+        self.config.bridge.is_some()
     }
     /// How commands are confined.
     #[must_use]
@@ -285,8 +286,8 @@ impl Session {
                 self.carried = true;
                 let parts = if e.parts > 1 { format!(" ({} parts)", e.parts) } else { String::new() };
                 out.push(Line::empty());
-                out.push(note(&format!("paste {}{parts} into your chat", e.outbox)));
-                out.push(note(&format!("and save its answer as {}", e.inbox)));
+                out.extend(note(&format!("paste {}{parts} into your chat", e.outbox)).wrap(columns, "", "   "));
+                out.extend(note(&format!("and save its answer as {}", e.inbox)).wrap(columns, "", "   "));
             }
             Event::Answered(e) => {
                 self.used(&e.usage);
@@ -564,7 +565,9 @@ impl Session {
         let ms = u64::try_from(at.0 - run.began).unwrap_or(0);
         let mut parts = vec![count(usize::try_from(run.steps).unwrap_or(0), "step"), so_far(ms)];
         let tokens = run.usage.input + run.usage.output;
-        if tokens > 0 {
+        if self.by_hand() {
+            parts.push("carried by you".into());
+        } else if tokens > 0 {
             let cached =
                 if run.usage.cached > 0 { format!(" ({} cached)", about(run.usage.cached)) } else { String::new() };
             parts.push(format!("{} tokens{cached}", about(tokens)));

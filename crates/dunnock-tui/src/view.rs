@@ -295,6 +295,7 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
     };
     // Where nobody says how much fits, it is said how much there is.
     let full = match session.full() {
+        _ if session.by_hand() => None,
         Some(percent) => Some(format!("context {percent} %")),
         None if session.context > 0 => Some(format!("context {}", about(session.context))),
         None => None,
@@ -309,7 +310,7 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
     if !wide {
         let mut parts = vec![mode(s.approvals()).to_owned(), level.trim_start_matches("box ").to_owned()];
         parts.extend(full.map(|f| f.trim_start_matches("context ").to_owned()));
-        parts.extend(cost);
+        parts.extend(cost.filter(|_| !session.by_hand()));
         let sign = match () {
             () if s.moves() => format!("{} ", SPIN[usize::try_from(s.tick % 4).unwrap_or(0)]),
             () if session.carried => "● you carry it · ".to_owned(),
@@ -321,11 +322,13 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
     if session.working && session.steps() > 0 {
         right.push(format!("step {}/{}", session.steps(), session.config.max_steps));
     }
-    right.push(full.unwrap_or_else(|| "context 0 %".into()));
-    if session.tokens() > 0 {
-        right.push(about(session.tokens()));
+    if !session.by_hand() {
+        right.push(full.unwrap_or_else(|| "context 0 %".into()));
+        if session.tokens() > 0 {
+            right.push(about(session.tokens()));
+        }
+        right.push(cost.unwrap_or_else(|| "price unknown".into()));
     }
-    right.push(cost.unwrap_or_else(|| "price unknown".into()));
     let right = Line::of(&format!("{} ", right.join(" · ")), Tone::Quiet);
     let doing = doing(s, now);
     let left = match doing {

@@ -21,6 +21,31 @@ fn shell(command: &str) -> serde_json::Value {
     json!({ "command": command })
 }
 
+/// A conversation that a person carries, with a request handed over.
+fn carried(columns: u16) -> Tape {
+    let mut t = Tape::new(columns, 24);
+    let bridge = Bridge { folder: "/home/ada/webshop/.dunnock/bridge".into(), timeout: 60, output: 4000, size: 12000 };
+    t.begun(Config { model: "bridge/chat".into(), price: None, bridge: Some(bridge), ..config() });
+    t.fact(Prompted { text: "Fix the date test".into(), images: Vec::new() }).turn(1);
+    t.fact(HandedOver {
+        turn: Turn(1),
+        outbox: ".dunnock/bridge/outbox-1.md".into(),
+        inbox: ".dunnock/bridge/inbox-1.md".into(),
+        parts: 2,
+    });
+    t
+}
+
+/// An answer of which nobody says what it used.
+fn unmeasured(t: &mut Tape) -> &mut Tape {
+    let parts = vec![say("It is mended.")];
+    let usage = Usage::default();
+    let (attempts, model, wire) = (Vec::new(), "a/b".into(), "chat".into());
+    let (turn, request) = (Turn(1), Hash::ZERO);
+    t.fact(Answered { turn, attempts, model, wire, parts, stop: Stop::End, usage, request, raw: None });
+    t.fact(Ended { why: Why::Done, proof: Proof::None, hold: false })
+}
+
 fn waiting(columns: u16, rows: u16) -> Tape {
     let mut t = Tape::new(columns, rows);
     t.working().asks(
@@ -434,6 +459,10 @@ const SCENES: &[Scene] = &[
         let mut t = done(Proof::None, Why::Done);
         t.type_in("/clear").key(KeyCode::Enter).told(Told::Closed).screen()
     }),
+    ("carried_by_hand", || carried(80).screen()),
+    ("carried_by_hand_narrow", || carried(50).screen()),
+    ("carried_by_hand_and_done", || unmeasured(&mut carried(80)).screen()),
+    ("a_server_that_says_nothing_of_tokens", || unmeasured(Tape::new(80, 24).working()).screen()),
     ("ctrl_c_once", || running(80).control('c').screen()),
     ("mode_by_a_key", || Tape::new(80, 24).welcome().key(KeyCode::BackTab).screen()),
     ("markdown", || markdown(80, Theme::Dark).screen()),
@@ -456,9 +485,10 @@ const SCENES: &[Scene] = &[
 /// Holds T1: reasoning stands apart and before the words (reasoning_then_words; order of text, calls).
 /// Holds T3: the menu, found by a few letters (menu_of_commands, menu_by_a_few_letters, help).
 /// Holds T5: all of it with its styles, code blocks too, in four themes (markdown_*).
-/// Holds T6: user in blue, system in grey, approval in its frame (markdown_dark, asks_in_light_colours); command with.
+/// Holds T6: user in blue, system in grey, approval in its frame (markdown_dark, asks_in_light_colours).
 /// Holds T10: a sign and words while working (one frame of it).
 /// Holds A5: steps and choices in the terminal app (running_several_and_a_plan, asks_with_choices).
+/// Holds A7: outside: a question says that nothing outside the folder comes back (asks_*).
 #[test]
 fn every_screen_is_as_it_was_approved() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens");

@@ -48,11 +48,13 @@ export function Now({ session }: { session: Session }) {
 function Numbers({ session }: { session: Session }) {
   const window = session.config?.window ?? session.window;
   const level = session.config?.sandbox === 'off' ? 'D' : session.level;
+  // Nobody here knows of tokens or money then.
+  const byHand = session.config?.bridge != null;
   const parts = [
     level ? (level === 'D' ? 'no box' : `box ${level}`) : '',
-    window ? `context ${Math.min(100, Math.floor((session.context * 100) / window))} %` : '',
-    `${about(session.total.input + session.total.output)} tokens`,
-    session.unknown ? 'price unknown' : usd(session.micros),
+    !byHand && window ? `context ${Math.min(100, Math.floor((session.context * 100) / window))} %` : '',
+    byHand ? 'carried by you' : `${about(session.total.input + session.total.output)} tokens`,
+    byHand ? '' : session.unknown ? 'price unknown' : usd(session.micros),
     session.working ? `step ${session.run.steps} of ${session.config?.max_steps ?? '?'}` : '',
   ].filter(Boolean);
   return <p className="status">{parts.map((part) => <span key={part}>{part}</span>)}</p>;

@@ -64,8 +64,12 @@ export const Side = memo(function Side({ session }: { session: Session }) {
         </section>
       </div>
       <dl className="foot">
-        <dt>Tokens in / cached / out</dt><dd>{about(session.total.input)} / {about(session.total.cached)} / {about(session.total.output)}</dd>
-        <dt>Cost</dt><dd>{session.unknown ? 'price unknown' : usd(session.micros)}</dd>
+        {session.config?.bridge ? <><dt>Model</dt><dd>a chat, carried by you</dd></> : (
+          <>
+            <dt>Tokens in / cached / out</dt><dd>{about(session.total.input)} / {about(session.total.cached)} / {about(session.total.output)}</dd>
+            <dt>Cost</dt><dd>{session.unknown ? 'price unknown' : usd(session.micros)}</dd>
+          </>
+        )}
         {session.ended || session.run.began === 0 ? null : <><dt>Since the prompt</dt><dd><Clock since={session.run.began} /></dd></>}
       </dl>
     </aside>
