@@ -44,6 +44,14 @@ impl Tool for ApplyPatch {
             ..Example::PLAIN
         },
         Example {
+            about: "A file gets another name, and a change with it",
+            files: &[("a.txt", "one\ntwo\n")],
+            args: r#"{"patch":"*** Begin Patch\n*** Update File: a.txt\n*** Move to: docs/b.txt\n@@\n-two\n+2\n*** End Patch"}"#,
+            gives: "moved a.txt to docs/b.txt\n1  one\n2  2",
+            leaves: &[("docs/b.txt", "one\n2\n")],
+            ..Example::PLAIN
+        },
+        Example {
             about: "One part that does not fit, and nothing is changed",
             files: &[("a.txt", "one\n"), ("b.txt", "two\n")],
             args: r#"{"patch":"*** Begin Patch\n*** Update File: a.txt\n-one\n+1\n*** Update File: b.txt\n-twice\n+2\n*** End Patch"}"#,

@@ -176,6 +176,54 @@ async fn azure_works_from_its_three_variables_over_both_of_its_wires() {
     }
 }
 
+/// Holds W8: with several keys the order is fixed and shown, and `model` decides over it.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_keys_the_order_of_the_table_decides_and_model_over_it() {
+    const NAMES: [(&str, &str, &str); 3] = [
+        ("AZURE_OPENAI_KEY", "api-key", "key-of-azure"),
+        ("OPENAI_API_KEY", "authorization", "Bearer key-of-openai"),
+        ("ANTHROPIC_API_KEY", "x-api-key", "key-of-anthropic"),
+    ];
+    // Which of them are set, what `model` says, and who is asked.
+    for (set, model, asked) in [
+        (&[0, 1, 2][..], None, 0),
+        (&[2, 1], None, 1),
+        (&[2], None, 2),
+        (&[0, 1, 2], Some("openai/gpt-x"), 1),
+        (&[0, 1, 2], Some("anthropic/claude-x"), 2),
+    ] {
+        let models = ["gpt-d", "gpt-5.1", "gpt-x", "claude-sonnet-4-5", "claude-x"].map(String::from).to_vec();
+        let rules = Rules { models, ..Rules::default() };
+        let server = ScriptedServer::with(vec![Say::text("here").into()], rules).await;
+        let home = Home::empty();
+        let with_keys = |args: &[&str]| {
+            let mut command = home.command(args);
+            command.env("AZURE_OPENAI_ENDPOINT", server.root()).env("AZURE_OPENAI_DEPLOYMENT", "gpt-d");
+            for name in ["OPENAI", "ANTHROPIC"] {
+                command.env(format!("DUNNOCK_PROVIDERS__{name}__BASE_URL"), server.root() + "/v1");
+            }
+            for (variable, _, key) in set.iter().map(|n| NAMES[*n]) {
+                command.env(variable, key.trim_start_matches("Bearer "));
+            }
+            command
+        };
+        let mut command = with_keys(&["run", "hi"]);
+        if let Some(model) = model {
+            command.args(["--model", model]);
+        }
+        let Ran { code, out, err } = ran(command).await;
+        assert_eq!((code, out.as_str()), (0, "here\n"), "{set:?} {model:?}: {err}");
+        let got = &server.asked()[0];
+        for (n, (_, header, key)) in NAMES.iter().enumerate() {
+            assert_eq!(got.header(header), (n == asked).then_some(*key), "{set:?} {model:?}: {header}");
+        }
+        let shown = ran(with_keys(&["config"])).await.out;
+        let order = shown.lines().find(|line| line.contains("the first of these that is set decides")).unwrap();
+        let at = NAMES.map(|(variable, ..)| order.find(variable));
+        assert!(at.iter().all(Option::is_some) && at.is_sorted(), "{order}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_key_is_anywhere_on_any_wire() {
     for wire in Wire::ALL {

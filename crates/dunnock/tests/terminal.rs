@@ -1,6 +1,7 @@
 //! The same commands with a person at a real terminal (a pty, driven by Python): words stream, questions are asked here.
 
 use crate::Home;
+use crate::window::{Window, wait_for_fact};
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{ScriptedServer, Served};
 
@@ -168,4 +169,25 @@ async fn a_command_cannot_write_past_us_to_the_terminal() {
     let home = Home::with(&server);
     let ran = talk(&home, &["run", "--approve", "all", "go"], &[], "").await;
     assert!(ran.code == 0 && ran.out.contains("tried") && !ran.out.contains("hacked"), "{}", ran.out);
+}
+
+/// Holds W1: `dunnock "<task>"` at a terminal opens the terminal app with the task sent.
+/// Holds T3: Tab completes a command that was found by a few letters.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_on_the_command_line_is_sent_at_once_and_the_app_stays() {
+    let server = ScriptedServer::start(vec![Say::text("It is a shop.").into()]).await;
+    let home = Home::with(&server);
+    let window = Window::shell(&home, 80, 24);
+    window.type_in(&format!("{} 'What is this?'", env!("CARGO_BIN_EXE_dunnock")));
+    window.key("Enter");
+    window.wait_for("It is a shop.");
+    window.wait_for("what next?");
+    let log = wait_for_fact(&home, "ended").await;
+    let (_, told) = log.iter().find(|(kind, _)| kind == "prompted").unwrap();
+    assert_eq!(told["text"], "What is this?");
+    window.type_in("/mdl");
+    window.wait_for("/model");
+    window.key("Tab");
+    window.wait("the command is written out", |all| all.contains("> /model "));
+    assert_eq!(server.asked().len(), 1, "nothing was sent by that");
 }

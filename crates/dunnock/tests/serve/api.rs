@@ -234,6 +234,21 @@ async fn a_fork_goes_on_by_itself_and_a_whole_output_can_be_had() {
     assert_eq!(api.get(&format!("/api/sessions/{id}"))["seq"], view["seq"], "the first one stays as it was");
 }
 
+/// Holds W1: the port is 5000, or the next that is free.
+#[tokio::test(flavor = "multi_thread")]
+async fn w1_a_port_that_is_taken_is_passed_over_and_one_that_was_named_is_not() {
+    let _ours_or_somebodys = std::net::TcpListener::bind("127.0.0.1:5000");
+    let homes = [Home::empty(), Home::empty()];
+    let ports = homes.each_ref().map(|home| Serve::with(home.command(&["serve", "--json"]))).map(|serve| {
+        assert!((5001..=5020).contains(&serve.at.port()), "{}", serve.at);
+        serve
+    });
+    assert_ne!(ports[0].at, ports[1].at);
+    let named = homes[0].command(&["serve", "--port", &ports[1].at.port().to_string()]).output().unwrap();
+    let told = String::from_utf8_lossy(&named.stderr).into_owned();
+    assert!(named.status.code() == Some(2) && told.contains("Choose another with --port"), "{told}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn other_machines_come_in_by_the_password_and_are_told_what_it_means() {
     let server = ScriptedServer::start(vec![Say::text("x").into()]).await;
