@@ -50,7 +50,7 @@ async fn follow(agent: &Agent, project: &Path) -> Result<Outcome, Error> {
         match event {
             Event::Asked(question) => {
                 let reply = match &question.kind {
-                    QuestionKind::Person { choices } => Reply::Text(choices.first().cloned().unwrap_or_default()),
+                    QuestionKind::Person { choices, .. } => Reply::Text(choices.first().cloned().unwrap_or_default()),
                     QuestionKind::Approval { arguments, .. } if arguments.contains("unwanted") => {
                         Reply::No(Some("only the greeting".into()))
                     }

@@ -1,11 +1,12 @@
 //! What runs tasks: where sessions are kept, who answers, how commands are started.
 
-use crate::run::Run;
-use crate::{Error, Outcome, Task};
+use crate::run::{Run, broken};
+use crate::{Error, Outcome, Task, Undone};
+use dunnock_core::Undoes;
 use dunnock_core::ports::{Checkpoints, Files};
-use dunnock_engine::{SystemClock, World};
+use dunnock_engine::{SystemClock, World, go_back, load, past};
 use dunnock_model::{Briefing, Patience, Prompts, Provider, Speaker, Surroundings, Wire};
-use dunnock_proto::{Config, Level};
+use dunnock_proto::{Command, Config, Level, RewindTo, Scope, SessionId};
 use dunnock_tools::{Hands, Limits, Shell, instructions};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -46,7 +47,7 @@ pub enum Confinement {
     B,
     /// Landlock and seccomp alone.
     C,
-    /// Not at all: what would run in a box asks instead.
+    /// Not at all: commands ask, unless a task says [`Approve::All`](crate::Approve::All).
     None,
 }
 
@@ -264,14 +265,34 @@ impl Agent {
         Run::resume(self, session).await
     }
 
-    /// Takes back the last task of a session that rests, as [`Run::undo`] does.
+    /// Takes back what was done in a session since it last rested, which is what its last prompt began or a [resume](Agent::resume)
+    /// went on with: the talk, and the files of the folder. Once more, and that is taken back. What merely waits is stopped for it;
+    /// what a command wrote that was under way when its run was dropped counts as somebody else's, and stays.
+    /// It waits for whoever writes in the folder.
     ///
     /// # Errors
-    /// When there is no such session, it is at work, or nothing can be taken back.
-    pub async fn undo(&self, session: &str) -> Result<Option<String>, Error> {
-        let (mut run, _) = Run::attach(self, session).await?;
-        let told = run.undo().await;
-        run.close().await;
-        told
+    /// When there is no such session, somebody is at work on it (a [`Run`] that is not over), or nothing can be taken back. No file
+    /// was changed then.
+    pub async fn undo(&self, session: &str) -> Result<Undone, Error> {
+        let session = self.find(session).await?;
+        let log = self.world.log.as_ref();
+        let (state, past) =
+            (load(log, &session).await.map_err(broken)?.state, past(log, &session).await.map_err(broken)?);
+        let (to, scope) = match past.undoes() {
+            Some(Undoes::Run(before)) => (RewindTo::Fact(before.max(1)), Scope::Both),
+            Some(Undoes::Rewind(_, scope)) => (RewindTo::Undo, scope),
+            None => return Err(Error::Usage("nothing was done that could be taken back".into())),
+        };
+        let rewind = Command::Rewind { to, scope, force: false };
+        let rewound = go_back(&self.world, &session, &state, rewind).await.map_err(broken)?;
+        Ok(Undone { note: rewound.note })
+    }
+
+    pub(crate) async fn find(&self, session: &str) -> Result<SessionId, Error> {
+        let mut found = self.world.log.find(session).await.map_err(broken)?;
+        match (found.pop(), found.is_empty()) {
+            (Some(one), true) => Ok(one),
+            _ => Err(Error::Usage(format!("there is no one session {session:?}"))),
+        }
     }
 }

@@ -7,6 +7,7 @@ use dunnock_proto::{Hash, QuestionId};
 #[non_exhaustive]
 pub enum Event {
     /// The model is asked for the so-and-so-many-eth time.
+    #[non_exhaustive]
     Asking {
         /// Counted from 1.
         request: u32,
@@ -17,16 +18,18 @@ pub enum Event {
     Reasoning(String),
     /// The model's answer is whole.
     Said(String),
-    /// A call began.
+    /// A call began. After a crash one that may be repeated begins again.
+    #[non_exhaustive]
     Began {
-        /// Which: the same in [`Event::Ended`].
+        /// Which: the same in [`Event::Ended`], or [`Event::Checked`] for a check.
         call: String,
         /// The tool.
         tool: String,
         /// Its arguments, as JSON.
         arguments: String,
     },
-    /// A call ended.
+    /// A call ended; one that was not let run never began.
+    #[non_exhaustive]
     Ended {
         /// Which.
         call: String,
@@ -38,7 +41,10 @@ pub enum Event {
         result: String,
     },
     /// A check ended.
+    #[non_exhaustive]
     Checked {
+        /// Which.
+        call: String,
         /// The command.
         command: String,
         /// Whether it passed.
@@ -66,13 +72,17 @@ pub struct Question {
 #[non_exhaustive]
 pub enum QuestionKind {
     /// May this call run?
+    #[non_exhaustive]
     Approval {
+        /// Which, as in [`Event::Began`].
+        call: String,
         /// The tool.
         tool: String,
         /// Exactly the arguments that would run, as JSON.
         arguments: String,
     },
     /// The model wants to know something.
+    #[non_exhaustive]
     Person {
         /// Answers to choose from, if it offers any.
         choices: Vec<String>,
@@ -99,7 +109,7 @@ pub enum Reply {
 pub struct Outcome {
     /// The task is done, and every check passes.
     pub success: bool,
-    /// Requests to the model since the task was given: for a planner, its iterations.
+    /// Requests to the model since the last prompt: for a planner, its iterations.
     pub iterations: u32,
     /// The model's answer; for a planner, what each iteration came to.
     pub summary: String,
@@ -113,4 +123,12 @@ pub struct Outcome {
     pub session: String,
     /// Tokens that the whole session used, in and out, as far as its models said.
     pub tokens: u64,
+}
+
+/// What an undo came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Undone {
+    /// What was left alone since others changed it, or could not be brought back, in words.
+    pub note: Option<String>,
 }

@@ -42,7 +42,7 @@ mod run;
 mod task;
 
 pub use agent::{Agent, AgentBuilder, Commands, Confinement, Endpoint};
-pub use event::{Event, Outcome, Question, QuestionKind, Reply};
+pub use event::{Event, Outcome, Question, QuestionKind, Reply, Undone};
 pub use run::Run;
 pub use task::{Approve, Task};
 

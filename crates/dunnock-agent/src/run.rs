@@ -1,17 +1,13 @@
 //! A task under way.
 
 use crate::{Agent, Error, Event, Outcome, Question, QuestionKind, Reply, Task};
-use dunnock_core::{Effect, State, Status, Undoes, apply, wanted};
-use dunnock_engine::{Door, Handle, World, changed, create, load, past, read_memory};
+use dunnock_core::{Effect, State, Status, apply, wanted};
+use dunnock_engine::{Door, Handle, World, changed, create, load, read_memory};
 use dunnock_proto::{
-    About, Answer, Command, Decoded, Delta, Event as Fact, FinalArgs, Frame, Need, Part, Proof, Record, Refused,
-    RewindTo, Scope, SessionId, VerifyArgs, Why,
+    About, Answer, Command, Decoded, Delta, Event as Fact, FinalArgs, Frame, Need, Part, Proof, Record, SessionId,
+    Usage, VerifyArgs, Why,
 };
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
-
-/// How long something that ends may take until it rests.
-const RESTS: Duration = Duration::from_secs(5);
 
 /// A task under way. Dropping it stops the work, which can be [resumed](Agent::resume).
 pub struct Run {
@@ -22,9 +18,10 @@ pub struct Run {
     /// The last fact that a command of ours made.
     upto: u64,
     told: VecDeque<Event>,
-    /// How the last way back ended, if it did.
-    back: Option<Result<Option<String>, String>>,
+    /// The fact that says how the last work ended.
+    ended: u64,
     iterations: u32,
+    tokens: u64,
     answer: String,
     _leave: Leave,
 }
@@ -46,7 +43,7 @@ impl std::fmt::Debug for Run {
     }
 }
 
-fn broken(error: impl std::fmt::Display) -> Error {
+pub(crate) fn broken(error: impl std::fmt::Display) -> Error {
     Error::Session(error.to_string())
 }
 
@@ -71,15 +68,12 @@ impl Run {
         Ok(run)
     }
 
-    /// Opens a session as it stands: what was so far counts, and is not told again.
-    pub(crate) async fn attach(agent: &Agent, session: &str) -> Result<(Self, Status), Error> {
-        let found = agent.world.log.find(session).await.map_err(broken)?;
-        let [session] = found.as_slice() else {
-            return Err(Error::Usage(format!("there is no one session {session:?}")));
-        };
+    pub(crate) async fn resume(agent: &Agent, session: &str) -> Result<Self, Error> {
+        let session = &agent.find(session).await?;
         let state = load(agent.world.log.as_ref(), session).await.map_err(broken)?.state;
         let (status, from) = (state.status(), state.seq);
         let mut run = Self::open(agent, session.clone(), from).await?;
+        // What was so far counts, and is not told again.
         let mut records = Vec::new();
         let each = &mut |record: Record| {
             if record.envelope.seq <= from {
@@ -93,12 +87,7 @@ impl Run {
         for question in run.questions() {
             run.told.push_back(Event::Asked(question));
         }
-        Ok((run, status))
-    }
-
-    pub(crate) async fn resume(agent: &Agent, session: &str) -> Result<Self, Error> {
-        let (mut run, status) = Self::attach(agent, session).await?;
-        if matches!(status, Status::Stopped | Status::Limit) && run.state.last.is_some() {
+        if matches!(status, Status::Stopped | Status::Limit) && run.state.last.is_some() && !run.taken_back() {
             run.send(Command::Run).await?;
         }
         Ok(run)
@@ -109,7 +98,7 @@ impl Run {
         let door = Door::open(world.clone(), session.clone(), from).await.map_err(broken)?;
         let (state, told, answer) = (State::default(), VecDeque::new(), String::new());
         let _leave = Leave(door.handle().cloned());
-        Ok(Self { door, world, session, state, upto: 0, told, back: None, iterations: 0, answer, _leave })
+        Ok(Self { door, world, session, state, upto: 0, told, ended: 0, iterations: 0, tokens: 0, answer, _leave })
     }
 
     async fn send(&mut self, command: Command) -> Result<(), Error> {
@@ -190,6 +179,7 @@ impl Run {
                 self.told.push_back(Event::Asking { request: self.iterations });
             }
             Fact::Answered(e) => {
+                self.used(&e.usage);
                 let words = Part::words(&e.parts);
                 let last = Part::calls(&e.parts).find(|call| call.tool == "final_output");
                 let last = last.and_then(|call| FinalArgs::parse(&call.args).ok()).map(|args| args.answer.to_string());
@@ -209,7 +199,7 @@ impl Run {
                     self.told.push_back(match call.harness {
                         true => {
                             let command = VerifyArgs::parse(call.args()).map(|args| args.command).unwrap_or_default();
-                            Event::Checked { command, passed: ok }
+                            Event::Checked { call: e.call.to_string(), command, passed: ok }
                         }
                         false => Event::Ended { call: e.call.to_string(), tool, ok, result: e.shown.to_string() },
                     });
@@ -219,20 +209,32 @@ impl Run {
                 let asked = self.questions().into_iter().find(|question| question.id == e.question);
                 self.told.extend(asked.map(Event::Asked));
             }
-            Fact::RewindAsked(_) => self.back = None,
-            Fact::Rewound(e) => self.back = Some(Ok(e.note)),
-            Fact::RewindFailed(e) => self.back = Some(Err(e.error)),
+            Fact::Ended(_) => self.ended = record.envelope.seq,
+            Fact::TurnFailed(e) => self.used(&e.usage),
+            Fact::Compacted(e) => self.used(&e.usage),
+            Fact::CompactFailed(e) => self.used(&e.usage),
             _ => {}
         }
+    }
+
+    fn used(&mut self, usage: &Usage) {
+        self.tokens += usage.input + usage.output;
+    }
+
+    /// Whether what was done last was taken back since.
+    fn taken_back(&self) -> bool {
+        let ended = self.ended;
+        ended > 0 && !self.state.visible().iter().any(|span| (span.from..=span.to).contains(&ended))
     }
 
     fn questions(&self) -> Vec<Question> {
         let s = &self.state;
         let question = |q: &dunnock_core::Question| {
             let kind = match &q.about {
-                About::Approval { call } => {
-                    let call = s.call(*call);
+                About::Approval { call: id } => {
+                    let call = s.call(*id);
                     QuestionKind::Approval {
+                        call: id.to_string(),
                         tool: call.map(|call| call.part.tool.clone()).unwrap_or_default(),
                         arguments: call.map(|call| call.args().to_string()).unwrap_or_default(),
                     }
@@ -260,46 +262,15 @@ impl Run {
         self.send(Command::Reply { question: question.id, hash: question.hash, answer, note }).await
     }
 
-    /// Says more: the next thing to do once it rests, or something to heed while it works. [`Run::next`] then goes on.
+    /// Says more: the next thing to do once it rests, or something to heed while it works. [`Run::next`] then goes on; where
+    /// something is asked, once that is answered.
     ///
     /// # Errors
-    /// When it is refused, or the session cannot be kept.
-    pub async fn prompt(&mut self, text: impl Into<String>) -> Result<(), Error> {
-        self.send(Command::Prompt { text: text.into().into(), images: Vec::new() }).await
-    }
-
-    /// Takes back the last prompt and what was done for it: the talk, and the files of the folder. Once more, and that is taken
-    /// back. What others changed since stays, and the words that come back say so.
-    ///
-    /// # Errors
-    /// When nothing was done yet, or it is at work ([stop](Run::stop) it first), or files cannot be brought back: then nothing
-    /// is changed.
-    pub async fn undo(&mut self) -> Result<Option<String>, Error> {
-        let past = past(self.world.log.as_ref(), &self.session).await.map_err(broken)?;
-        let (to, scope) = match past.undoes() {
-            Some(Undoes::Run(before)) => (RewindTo::Fact(before.max(1)), Scope::Both),
-            Some(Undoes::Rewind(_, scope)) => (RewindTo::Undo, scope),
-            None => return Err(Error::Usage("nothing was done that could be taken back".into())),
-        };
-        let (command, began) = (Command::Rewind { to, scope, force: false }, Instant::now());
-        loop {
-            match self.door.send(command.clone()).await.map_err(broken)? {
-                Ok(seq) => break self.upto = self.upto.max(seq),
-                // What was stopped or only just taken up needs a moment until it rests.
-                Err(refusal) if refusal.why == Refused::Busy && began.elapsed() < RESTS => {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-                Err(refusal) => return Err(broken(refusal)),
-            }
-        }
-        loop {
-            if self.state.seq >= self.upto
-                && let Some(ended) = self.back.take()
-            {
-                return ended.map_err(Error::Session);
-            }
-            let frame = self.door.next().await.map_err(broken)?;
-            self.take(frame);
+    /// When there are no words, it is refused, or the session cannot be kept.
+    pub async fn prompt(&mut self, text: &str) -> Result<(), Error> {
+        match text.trim() {
+            "" => Err(Error::Usage("the prompt is empty".into())),
+            text => self.send(Command::Prompt { text: text.into(), images: Vec::new() }).await,
         }
     }
 
@@ -315,25 +286,21 @@ impl Run {
         Ok(())
     }
 
-    /// Leaves the session as it stands.
-    pub(crate) async fn close(self) {
-        self.door.close().await;
-    }
-
     /// Follows the work to where it rests or waits, and says what it came to.
     ///
     /// # Errors
     /// When the session cannot be kept any more.
     pub async fn finish(mut self) -> Result<Outcome, Error> {
         while self.next().await?.is_some() {}
-        let waiting = self.questions();
+        let (waiting, taken_back) = (self.questions(), self.taken_back());
         self.door.close().await;
         let s = &self.state;
-        let done = s.status() == Status::Done;
+        let done = s.status() == Status::Done && !taken_back;
         let proven = done && s.proof == Proof::Proven;
         let error = match (s.status(), s.last.as_deref()) {
-            (Status::Done, _) => None,
             (Status::Waiting, _) => Some("it waits for an answer".to_owned()),
+            _ if taken_back => Some("it was taken back".to_owned()),
+            (Status::Done, _) => None,
             (_, Some(Why::Failed { error })) => Some(error.clone()),
             (_, Some(Why::Unproven)) => Some("the checks do not pass".to_owned()),
             (_, Some(Why::Limit)) if s.proof == Proof::Failed => {
@@ -345,10 +312,10 @@ impl Run {
         };
         let summary = match &s.config.planner {
             Some(_) => read_memory(self.world.log.as_ref(), &self.session).await.map_err(broken)?.summary(),
+            None if taken_back => String::new(),
             None => self.answer.clone(),
         };
         let (iterations, session) = (self.iterations, self.session.to_string());
-        let tokens = s.spent.tokens;
-        Ok(Outcome { success: done, iterations, summary, error, proven, waiting, session, tokens })
+        Ok(Outcome { success: done, iterations, summary, error, proven, waiting, session, tokens: self.tokens })
     }
 }

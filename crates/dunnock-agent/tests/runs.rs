@@ -100,7 +100,7 @@ async fn what_cannot_be_is_said_before_anything_begins() {
     assert!(matches!(&other, Error::Usage(text) if text.contains("no provider \"other\"")), "{other}");
     assert!(world.server.requests().is_empty());
     assert!(world.agent.resume("nothing").await.is_err());
-    assert!(world.agent.confinement() <= Confinement::None);
+    assert_eq!(world.agent.confinement(), Confinement::A);
     assert!(matches!(world.agent.undo("nothing").await, Err(Error::Usage(_))));
 }
 
@@ -123,17 +123,54 @@ async fn a_run_is_told_more_and_everything_is_taken_back() {
     run.prompt("Once more").await.unwrap();
     while run.next().await.unwrap().is_some() {}
     assert_eq!(log(), "first\nsecond\n");
-    assert_eq!(run.undo().await.unwrap(), None);
-    assert_eq!(log(), "first\n", "the last prompt alone");
-    assert_eq!(run.undo().await.unwrap(), None);
-    assert_eq!(log(), "first\nsecond\n", "and that is taken back");
+    assert!(matches!(run.prompt(" ").await, Err(Error::Usage(_))));
     let outcome = run.finish().await.unwrap();
     assert!(outcome.success && outcome.summary == "Two." && outcome.tokens == 110, "{outcome:?}");
-    // Later, in another process perhaps; what somebody else wrote meanwhile is not touched.
-    world.agent.undo(&outcome.session).await.unwrap();
+    // In this process or a later one.
+    let undo = || world.agent.undo(&outcome.session);
+    assert_eq!(undo().await.unwrap().note, None);
+    assert_eq!(log(), "first\n", "the last prompt alone");
+    let gone = world.agent.resume(&outcome.session).await.unwrap().finish().await.unwrap();
+    assert!(!gone.success && gone.error.as_deref() == Some("it was taken back"), "{gone:?}");
+    assert_eq!(undo().await.unwrap().note, None);
+    assert_eq!(log(), "first\nsecond\n", "and that is taken back");
+    let again = world.agent.resume(&outcome.session).await.unwrap().finish().await.unwrap();
+    assert!(again.success && again.summary == "Two.", "{again:?}");
+    undo().await.unwrap();
     std::fs::write(world.project().join("log"), "mine\n").unwrap();
-    let told = world.agent.undo(&outcome.session).await.unwrap();
-    assert!(log() == "mine\n" && told.is_some_and(|told| told.contains("log")), "{}", log());
+    let told = undo().await.unwrap().note;
+    assert!(log() == "mine\n" && told.is_some_and(|told| told.contains("log")), "what others wrote stays: {}", log());
+    assert_eq!(world.server.asked().len(), 4, "nobody was asked for it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undo_lets_nothing_go_on() {
+    let command = r#"{"command":"echo begun > log; sleep 60; echo ended >> log"}"#;
+    let world = World::new(vec![Say::calls(&[("shell", command)]), Say::text("Later.")]).await;
+    let mut run = world.agent.start(Task::new("Wait", world.project())).await.unwrap();
+    let session = run.session();
+    while let Some(event) = run.next().await.unwrap() {
+        if matches!(event, Event::Began { .. }) {
+            break;
+        }
+    }
+    let at_work = world.agent.undo(&session).await.unwrap_err();
+    assert!(at_work.to_string().contains("somebody is working on it"), "{at_work}");
+    drop(run);
+    // Left in the middle: it is stopped, not taken up.
+    let undone = loop {
+        match world.agent.undo(&session).await {
+            Err(error) if error.to_string().contains("somebody is working") => {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+            done => break done.unwrap(),
+        }
+    };
+    // What was under way when it was left counts as somebody else's.
+    assert!(undone.note.is_some_and(|note| note.contains("log")) && world.project().join("log").exists());
+    assert_eq!(world.server.asked().len(), 1, "the model was not asked again");
+    let nothing = world.agent.resume(&session).await.unwrap().finish().await.unwrap();
+    assert!(!nothing.success && world.server.asked().len() == 1, "{nothing:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,6 +8,7 @@
 
 #[cfg(unix)]
 mod attach;
+mod back;
 mod baseline;
 mod catch_up;
 mod commit;
@@ -26,6 +27,7 @@ mod transfer;
 mod workspace;
 mod world;
 
+pub use back::{NoWay, go_back};
 pub use catch_up::{Loaded, check_chain, load};
 pub use commit::past;
 pub use deposit::{Left, deposit};

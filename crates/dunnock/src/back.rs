@@ -6,9 +6,9 @@ use crate::end::usage;
 use crate::{place, run, say, told, work};
 use anyhow::{Context as _, bail};
 use dunnock_core::ports::Back as Way;
-use dunnock_core::{Past, Phase, Undoes};
-use dunnock_engine::{Door, Left, deposit, past};
-use dunnock_proto::{Command, Decoded, Event, Frame, InputId, Order, RewindTo, Rewound, Scope, Seq, SessionId, Tree};
+use dunnock_core::{Past, Undoes};
+use dunnock_engine::{Door, NoWay, go_back, past};
+use dunnock_proto::{Command, Decoded, Event, Frame, RewindTo, Scope, Seq, SessionId, Tree};
 use dunnock_tools::{Differs, Keeper, Preview};
 use similar::TextDiff;
 use std::io::IsTerminal as _;
@@ -76,7 +76,7 @@ impl At {
 pub(crate) async fn undo(data: Option<PathBuf>, id: Option<String>, how: Back) -> anyhow::Result<ExitCode> {
     let at = At::find(data, id.as_deref()).await?;
     let way = at.undoes(how.force)?;
-    go_back(at, way, how).await
+    carry_out(at, way, how).await
 }
 
 /// A way back: where to, the files there, what goes, and what that does.
@@ -191,11 +191,11 @@ pub(crate) async fn rewind(
     let fact = at.step(step)?.max(1);
     let tree = if scope == Scope::Talk { None } else { Some(at.tree(fact, how.force)?) };
     let way = WayBack { to: RewindTo::Fact(fact), tree, scope, what: format!("goes back to step {step}") };
-    go_back(at, way, how).await
+    carry_out(at, way, how).await
 }
 
 /// Says what will change, then changes it.
-async fn go_back(at: At, way: WayBack, how: Back) -> anyhow::Result<ExitCode> {
+async fn carry_out(at: At, way: WayBack, how: Back) -> anyhow::Result<ExitCode> {
     let WayBack { to, tree, scope, what } = way;
     say::aside(&format!("session {} · {what} ({})", at.short(), told::scope(scope)));
     if let Some(tree) = &tree
@@ -207,21 +207,14 @@ async fn go_back(at: At, way: WayBack, how: Back) -> anyhow::Result<ExitCode> {
         say::aside("nothing was done (--dry-run)");
         return Ok(ExitCode::SUCCESS);
     }
-    let world = &at.open.world;
-    if at.seen.state.phase != Phase::Rest {
-        // Nobody may be at work; what merely waits is stopped.
-        if Door::join(world.clone(), at.session.clone(), at.seen.state.seq).await?.is_some() {
-            bail!("somebody is working on session {}. Wait for it, or interrupt it first", at.short());
+    let rewind = Command::Rewind { to, scope, force: how.force };
+    let done = match go_back(&at.open.world, &at.session, &at.seen.state, rewind).await {
+        Ok(done) => done,
+        Err(NoWay::AtWork) => {
+            bail!("somebody is working on session {}. Wait for it, or interrupt it first", at.short())
         }
-        let order = Order { id: InputId::from_random(world.clock.random()), expect: None, command: Command::Interrupt };
-        match deposit(world, &at.session, order).await? {
-            Ok(Left::ToOwner(_) | Left::Stored(_)) | Err(_) => {}
-        }
-    }
-    let mut door = Door::open(world.clone(), at.session.clone(), at.seen.state.seq).await?;
-    let done = carry_out(&mut door, Command::Rewind { to, scope, force: how.force }).await;
-    door.close().await;
-    let done = done?;
+        Err(why) => return Err(why.into()),
+    };
     let id = at.short();
     if let Some(note) = &done.note {
         say::note(note);
@@ -231,32 +224,6 @@ async fn go_back(at: At, way: WayBack, how: Back) -> anyhow::Result<ExitCode> {
     }
     say::aside(&format!("done · take this back: dunnock undo {id} · go on: dunnock resume {id} --prompt \"...\""));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Until it has gone back, or cannot.
-async fn carry_out(door: &mut Door, command: Command) -> anyhow::Result<Rewound> {
-    // What stops needs a moment until it rests.
-    let began = std::time::Instant::now();
-    let asked = loop {
-        match door.send(command.clone()).await? {
-            Ok(seq) => break seq,
-            Err(refusal) if refusal.why == dunnock_proto::Refused::Busy && began.elapsed().as_secs() < 10 => {
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            }
-            Err(refusal) => bail!("{refusal}"),
-        }
-    };
-    loop {
-        let Frame::Fact(record) = door.next().await? else { continue };
-        // The command's own facts come first; one that needs no files ends in the same breath.
-        match record.decode() {
-            Decoded::Known(Event::Rewound(rewound)) if record.envelope.seq + 2 >= asked => return Ok(rewound),
-            Decoded::Known(Event::RewindFailed(failed)) if record.envelope.seq >= asked => {
-                bail!("it could not go back: {}", failed.error)
-            }
-            _ => {}
-        }
-    }
 }
 
 /// What going back does, in words.
