@@ -4,8 +4,7 @@ use crate::dialects::plan::NAMES;
 use dunnock_core::ports::Offer;
 use dunnock_proto::{Config, Tool};
 
-/// The model of a conversation that a person carries.
-pub const CARRIED: &str = "bridge/chat";
+pub use dunnock_proto::CARRIED;
 
 /// How a session works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

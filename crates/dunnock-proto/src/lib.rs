@@ -23,6 +23,6 @@ pub use link::{Delta, Frame, Greeting, Hello, LINK_VERSION, Partial, Up};
 pub use message::{AskPersonArgs, CommandArgs, CommandText, FinalArgs, Message, PathArgs, PlanArgs, VerifyArgs};
 pub use record::{Body, Cause, Decoded, Envelope, Need, Record, seal, verify_chain};
 pub use settings::{
-    Bridge, Budget, Class, Config, ConfigPatch, Head, Level, Mode, Open, Planner, Price, Recovery, Role, Rule, Sandbox,
-    Source, Tool,
+    Bridge, Budget, CARRIED, Class, Config, ConfigPatch, Head, Level, Mode, Open, Planner, Price, Recovery, Role, Rule,
+    Sandbox, Source, Tool,
 };

@@ -159,6 +159,9 @@ pub struct Planner {
     pub allow: Vec<String>,
 }
 
+/// The model of a conversation that a person carries.
+pub const CARRIED: &str = "bridge/chat";
+
 /// Where a carried conversation lies, and how much of it is shown at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

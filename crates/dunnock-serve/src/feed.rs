@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use dunnock_core::ports::Listed;
 use dunnock_core::{PhaseName, Stage};
-use dunnock_proto::{Decoded, Event, Level, Price, Proof, Record, Seq, SessionId, Usage};
+use dunnock_proto::{CARRIED, Decoded, Event, Level, Price, Proof, Record, Seq, SessionId, Usage};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -131,8 +131,8 @@ impl Used {
                 self.price = e.set.price.unwrap_or(self.price);
                 return;
             }
-            // A server that says nothing of what was used leaves the price unknown: it is not 0.
-            Event::Answered(e) if e.usage.is_nothing() => {
+            // A server that says nothing of what was used leaves the price unknown: it is not 0. What a person carries has none.
+            Event::Answered(e) if e.usage.is_nothing() && self.model != CARRIED => {
                 self.days.entry(record.envelope.at.0.div_euclid(DAY)).or_default().unknown = true;
                 return;
             }
@@ -315,5 +315,41 @@ async fn tell(app: &App, socket: &mut WebSocket) -> Option<()> {
                 send(socket, Message::Ping(Vec::new().into())).await?;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dunnock_proto::At;
+
+    fn listed(seq: Seq, status: &str) -> Listed {
+        let (id, title, workspace) = (SessionId::from_random([1; 16]), String::new(), String::new());
+        Listed { id, title, workspace, status: status.into(), created: At(0), updated: At(0), version: 1, seq }
+    }
+
+    #[test]
+    fn what_is_known_is_as_old_as_the_row_it_was_read_for() {
+        let briefs = Briefs::default();
+        let row = listed(5, "working");
+        assert!(!briefs.is_fresh(&row));
+        let more = More {
+            model: String::new(),
+            level: Level::A,
+            checkpoints: true,
+            step: 1,
+            steps: 1,
+            thinking: false,
+            doing: None,
+            questions: Vec::new(),
+            proof: Proof::Proven, // read when it had ended already
+            tokens: 0,
+            micros: None,
+        };
+        let used = Used { seq: 8, ..Used::default() };
+        let told = Row::of(row.clone(), String::new(), None);
+        briefs.put(&row.id, Known { row: told, more, used });
+        assert!(briefs.is_fresh(&row));
+        assert!(!briefs.is_fresh(&listed(8, "done")), "it would be shown at work for good");
     }
 }

@@ -57,6 +57,22 @@ pub(crate) struct Row {
     excerpt: Option<String>,
 }
 
+impl Row {
+    pub(crate) fn of(row: Listed, title: String, excerpt: Option<String>) -> Self {
+        Self {
+            title,
+            id: row.id,
+            workspace: row.workspace,
+            state: row.status,
+            created: time(row.created),
+            updated: time(row.updated),
+            version: row.version,
+            seq: row.seq,
+            excerpt,
+        }
+    }
+}
+
 /// Sessions, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Rows {
@@ -199,17 +215,8 @@ fn within<T: PartialOrd + std::fmt::Debug>(n: T, range: std::ops::RangeInclusive
 
 impl App {
     pub(crate) fn row(&self, row: Listed, excerpt: Option<String>) -> Row {
-        Row {
-            title: self.host.redacted(&row.title),
-            id: row.id,
-            workspace: row.workspace,
-            state: row.status,
-            created: time(row.created),
-            updated: time(row.updated),
-            version: row.version,
-            seq: row.seq,
-            excerpt,
-        }
+        let title = self.host.redacted(&row.title);
+        Row::of(row, title, excerpt)
     }
 
     /// How many facts a session has.

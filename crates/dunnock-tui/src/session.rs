@@ -172,7 +172,7 @@ impl Session {
     /// A person carries it to a chat: nobody here knows of tokens or money.
     #[must_use]
     pub fn by_hand(&self) -> bool {
-        self.config.bridge.is_some()
+        self.config.model == dunnock_proto::CARRIED
     }
     /// How commands are confined.
     #[must_use]
@@ -291,8 +291,9 @@ impl Session {
             }
             Event::Answered(e) => {
                 self.used(&e.usage);
-                self.run.unknown |= e.usage.is_nothing();
-                self.unknown |= e.usage.is_nothing();
+                let untold = e.usage.is_nothing() && !self.by_hand();
+                self.run.unknown |= untold;
+                self.unknown |= untold;
                 self.context = e.usage.input + e.usage.output;
                 (self.asking, self.carried) = (false, false);
                 self.answered(e.turn, &e.parts, columns, out);

@@ -461,6 +461,20 @@ const SCENES: &[Scene] = &[
     }),
     ("carried_by_hand", || carried(80).screen()),
     ("carried_by_hand_narrow", || carried(50).screen()),
+    ("carried_by_hand_no_more", || {
+        let mut t = carried(80);
+        unmeasured(&mut t).fact(Configured {
+            set: ConfigPatch {
+                model: Some("openai/gpt-5.1".into()),
+                price: Some(config().price),
+                ..ConfigPatch::default()
+            },
+        });
+        t.fact(Prompted { text: "Once more".into(), images: Vec::new() })
+            .turn(2)
+            .answered(2, vec![say("Done.")])
+            .screen()
+    }),
     ("carried_by_hand_and_done", || unmeasured(&mut carried(80)).screen()),
     ("a_server_that_says_nothing_of_tokens", || unmeasured(Tape::new(80, 24).working()).screen()),
     ("ctrl_c_once", || running(80).control('c').screen()),

@@ -186,7 +186,7 @@ async fn a_task_on_the_command_line_is_sent_at_once_and_the_app_stays() {
     let (_, told) = log.iter().find(|(kind, _)| kind == "prompted").unwrap();
     assert_eq!(told["text"], "What is this?");
     window.type_in("/mdl");
-    window.wait_for("/model");
+    window.wait_for("show the models, or switch to one");
     window.key("Tab");
     window.wait("the command is written out", |all| all.contains("> /model "));
     assert_eq!(server.asked().len(), 1, "nothing was sent by that");

@@ -361,6 +361,9 @@ function addCall(s: Session, id: string, part: CallPart, harness: boolean): void
   put(s, { kind: 'call', key: `c${id}`, id, part, harness, began: null, tail: '', offset: 0, end: null, asked: false, answer: null, gone: false });
 }
 
+/** A person carries it to a chat: nobody here knows of tokens or money. */
+export const isByHand = (s: Session) => s.config?.model === 'bridge/chat';
+
 export function callOf(s: Session, id: string): Call | null {
   const item = s.items[s.places.get(id) ?? -1];
   return item?.kind === 'call' ? item : null;
@@ -425,7 +428,7 @@ function brought(s: Session): void {
 /** Replaces what streamed by what was recorded. */
 function answered(s: Session, e: Answered): void {
   used(s, e.usage);
-  if (e.usage.input === 0 && e.usage.output === 0) s.unknown = s.run.unknown = true;
+  if (e.usage.input === 0 && e.usage.output === 0 && !isByHand(s)) s.unknown = s.run.unknown = true;
   s.context = e.usage.input + e.usage.output;
   s.asking = false;
   brought(s);
@@ -556,7 +559,7 @@ function closing(s: Session, at: number): string {
   if (tokens > 0) {
     parts.push(`${about(tokens)} tokens${r.usage.cached > 0 ? ` (${about(r.usage.cached)} cached)` : ''}`);
     parts.push(r.unknown ? 'price unknown' : usd(r.micros));
-  } else parts.push('tokens unknown');
+  } else parts.push(isByHand(s) ? 'carried by you' : 'tokens unknown');
   if (r.files.size > 0) parts.push(count(r.files.size, 'file'));
   return parts.join(' · ');
 }

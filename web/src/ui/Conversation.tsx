@@ -5,7 +5,7 @@ import { useMemo, useState } from 'react';
 import type { Asks } from '../api.gen';
 import * as api from '../net/api';
 import { configure, prompt, stop } from '../state/actions';
-import { callOf, type Session } from '../state/fold';
+import { callOf, isByHand, type Session } from '../state/fold';
 import { MODES } from '../state/commands';
 import { useStore, type Opened } from '../state/store';
 import { about, firstLine, folderName, title, titleLine, usd } from '../state/words';
@@ -48,8 +48,7 @@ export function Now({ session }: { session: Session }) {
 function Numbers({ session }: { session: Session }) {
   const window = session.config?.window ?? session.window;
   const level = session.config?.sandbox === 'off' ? 'D' : session.level;
-  // Nobody here knows of tokens or money then.
-  const byHand = session.config?.bridge != null;
+  const byHand = isByHand(session);
   const parts = [
     level ? (level === 'D' ? 'no box' : `box ${level}`) : '',
     !byHand && window ? `context ${Math.min(100, Math.floor((session.context * 100) / window))} %` : '',

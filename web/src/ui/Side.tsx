@@ -2,7 +2,7 @@
 
 import { memo } from 'react';
 import { branch } from '../state/actions';
-import type { Session, Step } from '../state/fold';
+import { isByHand, type Session, type Step } from '../state/fold';
 import { set } from '../state/store';
 import { about, usd } from '../state/words';
 import { visible } from '../text/safe';
@@ -64,7 +64,7 @@ export const Side = memo(function Side({ session }: { session: Session }) {
         </section>
       </div>
       <dl className="foot">
-        {session.config?.bridge ? <><dt>Model</dt><dd>a chat, carried by you</dd></> : (
+        {isByHand(session) ? <><dt>Model</dt><dd>a chat, carried by you</dd></> : (
           <>
             <dt>Tokens in / cached / out</dt><dd>{about(session.total.input)} / {about(session.total.cached)} / {about(session.total.output)}</dd>
             <dt>Cost</dt><dd>{session.unknown ? 'price unknown' : usd(session.micros)}</dd>

@@ -239,12 +239,19 @@ async fn a_fork_goes_on_by_itself_and_a_whole_output_can_be_had() {
 async fn w1_a_port_that_is_taken_is_passed_over_and_one_that_was_named_is_not() {
     let _ours_or_somebodys = std::net::TcpListener::bind("127.0.0.1:5000");
     let homes = [Home::empty(), Home::empty()];
-    let ports = homes.each_ref().map(|home| Serve::with(home.command(&["serve", "--json"]))).map(|serve| {
+    let servers = homes.each_ref().map(|home| Serve::with(home.command(&["serve", "--json"]))).map(|serve| {
         assert!((5001..=5020).contains(&serve.at.port()), "{}", serve.at);
         serve
     });
-    assert_ne!(ports[0].at, ports[1].at);
-    let named = homes[0].command(&["serve", "--port", &ports[1].at.port().to_string()]).output().unwrap();
+    assert_ne!(servers[0].at, servers[1].at);
+    let port = servers[1].at.port().to_string();
+    let mut named = homes[0].command(&["serve", "--port", &port]).stderr(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    while named.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let _ = named.kill(); // one that serves all the same
+    let named = named.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&named.stderr).into_owned();
     assert!(named.status.code() == Some(2) && told.contains("Choose another with --port"), "{told}");
 }
