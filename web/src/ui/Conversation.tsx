@@ -38,7 +38,7 @@ export function Now({ session }: { session: Session }) {
     <p className="now">
       <span className={`dot ${waits ? 'ask' : 'run'}`} aria-hidden="true" />
       <span className="what">{what}{running.length > 1 ? ` and ${running.length - 1} more` : ''}</span>
-      {session.run.began > 0 ? <span className="faint"><Clock since={session.run.began} /></span> : null}
+      {session.run.began > 0 ? <span className="faint time"><Clock since={session.run.began} /></span> : null}
       {session.said ? <span className="faint">{visible(session.said)}</span> : null}
       <Button kind="quiet" k="esc" onClick={() => void stop()} disabled={session.stopping}>Stop</Button>
     </p>
