@@ -12,8 +12,9 @@ type Held = Result<String, String>;
 
 /// A session whose model wants one command, at a terminal that is recorded.
 struct Scene {
-    home: Home,
+    /// Before the home, in which its terminal is found to be ended.
     window: Window,
+    home: Home,
     _server: ScriptedServer,
 }
 
@@ -29,7 +30,7 @@ impl Scene {
         window.start("");
         window.type_in("go");
         window.key("Enter");
-        Self { home, window, _server: server }
+        Self { window, home, _server: server }
     }
 
     /// Every byte that the terminal was sent.
