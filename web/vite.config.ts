@@ -8,7 +8,8 @@ import { defineConfig, type Plugin } from 'vite';
 const packed: Plugin = {
   name: 'packed',
   apply: 'build',
-  closeBundle() {
+  closeBundle(error?: Error) {
+    if (error) return; // the build has failed, and says why
     const folder = join(import.meta.dirname, 'dist/assets');
     for (const name of readdirSync(folder).filter((n) => /\.(js|css)$/.test(n))) {
       const path = join(folder, name);

@@ -59,7 +59,10 @@ def main(task):
                     if "call" in part:
                         print(f"  {part['call']['tool']} {part['call']['args']}", file=sys.stderr)
         for question in view["questions"]:
-            print(question["text"], file=sys.stderr)
+            call_ = question.get("call") or {}
+            lines = [question["heading"], question.get("text"), call_.get("tool"), call_.get("arguments")]
+            lines += question["reasons"] + [f"grants {access}" for access in question["access"]]
+            print("\n  ".join(line for line in lines if line), file=sys.stderr)
             # Here a person would be asked. The hash says what was shown to them.
             reply = {"question": question["id"], "hash": question["hash"], "answer": "yes"}
             command(session, {"reply": reply})

@@ -15,7 +15,7 @@ while true; do
     seen=$(jq "[$seen, .facts[].seq] | max" <<<"$view")
     # Here a person would be asked; the hash says what was shown to them.
     jq -c '.questions[]' <<<"$view" | while read -r question; do
-        jq -r .text <<<"$question" >&2
+        jq -r '.heading, .text // empty, (.call // {} | .tool // empty, .arguments // empty), .reasons[], .access[]' <<<"$question" >&2
         jq -c --arg id "$RANDOM$RANDOM" '{id: $id, command: {reply: {question: .id, hash: .hash, answer: "yes"}}}' <<<"$question" |
             call -d @- "$url/api/sessions/$session/commands" >/dev/null
     done

@@ -1,4 +1,7 @@
-/** Figures: how large the first view is, how soon it can be used, how smooth it is while much streams, how long a long session takes. */
+/**
+ * Figures: how large the first view is, how soon it can be used, how smooth it is while much streams, how long a long session takes.
+ * Wall time is printed, and held to its bound only by `cargo xtask long figures` on a quiet machine.
+ */
 
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -21,6 +24,7 @@ afterEach(async () => {
 });
 // oxlint-disable-next-line no-console -- figures are for people
 const tell = (text: string) => console.log(`figure: ${text}`);
+const HELD = process.env.DUNNOCK_HOLD_FIGURES !== undefined;
 
 test('the first view is small, and the rest comes when it is needed', () => {
   const html = readFileSync(join(DIST, 'index.html'), 'utf8');
@@ -77,7 +81,7 @@ async function usable(page: Page, url: string): Promise<number> {
 
 const median = (all: number[]) => all.sort((a, b) => a - b)[Math.floor(all.length / 2)] as number;
 
-test('it can be used within half a second of the request, or twice what an empty page takes', async () => {
+test('how soon it can be used, beside an empty page', async () => {
   w = await World.start([]);
   const page = await w.page();
   const empty = await emptyPage();
@@ -89,7 +93,7 @@ test('it can be used within half a second of the request, or twice what an empty
     }
     const [a, b] = [median(ours!), median(theirs!)];
     tell(`usable after ${Math.round(a)} ms (an empty React page: ${Math.round(b)} ms; bar 500 ms or twice that)`);
-    expect(a < 500 || a < 2 * b).toBe(true);
+    expect(!HELD || a < 500 || a < 2 * b).toBe(true);
   } finally {
     empty.close();
   }
@@ -126,13 +130,16 @@ test.each(STREAMS)('two thousand tokens a second stream without a long task: %s'
   const tasks = await page.evaluate(() => (window as unknown as { tasks: number[] }).tasks);
   const longest = Math.max(0, ...tasks);
   tell(`${name}: ${Math.round(text.length / 4 / seconds)} tokens/s over ${seconds.toFixed(1)} s (${text.length} letters): longest task ${Math.round(longest)} ms (bar 100), ${tasks.length} over 50 ms`);
+  expect(text.length).toBeGreaterThan(40_000);
+  if (!HELD) return;
   expect(text.length / 4 / seconds).toBeGreaterThan(2000);
   expect(longest).toBeLessThanOrEqual(100);
 });
 
-test('a transcript of ten thousand events opens within a second, and scrolls', async () => {
-  // About five facts a step.
-  const turns: Turn[] = Array.from({ length: 2000 }, (_, n) => ({ ...shell(`echo step ${n}`), piece: 1000 }));
+test('a transcript of many events opens, and scrolls', async () => {
+  // About five facts a step; ten thousand of them where figures are held.
+  const steps = HELD ? 2000 : 300;
+  const turns: Turn[] = Array.from({ length: steps }, (_, n) => ({ ...shell(`echo step ${n}`), piece: 1000 }));
   w = await World.start([...turns, say('That was long.')], { config: 'sandbox = "off"\napprove = "all"' });
   const { id } = await w.api<{ id: string }>('POST', '/api/sessions', { prompt: 'Go on for long', set: { max_steps: 3000, attended: false, checkpoints: false } });
   await until('it is long', async () => (await w!.api<{ state: string }>('GET', `/api/sessions/${id}?limit=0`)).state === 'done', 110_000);
@@ -166,8 +173,8 @@ test('a transcript of ten thousand events opens within a second, and scrolls', a
   });
   await said(page, 'Go on for long');
   tell(`${seq} facts open in ${Math.round(median(times))} ms (bar 1000); ${drawn} rows are drawn; the longest frame while scrolling took ${Math.round(scroll.longest)} ms`);
-  expect(seq).toBeGreaterThanOrEqual(10_000);
+  expect(seq).toBeGreaterThanOrEqual(steps * 5);
   expect(session(page)).toBe(id);
   expect(drawn).toBeLessThan(60);
-  expect(median(times)).toBeLessThan(1000);
+  expect(!HELD || median(times) < 1000).toBe(true);
 }, 150_000);

@@ -172,7 +172,7 @@ test('a question is explained before it is answered', async () => {
   await ask(page).waitFor();
   await ready(page);
   await page.keyboard.press('e');
-  await ask(page).getByText('counts for nothing here').waitFor();
+  await ask(page).getByText('is not used').waitFor();
 });
 
 test('many questions stand at once, and are gone through one by one', async () => {

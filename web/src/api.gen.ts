@@ -1,7 +1,6 @@
 // Made by `cargo xtask generate` from docs/openapi.json. Do not edit.
 
 import type * as proto from './proto.gen';
-type About = proto.About;
 type ConfigPatch = proto.ConfigPatch;
 type Hash = proto.Hash;
 type InputId = proto.InputId;
@@ -9,6 +8,7 @@ type Level = proto.Level;
 type Mode = proto.Mode;
 type Proof = proto.Proof;
 type QuestionId = proto.QuestionId;
+type QuestionKind = proto.QuestionKind;
 type Record = proto.Record;
 type Refused = proto.Refused;
 type RewindTo = proto.RewindTo;
@@ -52,20 +52,31 @@ export interface AskedCall {
 
 /** A question, with all that a person should see before answering it. */
 export interface Asks {
-  about: About;
+  /** What a yes grants beyond the sandbox. */
+  access: (string)[];
   /** The call that it is about, with its arguments as they would run. */
   call?: AskedCall | null;
-  choices: (string)[];
   /** What an answer names. */
   hash: Hash;
+  /** What is asked, by the kind of request. */
+  heading: string;
   id: QuestionId;
-  /** What it would do to the folder, where that can be known. */
-  preview?: string | null;
-  /** What "always" would grant. */
-  rule?: Rule | null;
-  /** The same in words. */
-  rule_words?: string | null;
-  text: string;
+  /** How the call is isolated. */
+  isolation?: string | null;
+  /** What it is about, as data. */
+  kind: QuestionKind;
+  /** The label of a no. */
+  no: string;
+  /** What would be lost. */
+  preview: (string)[];
+  /** Why it is asked. */
+  reasons: (string)[];
+  /** The rule that "always" would create. */
+  rule?: string | null;
+  /** The question itself, where it is not a call: our own words, or the model's. */
+  text?: string | null;
+  /** The label of a yes. */
+  yes: string;
 }
 
 /** A session at a glance. */

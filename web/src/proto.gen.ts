@@ -2,31 +2,22 @@
 
 /** What a client of the live channel sends is `Up`; it receives `Greeting` first, and then `Frame`. */
 
-/** What a question is about. */
-export type About = {
-  approval: {
-    /** The call. */
-    call: CallId;
-  };
-} | {
-  person: {
-    /** The call. */
-    call: CallId;
-  };
-} | {
-  unknown: {
-    /** The calls. */
-    calls: (CallId)[];
-  };
-} | "limit" | "budget" | "stalled" | {
-  trust: {
-    /** Of what it brings. */
-    content: Hash;
-  };
-};
+/** What a call is granted beyond the sandbox. */
+export interface Access {
+  /** The network of the machine. */
+  network: boolean;
+  /** Files of the workspace that other programs act on. */
+  protected: boolean;
+  /** Secret files of the workspace. */
+  secrets: boolean;
+  /** All of the machine: no sandbox at all. */
+  unsandboxed: boolean;
+}
 
 /** A call may run. */
 export interface Allowed {
+  /** What it is granted beyond the sandbox, exactly as it was shown. */
+  access?: Access;
   /** The arguments, where the person changed them. */
   args?: string | null;
   /** On whose word. */
@@ -79,18 +70,34 @@ export interface Answered {
   wire: string;
 }
 
+/** A call that waits for the person's approval, and what a yes means. */
+export interface Approval {
+  /** What a yes grants beyond the sandbox, exactly. */
+  access?: Access;
+  /** The call. */
+  call: CallId;
+  /** Hash of its tool and arguments: what a yes is about. */
+  call_hash: Hash;
+  /** How the call is isolated, if it runs a program. */
+  isolation?: Level | null;
+  /** What would be lost, where that could be found out beforehand. */
+  preview?: (Loss)[];
+  /** Why the person is asked, the most important reason first. */
+  reasons: (Reason)[];
+  /** What kind of request it is. */
+  request: RequestKind;
+  /** The rule that "always" would create, if there is one that would not match everything. */
+  rule?: Rule | null;
+}
+
 /** A question to the person stands. */
 export interface Asked {
-  /** Its subject. */
-  about: About;
-  /** Answers to choose from, if there are any. */
-  choices?: (string)[];
-  /** Of all that is shown, arguments included: an answer names it. */
+  /** Hash of the question; an answer must name it. */
   hash: Hash;
+  /** What it is about, with everything that is shown. */
+  kind: QuestionKind;
   /** Its name. */
   question: QuestionId;
-  /** What is shown. */
-  text: string;
 }
 
 /** A moment, in milliseconds since 1970 (UTC). It orders nothing: [`Seq`] does. */
@@ -328,6 +335,8 @@ export interface Config {
   mode: Mode;
   /** `provider/model` in use. */
   model: string;
+  /** Tokens that count for one picture. */
+  picture_tokens: number;
   /** Whether it is a planner's. */
   planner: Planner | null;
   /** What the model costs, if known. */
@@ -336,6 +345,10 @@ export interface Config {
   profile: string;
   /** How well commands must be confined. */
   sandbox: Sandbox;
+  /** How many of the last answers a new one is compared with, to notice a model that is stuck. */
+  stall_window: number;
+  /** Characters of the first prompt that become the title. */
+  title_chars: number;
   /** Bytes that count as one token where the provider does not say: a setting, so that a better guess changes no old log. */
   token_bytes: number;
   /** Commands that must pass before the work counts as done. */
@@ -374,6 +387,8 @@ export interface ConfigPatch {
   mode: Mode;
   /** `provider/model` in use. */
   model: string;
+  /** Tokens that count for one picture. */
+  picture_tokens: number;
   /** Whether it is a planner's. */
   planner: Planner | null;
   /** What the model costs, if known. */
@@ -382,6 +397,10 @@ export interface ConfigPatch {
   profile: string;
   /** How well commands must be confined. */
   sandbox: Sandbox;
+  /** How many of the last answers a new one is compared with, to notice a model that is stuck. */
+  stall_window: number;
+  /** Characters of the first prompt that become the title. */
+  title_chars: number;
   /** Bytes that count as one token where the provider does not say: a setting, so that a better guess changes no old log. */
   token_bytes: number;
   /** Commands that must pass before the work counts as done. */
@@ -629,6 +648,28 @@ export type InterruptAsked = { [key: string]: never };
 /** How well a command is confined, A best. */
 export type Level = "A" | "B" | "C" | "D";
 
+/** Something that a call would lose. */
+export type Loss = {
+  deletes: {
+    /** How many. */
+    files: number;
+    /** There are more: patterns, or too many to count. */
+    more: boolean;
+    /** Of those, files that git does not track. */
+    untracked: number;
+  };
+} | {
+  deletes_untracked: {
+    /** How many. */
+    files: number;
+  };
+} | {
+  discards_changes: {
+    /** Staged files; others are not counted. */
+    staged: number;
+  };
+} | "discards_stash";
+
 /** Who is asked, and for what. */
 export type Mode = "read" | "ask" | "edits" | "auto" | "all";
 
@@ -651,18 +692,6 @@ export interface Noticed {
   stalled?: boolean;
   /** What. */
   text: string;
-}
-
-/** What a call needs beyond the box; whoever lets it run lets it have that. */
-export interface Open {
-  /** All of the machine: no box at all. */
-  bare: boolean;
-  /** The network of the machine. */
-  network: boolean;
-  /** Files of the workspace that other programs act on. */
-  protected: boolean;
-  /** Secret files of the workspace. */
-  secrets: boolean;
 }
 
 /** A command with the id that its sender minted; sending it twice gives the first answer again. */
@@ -776,6 +805,73 @@ export type Proof = "none" | "proven" | "failed";
 /** One question to the person, counted from 1 through the whole session. */
 export type QuestionId = number;
 
+/** What a question is about, with everything that an interface shows of it. */
+export type QuestionKind = {
+  approval: Approval;
+} | {
+  person: {
+    /** The call. */
+    call: CallId;
+    /** Answers to choose from, if there are any. */
+    choices?: (string)[];
+    /** What the model asks, in its own words. */
+    text: string;
+  };
+} | {
+  unknown: {
+    /** The calls. */
+    calls: (CallId)[];
+  };
+} | {
+  limit: {
+    /** The limit. */
+    steps: number;
+  };
+} | "budget" | {
+  stalled: {
+    /** How often. */
+    times: number;
+  };
+} | {
+  trust: {
+    /** Hash of what it has. */
+    content: Hash;
+  };
+};
+
+/** Why a person is asked. */
+export type Reason = "requests_network" | {
+  uses_network: {
+    /** The program. */
+    program: string;
+  };
+} | {
+  contacts_remote: {
+    /** The git command. */
+    command: string;
+  };
+} | {
+  discards_work: {
+    /** The git command. */
+    command: string;
+  };
+} | "changes_git_config" | "git_unprotected" | "deletes_folder" | "names_secret" | {
+  acts_on_machine: {
+    /** The program. */
+    program: string;
+  };
+} | {
+  edits_protected: {
+    /** Its name, as our list has it. */
+    file: string;
+  };
+} | "names_protected" | {
+  may_be_denied: {
+    /** The rule. */
+    rule: string;
+  };
+} | "feeds_process" | "mode_ask" | "mode_edits" | "no_sandbox";
+
 /** A stored fact. */
 export interface Record {
   /** When it was recorded; orders nothing. */
@@ -816,6 +912,14 @@ export interface Replied {
   /** Which. */
   question: QuestionId;
 }
+
+/** The kinds of requests. Each has its own heading and its own label for a yes. */
+export type RequestKind = "unsandboxed" | "network" | "secrets" | "protected" | "extra_access" | "destructive" | "command" | "edit" | "edit_and_delete" | "deletion" | "move" | "process_input" | {
+  tool: {
+    /** Its name, from the list of tools that the session offers. */
+    name: string;
+  };
+};
 
 /** An amount held back before a request goes out. */
 export interface Reserved {
@@ -873,8 +977,8 @@ export type Role = "work" | "ask_person" | "plan" | "final";
 
 /** A shape of call, by parsed words: granted or denied. */
 export interface Rule {
-  /** What calls of this shape are let have beyond the box. */
-  open?: Open;
+  /** What calls of this shape are granted beyond the sandbox. */
+  access?: Access;
   /** The tool it speaks of. */
   tool: string;
   /** The first words of every simple command; empty matches any call of the tool. */
@@ -966,8 +1070,12 @@ export interface Titled {
 export interface Tool {
   /** Reader or writer, edit or command. */
   class: Class;
+  /** What it starts keeps running after the call. */
+  leaves_process?: boolean;
   /** As the model calls it. */
   name: string;
+  /** It only waits for such a process: the same result twice is no lack of progress. */
+  polls?: boolean;
   /** After a crash. */
   recovery: Recovery;
   /** Whether the session itself answers it. */

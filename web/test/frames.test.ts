@@ -45,7 +45,7 @@ function outline(s: Session): string {
     `${s.title} · ${s.workspace} · ${s.config?.model ?? ''} · ${state || 'rests'} · ${about(s.total.input + s.total.output)} tokens · ${s.unknown ? 'price unknown' : cents(s.micros)}`,
     ...s.items.map(line),
     ...s.waiting.map((p) => `(queued) ${p.text}`),
-    ...s.questions.map((q) => `?? ${q.id} ${q.text}${q.choices.length ? ` [${q.choices.join(' | ')}]` : ''}`),
+    ...s.questions.map((q) => `?? ${q.id} ${JSON.stringify(q.kind)}`),
     ...s.plan.map((p) => `[${p.state}] ${p.text}`),
     `steps: ${s.steps.map((p) => `${p.title || '...'} (${p.state})`).join(', ')}`,
   ].join('\n');

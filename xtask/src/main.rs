@@ -10,6 +10,8 @@ mod long;
 mod pictures;
 mod real;
 mod tidy;
+#[cfg(test)]
+mod tidy_code;
 mod typescript;
 
 use std::process::{Command, ExitCode};

@@ -25,6 +25,25 @@ pub(crate) fn count_packages() -> Result<usize, String> {
     Ok(names.len())
 }
 
+/// Files below these folders of the workspace, with one of these endings.
+#[cfg(test)]
+pub(crate) fn files_below(folders: &[&str], endings: &[&str]) -> Vec<PathBuf> {
+    let mut open: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();
+    let mut files = Vec::new();
+    while let Some(dir) = open.pop() {
+        for path in std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            match path.is_dir() {
+                true => open.push(path),
+                false if path.extension().is_some_and(|e| endings.iter().any(|ending| e == *ending)) => {
+                    files.push(path)
+                }
+                false => {}
+            }
+        }
+    }
+    files
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,19 +125,7 @@ mod tests {
     }
 
     fn sources() -> Vec<PathBuf> {
-        let mut open = vec![root().join("crates"), root().join("xtask")];
-        let mut files = Vec::new();
-        while let Some(dir) = open.pop() {
-            for entry in std::fs::read_dir(dir).unwrap() {
-                let path = entry.unwrap().path();
-                match path.is_dir() {
-                    true => open.push(path),
-                    false if path.extension().is_some_and(|e| e == "rs") => files.push(path),
-                    false => {}
-                }
-            }
-        }
-        files
+        files_below(&["crates", "xtask"], &["rs"])
     }
 
     #[test]

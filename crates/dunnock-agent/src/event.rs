@@ -59,7 +59,7 @@ pub enum Event {
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// Its words, whole.
+    /// The question in words; for an approval, its heading.
     pub text: String,
     /// What it is about.
     pub kind: QuestionKind,
@@ -80,6 +80,10 @@ pub enum QuestionKind {
         tool: String,
         /// Exactly the arguments that would run, as JSON.
         arguments: String,
+        /// Why it is asked.
+        reasons: Vec<String>,
+        /// What a yes grants beyond the sandbox, for this one call.
+        access: Vec<String>,
     },
     /// The model wants to know something.
     #[non_exhaustive]

@@ -3,9 +3,10 @@
 use crate::{Agent, Error, Event, Outcome, Question, QuestionKind, Reply, Task};
 use dunnock_core::{Effect, State, Status, apply, wanted};
 use dunnock_engine::{Door, Handle, World, changed, create, load, read_memory};
+use dunnock_proto::QuestionKind as Asked;
 use dunnock_proto::{
-    About, Answer, Command, Decoded, Delta, Event as Fact, FinalArgs, Frame, Need, Part, Proof, Record, SessionId,
-    Usage, VerifyArgs, Why,
+    Answer, Command, Decoded, Delta, Event as Fact, FinalArgs, Frame, Need, Part, Proof, Record, SessionId, Usage,
+    VerifyArgs, Why,
 };
 use std::collections::VecDeque;
 
@@ -230,21 +231,26 @@ impl Run {
     fn questions(&self) -> Vec<Question> {
         let s = &self.state;
         let question = |q: &dunnock_core::Question| {
-            let kind = match &q.about {
-                About::Approval { call: id } => {
-                    let call = s.call(*id);
+            let view = q.kind.view();
+            let kind = match q.kind.as_ref() {
+                Asked::Approval(approval) => {
+                    let call = s.call(approval.call);
                     QuestionKind::Approval {
-                        call: id.to_string(),
+                        call: approval.call.to_string(),
                         tool: call.map(|call| call.part.tool.clone()).unwrap_or_default(),
                         arguments: call.map(|call| call.args().to_string()).unwrap_or_default(),
+                        reasons: view.reasons,
+                        access: view.access,
                     }
                 }
-                About::Person { .. } => QuestionKind::Person { choices: q.choices.to_vec() },
-                About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. } => {
-                    QuestionKind::GoOn
-                }
+                Asked::Person { choices, .. } => QuestionKind::Person { choices: choices.clone() },
+                Asked::Unknown { .. }
+                | Asked::Limit { .. }
+                | Asked::Budget
+                | Asked::Stalled { .. }
+                | Asked::Trust { .. } => QuestionKind::GoOn,
             };
-            Question { text: q.text.to_string(), kind, id: q.id, hash: q.hash }
+            Question { text: view.text.unwrap_or(view.heading), kind, id: q.id, hash: q.hash }
         };
         s.questions.iter().map(question).collect()
     }

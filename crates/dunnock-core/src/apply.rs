@@ -1,18 +1,14 @@
 //! Folds one fact into a [`State`].
 //!
 //! Invariant: total. Any sequence of facts folds, in whatever order a damaged log brings them; what does not fit is
-//! ignored. Invariant: from the fact alone. Deciding belongs to [`step`](crate::step()).
+//! ignored. Invariant: from the fact alone. No list, constant or default is consulted: deciding belongs to [`decide`](crate::decide()).
 
-use crate::policy;
 use crate::state::{Call, Phase, Progress, Question, Seat, Stage, State, Undo, Unknown};
 use dunnock_proto::{
-    About, Answer, Answered, CallId, CallPart, Class, Compacted, Config, Event, Failure, Finished, Hash, Outcome, Part,
-    Proof, Recovery, Replied, RewindAsked, Role, Seq, Span, Strength, Taken, Turn, TurnStarted, Usage, Why,
+    Answer, Answered, CallId, CallPart, Class, Compacted, Config, Event, Failure, Finished, Hash, Outcome, Part, Proof,
+    QuestionKind, Recovery, Replied, RewindAsked, Role, Seq, Span, Strength, Taken, Turn, TurnStarted, Usage, Why,
 };
 use std::sync::Arc;
-
-/// About what a picture takes of a window, in tokens.
-pub const PICTURE: u64 = 1_500;
 
 /// Folds `event` in as the next fact.
 pub fn apply(s: &mut State, event: &Event) {
@@ -45,13 +41,14 @@ pub fn apply(s: &mut State, event: &Event) {
         Event::Prompted(e) => {
             s.version = s.seq;
             if s.title.is_none() {
-                s.title = Some(first_line(&e.text));
+                s.title = Some(first_line(&e.text, s.config.title_chars));
             }
             s.unseen += 1;
-            s.told(s.tokens(&e.text).saturating_add(PICTURE.saturating_mul(e.images.len() as u64)));
+            let pictures = s.config.picture_tokens.saturating_mul(e.images.len() as u64);
+            s.told(s.tokens(&e.text).saturating_add(pictures));
             s.fresh = true;
             s.refresh();
-            s.questions.retain(|q| q.about != About::Limit);
+            s.questions.retain(|q| !matches!(*q.kind, QuestionKind::Limit { .. }));
         }
         Event::Continued(_) => {
             s.version = s.seq;
@@ -78,9 +75,7 @@ pub fn apply(s: &mut State, event: &Event) {
         Event::Woken(_) => s.wake = None,
         Event::Asked(e) => {
             s.asked = e.question.0;
-            let choices = e.choices.clone().into();
-            let (about, text) = (e.about.clone(), e.text.clone());
-            s.questions.push(Question { id: e.question, about, text, choices, hash: e.hash });
+            s.questions.push(Question { id: e.question, kind: Arc::new(e.kind.clone()), hash: e.hash });
         }
         Event::Replied(e) => s.replied(e),
         Event::Granted(e) => {
@@ -93,14 +88,13 @@ pub fn apply(s: &mut State, event: &Event) {
             Arc::make_mut(&mut s.grants).retain(|r| *r != e.rule);
         }
         Event::Allowed(e) => {
-            if let Some(call) = s.call_mut(e.call) {
+            if let Some(call) = s.calls.iter_mut().find(|c| c.id == e.call) {
                 call.stage = Stage::Allowed;
                 call.edited.clone_from(&e.args);
                 call.allowed = Some(e.hash);
                 call.level = e.level;
-            }
-            if let Some(call) = s.call(e.call).filter(|call| call.part.tool == "process_start") {
-                s.outside |= !policy::opened(s, call).is_nothing();
+                call.access = e.access;
+                s.outside |= call.leaves_process && !e.access.is_nothing();
             }
         }
         Event::Called(e) => {
@@ -108,26 +102,15 @@ pub fn apply(s: &mut State, event: &Event) {
                 s.calls.iter_mut().for_each(|call| call.moved = false); // what an earlier try did is no longer in question
             }
             s.tried = e.tried;
-            s.calls.push(Call {
-                id: e.call,
-                part: Arc::new(CallPart {
-                    id: String::new(),
-                    tool: e.tool.clone(),
-                    args: e.args.clone(),
-                    recovered: false,
-                    fault: None,
-                }),
-                class: e.class,
-                recovery: e.recovery,
-                role: Some(Role::Work),
-                stage: Stage::Asked,
-                edited: None,
-                allowed: None,
-                level: None,
-                result: None,
-                moved: false,
-                harness: true,
-            });
+            let part = CallPart {
+                id: String::new(),
+                tool: e.tool.clone(),
+                args: e.args.clone(),
+                recovered: false,
+                fault: None,
+            };
+            let call = Call::new(e.call, Arc::new(part), e.class, e.recovery, Some(Role::Work));
+            s.calls.push(Call { harness: true, ..call });
         }
         Event::Started(e) => {
             if let Some(call) = s.call_mut(e.call) {
@@ -310,7 +293,7 @@ impl State {
             Part::Call(call) => Some(call),
             Part::Reasoning { .. } | Part::Text { .. } => None,
         });
-        self.calls = parts.zip(0..).map(|(part, index)| asked(head.as_deref(), e.turn, index, part)).collect();
+        self.calls = parts.zip(0..).map(|(part, index)| new_call(head.as_deref(), e.turn, index, part)).collect();
     }
 
     fn finished(&mut self, e: &Finished) {
@@ -340,10 +323,7 @@ impl State {
         if !self.calls_open() && !self.calls.iter().any(|c| c.harness) {
             self.compare_with_before();
         }
-        self.questions.retain(|q| match &q.about {
-            About::Approval { call } | About::Person { call } => *call != e.call,
-            About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. } => true,
-        });
+        self.questions.retain(|q| q.kind.call() != Some(e.call));
     }
 
     /// Whether the answer whose last call has just ended did what a recent one did: the same calls on the same files, with
@@ -355,7 +335,7 @@ impl State {
             return;
         }
         // To wait for a program is not to go in circles.
-        if self.calls.iter().all(|c| c.part.tool == "process_read") {
+        if self.calls.iter().all(|c| c.polls) {
             return;
         }
         let mut key = Hash::of(tree.0.as_bytes());
@@ -368,7 +348,7 @@ impl State {
         let recent = Arc::make_mut(&mut progress.recent);
         recent.retain(|k| *k != key);
         recent.push(key);
-        if recent.len() > RECENT {
+        if recent.len() > usize::from(self.config.stall_window) {
             recent.remove(0);
         }
     }
@@ -377,21 +357,21 @@ impl State {
         self.version = self.seq;
         let Some(at) = self.questions.iter().position(|q| q.id == e.question) else { return };
         let question = self.questions.remove(at);
-        match (question.about, &e.answer) {
-            (About::Limit, Answer::Yes) => self.steps_left = self.config.max_steps,
-            (About::Budget, Answer::Yes) => {
+        match (question.kind.as_ref(), &e.answer) {
+            (QuestionKind::Limit { .. }, Answer::Yes) => self.steps_left = self.config.max_steps,
+            (QuestionKind::Budget, Answer::Yes) => {
                 self.extended += 1;
                 self.day_waived = true;
             }
-            (About::Stalled, Answer::Yes) => self.progress = Progress::default(),
-            (About::Trust { content }, answer) => self.trust = Some((content, *answer == Answer::Yes)),
+            (QuestionKind::Stalled { .. }, Answer::Yes) => self.progress = Progress::default(),
+            (QuestionKind::Trust { content }, answer) => self.trust = Some((*content, *answer == Answer::Yes)),
             (
-                About::Limit
-                | About::Budget
-                | About::Stalled
-                | About::Approval { .. }
-                | About::Person { .. }
-                | About::Unknown { .. },
+                QuestionKind::Limit { .. }
+                | QuestionKind::Budget
+                | QuestionKind::Stalled { .. }
+                | QuestionKind::Approval(_)
+                | QuestionKind::Person { .. }
+                | QuestionKind::Unknown { .. },
                 _,
             ) => {}
         }
@@ -459,26 +439,17 @@ impl State {
     }
 }
 
-fn asked(head: Option<&dunnock_proto::Head>, turn: Turn, index: u16, part: &Arc<CallPart>) -> Call {
+/// A call of an answer, as the head in use knows its tool.
+pub(crate) fn new_call(head: Option<&dunnock_proto::Head>, turn: Turn, index: u16, part: &Arc<CallPart>) -> Call {
     let tool = head.and_then(|h| h.tools.iter().find(|t| t.name == part.tool));
+    let class = tool.map_or(Class::Command, |t| t.class);
+    let recovery = tool.map_or(Recovery::Unknown, |t| t.recovery);
     Call {
-        id: CallId { turn, index },
-        part: part.clone(),
-        class: tool.map_or(Class::Command, |t| t.class),
-        recovery: tool.map_or(Recovery::Unknown, |t| t.recovery),
-        role: tool.map(|t| t.role),
-        stage: Stage::Asked,
-        edited: None,
-        level: None,
-        allowed: None,
-        result: None,
-        moved: false,
-        harness: false,
+        leaves_process: tool.is_some_and(|t| t.leaves_process),
+        polls: tool.is_some_and(|t| t.polls),
+        ..Call::new(CallId { turn, index }, part.clone(), class, recovery, tool.map(|t| t.role))
     }
 }
-
-/// How many of the last answers are compared with. Part of the format.
-const RECENT: usize = 6;
 
 fn outcome_name(outcome: &Outcome) -> &'static str {
     match outcome {
@@ -491,10 +462,10 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// What lists show of a first prompt. The length is part of the format.
-fn first_line(text: &str) -> Arc<str> {
+/// What lists show of a first prompt.
+fn first_line(text: &str, chars: u16) -> Arc<str> {
     let line = text.trim_start().lines().next().unwrap_or_default();
-    line.chars().take(80).collect::<String>().into()
+    line.chars().take(usize::from(chars)).collect::<String>().into()
 }
 
 /// What kind of end counts as finished work: nothing to go on with.

@@ -3,7 +3,7 @@
 use crate::apply::within;
 use crate::state::Question;
 use crate::transcript::ends;
-use dunnock_proto::{Answer, Asked, Event, PlanStep, QuestionId, Seq, Span};
+use dunnock_proto::{Answer, Asked, CallPart, Event, Part, PlanStep, QuestionId, QuestionKind, Seq, Span, Turn};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -14,8 +14,10 @@ const ANSWERS: usize = 20;
 #[derive(Debug, Clone, Default)]
 pub struct Carried {
     prompts: Vec<Arc<str>>,
-    asked: Vec<Asked>,
-    answers: Vec<(Arc<str>, String)>,
+    /// The calls of the last answer.
+    calls: (Turn, Vec<Arc<CallPart>>),
+    asked: Vec<(QuestionId, String)>,
+    answers: Vec<(String, String)>,
     plan: Vec<PlanStep>,
 }
 
@@ -31,7 +33,11 @@ impl Carried {
                 self.prompts.push(format!("{}\n[with {} pictures]", e.text, e.images.len()).into());
             }
             Event::Planned(e) => self.plan.clone_from(&e.steps),
-            Event::Asked(e) => self.asked.push(e.clone()),
+            Event::Answered(e) => self.calls = (e.turn, Part::calls(&e.parts).cloned().collect()),
+            Event::Asked(e) => {
+                let text = self.question(e);
+                self.asked.push((e.question, text));
+            }
             Event::Replied(e) => self.replied(e.question, &e.answer, e.note.as_deref()),
             Event::Created(_)
             | Event::Forked(_)
@@ -41,7 +47,6 @@ impl Carried {
             | Event::Continued(_)
             | Event::TurnStarted(_)
             | Event::HandedOver(_)
-            | Event::Answered(_)
             | Event::TurnFailed(_)
             | Event::Woken(_)
             | Event::Granted(_)
@@ -66,9 +71,19 @@ impl Carried {
         }
     }
 
+    /// A question for a reader who no longer sees the call that it was about.
+    fn question(&self, asked: &Asked) -> String {
+        let view = asked.kind.view();
+        let QuestionKind::Approval(approval) = &asked.kind else { return view.text.unwrap_or(view.heading) };
+        let (turn, calls) = &self.calls;
+        let call = calls.get(usize::from(approval.call.index)).filter(|_| *turn == approval.call.turn);
+        let call = call.map_or_else(|| view.heading.clone(), |call| format!("{} {}", call.tool, call.args));
+        format!("{call} ({})", view.reasons.join("; "))
+    }
+
     fn replied(&mut self, question: QuestionId, answer: &Answer, note: Option<&str>) {
-        let Some(at) = self.asked.iter().position(|asked| asked.question == question) else { return };
-        let asked = self.asked.remove(at);
+        let Some(at) = self.asked.iter().position(|(asked, _)| *asked == question) else { return };
+        let (_, asked) = self.asked.remove(at);
         let said = match answer {
             Answer::Yes | Answer::Always { .. } => "yes".to_owned(),
             Answer::No => "no".to_owned(),
@@ -76,7 +91,7 @@ impl Carried {
             Answer::Text { text } => text.to_string(),
         };
         let note = note.map_or_else(String::new, |note| format!(" ({note})"));
-        self.answers.push((asked.text, said + &note));
+        self.answers.push((asked, said + &note));
         if self.answers.len() > ANSWERS {
             self.answers.remove(0);
         }
@@ -97,7 +112,7 @@ impl Carried {
         }
         if !self.answers.is_empty() {
             text.push_str("\n# What the person answered\n");
-            let row = |(question, answer): &(Arc<str>, String)| {
+            let row = |(question, answer): &(String, String)| {
                 format!("- {}\n  answer: {}", short(question, room / 40), short(answer, room / 40))
             };
             // The last ones first, as many as there is room for; told in their order.
@@ -109,7 +124,9 @@ impl Carried {
         if !open.is_empty() {
             text.push_str("\n# What waits for the person\n");
             for question in open {
-                let _ = writeln!(text, "- {} {}", question.id, short(&question.text, room / 40));
+                let known = self.asked.iter().find(|(id, _)| *id == question.id);
+                let words = known.map_or_else(|| question.kind.view().heading, |(_, words)| words.clone());
+                let _ = writeln!(text, "- {} {}", question.id, short(&words, room / 40));
             }
         }
         if !self.plan.is_empty() {
@@ -185,7 +202,7 @@ fn short(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dunnock_proto::{About, Hash, Planned, Prompted, Replied};
+    use dunnock_proto::{CallId, Hash, Planned, Prompted, QuestionKind, Replied};
 
     fn told(facts: &[Event], room: usize) -> String {
         let mut carried = Carried::default();
@@ -204,9 +221,11 @@ mod tests {
     fn task_answers_plan_and_files_are_told_word_for_word() {
         let asked = Asked {
             question: QuestionId(1),
-            about: About::Limit,
-            text: "tabs or blanks?".into(),
-            choices: Vec::new(),
+            kind: QuestionKind::Person {
+                call: CallId { turn: Turn(1), index: 0 },
+                text: "tabs or blanks?".into(),
+                choices: Vec::new(),
+            },
             hash: Hash::ZERO,
         };
         let text = told(

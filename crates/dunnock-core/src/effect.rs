@@ -3,10 +3,10 @@
 //! Invariant: level-triggered. The driver starts `wanted - running` and stops `running - wanted`, so cancelling needs no
 //! effect of its own, a crash needs no replay, and asking twice is harmless.
 
+use crate::input::Work;
 use crate::state::{Phase, Stage, State};
-use crate::step::Work;
 use dunnock_proto::{
-    About, At, CallId, CompactFailed, Event, Failure, Finished, Hash, Outcome, Owner, QuestionId, Recovery, Seq,
+    At, CallId, CompactFailed, Event, Failure, Finished, Hash, Outcome, Owner, QuestionId, QuestionKind, Recovery, Seq,
     Started, Strength, Tree, Turn, TurnFailed,
 };
 use std::sync::Arc;
@@ -187,7 +187,7 @@ pub fn begin(s: &State, me: Owner) -> Vec<Event> {
         return Vec::new();
     }
     // "Is it safe to go on?" stands: nothing more goes on meanwhile.
-    if s.questions.iter().any(|q| matches!(q.about, About::Unknown { .. })) {
+    if s.questions.iter().any(|q| matches!(*q.kind, QuestionKind::Unknown { .. })) {
         return Vec::new();
     }
     // A plan is carried out one action after the other.

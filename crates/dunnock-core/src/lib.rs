@@ -1,6 +1,6 @@
 //! What a session is and what it does next.
 //!
-//! Read [`step`](step()) first: it is the whole loop. [`State`] is what the facts fold into, [`wanted`] says what must be
+//! Read [`decide`](decide()) first: it is the whole loop. [`State`] is what the facts fold into, [`wanted`] says what must be
 //! under way, [`Transcript`] is what the model is shown, [`policy`] decides what may run.
 //!
 //! Invariant: nothing here does I/O, reads a clock, draws a random number or waits. (The crate depends on `proto` alone.)
@@ -9,27 +9,25 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod apply;
-mod bounds;
 mod carried;
+mod decide;
 mod effect;
 pub mod failpoint;
+mod input;
 mod past;
 pub mod patch;
-mod planner;
 pub mod policy;
 pub mod ports;
-mod reply;
-mod rewind;
 mod state;
 mod status;
-mod step;
 mod transcript;
 
-pub use apply::{PICTURE, apply};
+pub use apply::apply;
 pub use carried::Carried;
+pub use decide::decide;
 pub use effect::{Effect, begin, stopping, wanted};
+pub use input::{Input, Now, Previews, Report, Take, Work};
 pub use past::{Past, Undoes};
-pub use state::{Call, Phase, PhaseName, Question, Seat, Spent, Stage, State, Undo, Unknown, question_hash};
+pub use state::{Call, Phase, PhaseName, Question, Seat, Spent, Stage, State, Undo, Unknown};
 pub use status::Status;
-pub use step::{Input, Now, Report, Take, Work, step};
 pub use transcript::{Fold, Request, Segment, Transcript};

@@ -104,6 +104,11 @@ impl What {
 }
 
 impl Patch {
+    /// Whether it deletes a file.
+    #[must_use]
+    pub fn removes_files(&self) -> bool {
+        self.files.iter().any(|file| matches!(file.what, What::Delete(_)))
+    }
     /// Every path that the patch touches.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.iter().flat_map(|file| file.what.paths())

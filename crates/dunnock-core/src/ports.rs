@@ -6,7 +6,7 @@ use crate::transcript::Request;
 use crate::{Call, Status};
 use dunnock_proto::{
     Answered, At, CallId, Checkpointed, Config, Decoded, Delta, Event, Failure, Finished, HandedOver, Hash, Head,
-    InputId, Level, Noticed, Open, Record, Seq, SessionId, Source, Tool, Tree, TurnFailed, Usage,
+    InputId, Level, Loss, Noticed, Record, Seq, SessionId, Source, Tool, Tree, TurnFailed, Usage,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -365,12 +365,10 @@ pub struct Job {
     pub session: SessionId,
     /// The folder.
     pub workspace: Arc<str>,
-    /// The call, with the arguments that were allowed.
+    /// The call, with the arguments and the access that were allowed.
     pub call: Call,
     /// How it must be confined.
     pub level: Level,
-    /// What it was let have beyond that.
-    pub open: Open,
     /// Files as the model last saw them.
     pub seen: Arc<BTreeMap<String, Hash>>,
     /// A folder that no command sees, beside those of the program: where answers come from that a person carries.
@@ -386,6 +384,11 @@ pub trait Tools: Send + Sync {
     fn hold(&self, lock: &std::fs::File) -> Option<Box<dyn Send + Sync>> {
         let _ = lock;
         None
+    }
+    /// What a call would lose, where that can be found out by looking. Nothing is changed.
+    fn preview<'a>(&'a self, workspace: &'a str, call: &'a Call) -> Wait<'a, Vec<Loss>> {
+        let _ = (workspace, call);
+        Box::pin(async { Vec::new() })
     }
     /// Ends what a session's calls started and left running, and waits until it is gone: nobody drives it any more.
     fn close<'a>(&'a self, session: &'a SessionId) -> Wait<'a, ()> {

@@ -4,8 +4,8 @@
 //! 10,000 as at step 10. Old calls, texts and results are in the log and the transcript, not here.
 
 use dunnock_proto::{
-    About, At, CallId, CallPart, Class, Config, HandedOver, Hash, Head, Level, Owner, Proof, QuestionId, Recovery,
-    Role, Seq, Source, Span, Strength, Tree, Turn, Why,
+    Access, At, CallId, CallPart, Class, Config, HandedOver, Hash, Head, Level, Owner, Proof, QuestionId, QuestionKind,
+    Recovery, Role, Seq, Source, Span, Strength, Tree, Turn, Why,
 };
 use dunnock_proto::{Reserved, Rule, Sandbox, Scope, Usage};
 use std::collections::BTreeMap;
@@ -105,10 +105,16 @@ pub struct Call {
     pub stage: Stage,
     /// The arguments, where the person changed them.
     pub edited: Option<Arc<str>>,
-    /// What the word that allowed it was about.
+    /// Hash of the tool and arguments that were allowed.
     pub allowed: Option<Hash>,
     /// How commands were confined when that was said.
     pub level: Option<Level>,
+    /// What it was granted beyond the sandbox.
+    pub access: Access,
+    /// What it starts keeps running after it.
+    pub leaves_process: bool,
+    /// It only waits for such a process.
+    pub polls: bool,
     /// Of how it ended and what the model was told of it.
     pub result: Option<Hash>,
     /// A check that changed the files it was to check.
@@ -118,6 +124,27 @@ pub struct Call {
 }
 
 impl Call {
+    /// A call that is not yet allowed.
+    #[must_use]
+    pub fn new(id: CallId, part: Arc<CallPart>, class: Class, recovery: Recovery, role: Option<Role>) -> Self {
+        Self {
+            id,
+            part,
+            class,
+            recovery,
+            role,
+            stage: Stage::Asked,
+            edited: None,
+            allowed: None,
+            level: None,
+            access: Access::NOTHING,
+            leaves_process: false,
+            polls: false,
+            result: None,
+            moved: false,
+            harness: false,
+        }
+    }
     /// Whether it has ended.
     #[must_use]
     pub fn finished(&self) -> bool {
@@ -148,14 +175,6 @@ impl Call {
     }
 }
 
-/// The hash of all that a question shows: an answer names it.
-#[must_use]
-pub fn question_hash(question: QuestionId, text: &str, choices: &[String]) -> Hash {
-    let number = question.0.to_string();
-    let parts = [number.as_bytes(), text.as_bytes()].into_iter().chain(choices.iter().map(String::as_bytes));
-    Hash::of_parts(&parts.collect::<Vec<_>>())
-}
-
 /// The hash of a tool with its arguments.
 pub(crate) fn hash_call(tool: &str, args: &str) -> Hash {
     Hash::of_parts(&[tool.as_bytes(), args.as_bytes()])
@@ -166,13 +185,9 @@ pub(crate) fn hash_call(tool: &str, args: &str) -> Hash {
 pub struct Question {
     /// Its name.
     pub id: QuestionId,
-    /// Its subject.
-    pub about: About,
-    /// What is shown.
-    pub text: Arc<str>,
-    /// Answers to choose from.
-    pub choices: Arc<[String]>,
-    /// Of all that is shown.
+    /// What it is about, with everything that is shown.
+    pub kind: Arc<QuestionKind>,
+    /// Hash of all that.
     pub hash: Hash,
 }
 

@@ -1,30 +1,13 @@
 //! Which paths an edit names: what policy judges must be what a tool will touch.
 
-use dunnock_core::{Call, Stage, State, policy};
+use dunnock_core::{Call, State, policy};
 use dunnock_proto::*;
 use std::sync::Arc;
 
 fn call(tool: &str, class: Class, args: &str) -> Call {
-    Call {
-        id: CallId { turn: Turn(1), index: 0 },
-        part: Arc::new(CallPart {
-            id: "c".into(),
-            tool: tool.into(),
-            args: args.into(),
-            recovered: false,
-            fault: None,
-        }),
-        class,
-        recovery: Recovery::Unknown,
-        role: Some(Role::Work),
-        stage: Stage::Asked,
-        edited: None,
-        allowed: None,
-        level: None,
-        result: None,
-        moved: false,
-        harness: false,
-    }
+    let part = CallPart { id: "c".into(), tool: tool.into(), args: args.into(), recovered: false, fault: None };
+    let id = CallId { turn: Turn(1), index: 0 };
+    Call::new(id, Arc::new(part), class, Recovery::Unknown, Some(Role::Work))
 }
 
 /// A text as a string of JSON.
@@ -38,19 +21,19 @@ fn a_path_is_judged_as_tools_read_it() {
     let s = State::default();
     for path in [".env", " .env", ".env ", ".env\t", ".env/", ".env/.", "./.env", "sub//.env", "/w/.env"] {
         for (tool, class) in [("view_file", Class::Read), ("write_file", Class::Edit), ("delete_file", Class::Edit)] {
-            let told = policy::told(&s, &call(tool, class, &format!("{{\"path\":{}}}", json(path))));
-            assert!(!told.asks.is_empty(), "{tool} {path:?} is not asked about");
+            let found = policy::findings(&s, &call(tool, class, &format!("{{\"path\":{}}}", json(path))));
+            assert!(!found.reasons.is_empty(), "{tool} {path:?} is not asked about");
         }
     }
     for path in [" .vscode/tasks.json", ".github//workflows/x.yml", "AGENTS.md\t", "./.npmrc", "a/./.husky/x"] {
-        let told = policy::told(&s, &call("write_file", Class::Edit, &format!("{{\"path\":{}}}", json(path))));
-        assert!(!told.asks.is_empty(), "{path:?} is not asked about");
+        let found = policy::findings(&s, &call("write_file", Class::Edit, &format!("{{\"path\":{}}}", json(path))));
+        assert!(!found.reasons.is_empty(), "{path:?} is not asked about");
     }
     for path in [" .git/config", ".git/./hooks/x", "sub/.GIT/config "] {
-        let told = policy::told(&s, &call("write_file", Class::Edit, &format!("{{\"path\":{}}}", json(path))));
-        assert!(told.never.is_some(), "{path:?} is not refused");
+        let found = policy::findings(&s, &call("write_file", Class::Edit, &format!("{{\"path\":{}}}", json(path))));
+        assert!(found.never.is_some(), "{path:?} is not refused");
     }
-    assert_eq!(policy::told(&s, &call("write_file", Class::Edit, r#"{"path":"src/a.rs"}"#)).asks, Vec::<String>::new());
+    assert_eq!(policy::findings(&s, &call("write_file", Class::Edit, r#"{"path":"src/a.rs"}"#)).reasons, Vec::new());
 }
 
 /// Holds T8: every path of a patch is judged.
@@ -58,8 +41,8 @@ fn a_path_is_judged_as_tools_read_it() {
 fn a_move_and_a_patch_are_judged_by_every_path_they_name() {
     let s = State::default();
     let asks = |tool: &str, args: String| {
-        let told = policy::told(&s, &call(tool, Class::Edit, &args));
-        (told.never.is_some(), !told.asks.is_empty())
+        let found = policy::findings(&s, &call(tool, Class::Edit, &args));
+        (found.never.is_some(), !found.reasons.is_empty())
     };
     assert_eq!(asks("move_file", r#"{"path":".env","to":"a.txt"}"#.into()), (false, true));
     assert_eq!(asks("move_file", r#"{"path":"a.txt","to":".envrc"}"#.into()), (false, true));

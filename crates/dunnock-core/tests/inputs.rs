@@ -1,7 +1,7 @@
 //! Random inputs: sensible ones, late ones, forged ones.
 
 use crate::rng::Rng;
-use dunnock_core::{Effect, Phase, Stage, State, Take, Work, policy};
+use dunnock_core::{Effect, Phase, Previews, Stage, State, Take, Work};
 use dunnock_proto::*;
 use std::sync::Arc;
 
@@ -40,10 +40,10 @@ pub enum Raw {
 }
 
 pub fn tools() -> Vec<Tool> {
-    let tool = |name: &str, class, recovery, role| Tool { name: name.into(), class, recovery, role };
+    let tool = Tool::new;
     vec![
         tool("shell", Class::Command, Recovery::Unknown, Role::Work),
-        tool("process_start", Class::Command, Recovery::Unknown, Role::Work),
+        Tool { leaves_process: true, ..tool("process_start", Class::Command, Recovery::Unknown, Role::Work) },
         tool("process_write", Class::Command, Recovery::Unknown, Role::Work),
         tool("view", Class::Read, Recovery::Repeat, Role::Work),
         tool("edit", Class::Edit, Recovery::Restore, Role::Work),
@@ -81,6 +81,9 @@ pub fn config(r: &mut Rng) -> Config {
         model: if r.chance(10) { "m/hand" } else { "m/1" }.into(),
         planner: r.chance(15).then(|| Planner { file: "t.txt".into(), memory: String::new(), allow: Vec::new() }),
         bridge: None,
+        picture_tokens: 1_500,
+        stall_window: 6,
+        title_chars: 80,
         mode: *r.pick(&[Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::Auto, Mode::All]).unwrap(),
         attended: r.chance(60),
         max_steps: 1 + r.below(6) as u32,
@@ -114,7 +117,7 @@ fn rule(r: &mut Rng) -> Rule {
     let words = ["rm", "ls", "make"].map(str::to_owned);
     let tool = *r.pick(&["shell", "edit", "child"]).unwrap();
     let words = if r.chance(80) { vec![r.pick(&words).unwrap().clone()] } else { Vec::new() };
-    Rule { tool: tool.into(), words, open: Open::NOTHING }
+    Rule { tool: tool.into(), words, access: Access::NOTHING }
 }
 
 /// What policy must make of a line or a path.
@@ -256,7 +259,7 @@ pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> Work {
         Effect::HandOver { turn } => {
             Work::HandedOver(HandedOver { turn: *turn, outbox: "o".into(), inbox: "i".into(), parts: 1 })
         }
-        Effect::AskModel { turn } | Effect::Carry { turn } => Work::Answer(answered(r, *turn)),
+        Effect::AskModel { turn } | Effect::Carry { turn } => Work::Answer(answered(r, *turn), previews(r)),
         Effect::Run { call } | Effect::Join { call } => Work::Output(finished(r, *call, cut)),
         Effect::Checkpoint { mark } => {
             let tree = r.chance(90).then(|| Tree(format!("t{}", s.seq)));
@@ -278,27 +281,31 @@ pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> Work {
     }
 }
 
+/// What some calls of an answer would lose.
+fn previews(r: &mut Rng) -> Previews {
+    let loss = Loss::Deletes { files: 3, untracked: 1, more: false };
+    if r.chance(30) { Previews::from([(0, vec![loss])]) } else { Previews::new() }
+}
+
 pub fn reply(r: &mut Rng, s: &State) -> Command {
     let Some(q) = r.pick(&s.questions) else {
         let question = QuestionId(r.below(8) as u32);
         return Command::Reply { question, hash: Hash::ZERO, answer: Answer::Yes, note: None };
     };
     let hash = if r.chance(90) { q.hash } else { Hash::ZERO };
-    let answer = match (r.below(12), &q.about) {
-        (0..=4, About::Person { .. }) => Answer::Text { text: text(r, 10) },
+    let answer = match (r.below(12), q.kind.as_ref()) {
+        (0..=4, QuestionKind::Person { .. }) => Answer::Text { text: text(r, 10) },
+        (4 | 5, QuestionKind::Approval(asked)) if asked.rule.is_some() => {
+            Answer::Always { rule: asked.rule.clone().expect("a rule") }
+        }
         (0..=5, _) => Answer::Yes,
         (6 | 7, _) => Answer::No,
         (8, _) => Answer::Edit { args: text(r, 10) },
         (9, _) => Answer::Text { text: text(r, 10) },
-        (10, About::Approval { call }) if r.chance(80) => {
-            let part = &s.call(*call).expect("an approval is about a call in work").part;
-            let call = s.call(*call).expect("an approval is about a call in work");
-            let rule = policy::offer(s, call).unwrap_or_else(|| Rule {
-                tool: part.tool.clone(),
-                words: Vec::new(),
-                open: Open::NOTHING,
-            });
-            Answer::Always { rule }
+        (10, QuestionKind::Approval(approval)) if r.chance(80) => {
+            let part = &s.call(approval.call).expect("an approval is about a call in work").part;
+            let none = || Rule { tool: part.tool.clone(), words: Vec::new(), access: Access::NOTHING };
+            Answer::Always { rule: approval.rule.clone().unwrap_or_else(none) }
         }
         _ => Answer::Always { rule: rule(r) },
     };
@@ -355,7 +362,7 @@ pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
         "take" => Raw::Take(take(r, *serial)),
         "headed" => Raw::Work(Work::Headed(head(if r.chance(70) { &s.config.model } else { "m/3" }, s.seq))),
         "head_failed" => Raw::Work(Work::HeadFailed { model: s.config.model.clone(), error: "no model".into() }),
-        "answer" => Raw::Work(Work::Answer(answered(r, turn))),
+        "answer" => Raw::Work(Work::Answer(answered(r, turn), previews(r))),
         "failed" => Raw::Work(Work::Failed(failed(r, turn, false))),
         "output" => Raw::Work(Work::Output(finished(r, call, false))),
         "checkpointed" => {

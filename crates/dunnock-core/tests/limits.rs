@@ -10,7 +10,7 @@ fn the_limit_is_a_question_for_somebody_and_an_end_for_nobody() {
     let alone = play(Config { max_steps: 1, ..auto() }, script);
     assert!(alone.out.ends_with("ended Limit None held\n"), "{}", alone.out);
     let asked = play(Config { max_steps: 1, attended: true, ..auto() }, script);
-    assert!(asked.out.ends_with("asked q1 the limit of 1 steps is reached. Go on for 1 more?\n"), "{}", asked.out);
+    assert!(asked.out.ends_with("asked q1 The limit of 1 steps is reached. Continue for 1 more?\n"), "{}", asked.out);
     let yes = play(Config { max_steps: 1, attended: true, ..auto() }, &format!("{script}! yes"));
     assert!(yes.out.contains("replied \n  turn_started 2"), "{}", yes.out);
     let no = play(Config { max_steps: 1, attended: true, ..auto() }, &format!("{script}! no"));
@@ -39,7 +39,7 @@ fn budgets_hold_back_before_a_request_goes_out() {
     assert!(play(time(11), "> go\n< view: a\n= 1.0 x").out.ends_with("ended Budget None held\n"));
     let more = play(Config { attended: true, ..tokens(149) }, "> go\n! yes");
     assert!(
-        more.out.contains("asked q1 the budget does not cover") && more.out.contains("turn_started 1"),
+        more.out.contains("asked q1 The remaining budget does not cover") && more.out.contains("turn_started 1"),
         "{}",
         more.out
     );

@@ -2,11 +2,11 @@
 
 use crate::inputs::{Kind, LINES, PATHS};
 use crate::world::{World, fold, refold};
-use dunnock_core::{Call, Effect, Input, Now, Phase, Report, Stage, State, apply, begin, step, stopping, wanted};
+use dunnock_core::{Call, Effect, Input, Now, Phase, Report, Stage, State, apply, begin, decide, stopping, wanted};
 use dunnock_proto::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Checked after every step, on the driver's state.
+/// Checked after every decide, on the driver's state.
 pub fn now(w: &World) {
     let Some(p) = &w.driver else { return };
     let s = &p.state;
@@ -24,7 +24,7 @@ pub fn now(w: &World) {
     for effect in stopping(s, p.me) {
         let work = effect.cut().unwrap_or_else(|| panic!("{effect:?} cannot be cut"));
         let report = Input::Report(Report { owner: p.me, work });
-        let events = step(s, &Now::default(), report).expect("what is waited for is accepted");
+        let events = decide(s, &Now::default(), report).expect("what is waited for is accepted");
         assert!(!events.is_empty(), "an interrupt would wait for ever");
     }
     for call in &s.calls {
@@ -58,7 +58,7 @@ pub fn history(w: &World) {
     let mut open: BTreeMap<CallId, bool> = BTreeMap::new(); // call -> writer
     let mut done: BTreeSet<CallId> = BTreeSet::new();
     let mut allowed: BTreeSet<CallId> = BTreeSet::new();
-    let mut approvals: BTreeMap<QuestionId, CallId> = BTreeMap::new();
+    let mut approvals: BTreeMap<QuestionId, Approval> = BTreeMap::new();
     let mut replied: BTreeMap<QuestionId, Answer> = BTreeMap::new();
     let mut granted: BTreeSet<Rule> = BTreeSet::new();
     let mut turn = if let Some(Event::Forked(e)) = log.first() { e.turn.0 } else { 0 };
@@ -88,8 +88,9 @@ pub fn history(w: &World) {
             Event::Asked(e) => {
                 assert!(e.question.0 > question, "a question's id came again");
                 question = e.question.0;
-                if let About::Approval { call } = e.about {
-                    approvals.insert(e.question, call);
+                if let QuestionKind::Approval(approval) = &e.kind {
+                    assert_eq!(e.hash, e.kind.hash(e.question), "the hash is not that of what is shown");
+                    approvals.insert(e.question, approval.as_ref().clone());
                 }
             }
             Event::Replied(e) => {
@@ -103,7 +104,7 @@ pub fn history(w: &World) {
                 may_run(&s, e, &approvals, &replied, &granted);
             }
             Event::Started(e) => {
-                let doubt = s.questions.iter().any(|q| matches!(q.about, About::Unknown { .. }));
+                let doubt = s.questions.iter().any(|q| matches!(*q.kind, QuestionKind::Unknown { .. }));
                 assert!(!doubt, "work went on while it was asked whether it may");
                 assert!(allowed.contains(&e.call), "begun unasked: {}", e.call);
                 let writer = open[&e.call];
@@ -201,11 +202,43 @@ pub fn history(w: &World) {
     }
 }
 
+/// Every call that begins has the access that its allowance names, and one that a person allowed has what they were shown. How many
+/// began, and how many of those with more than the sandbox.
+pub fn access(log: &[Event]) -> (u64, u64) {
+    let mut s = State::default();
+    let mut shown: BTreeMap<QuestionId, Access> = BTreeMap::new();
+    let mut recorded: BTreeMap<CallId, Access> = BTreeMap::new();
+    let (mut all, mut more) = (0, 0);
+    for event in log {
+        match event {
+            Event::Asked(e) => {
+                shown.extend(e.kind.approval().map(|approval| (e.question, approval.access)));
+            }
+            Event::Allowed(e) => {
+                if let By::Person(question) = &e.by {
+                    let same = shown[question] == e.access || e.args.is_some();
+                    assert!(same && shown[question].covers(e.access), "what was granted is not what was shown");
+                }
+                recorded.insert(e.call, e.access);
+            }
+            Event::Started(e) => {
+                let call = s.call(e.call).expect("what begins is in work");
+                assert_eq!(call.access, recorded[&e.call], "a call began with other access than was recorded");
+                all += 1;
+                more += u64::from(!call.access.is_nothing());
+            }
+            _ => {}
+        }
+        apply(&mut s, event);
+    }
+    (all, more)
+}
+
 /// On whose word a call runs, found out again from the log.
 fn may_run(
     s: &State,
     e: &Allowed,
-    approvals: &BTreeMap<QuestionId, CallId>,
+    approvals: &BTreeMap<QuestionId, Approval>,
     replied: &BTreeMap<QuestionId, Answer>,
     granted: &BTreeSet<Rule>,
 ) {
@@ -235,11 +268,18 @@ fn may_run(
     assert_eq!(e.hash, Hash::of_parts(&[call.part.tool.as_bytes(), args.as_bytes()]), "what runs is what was allowed");
     match &e.by {
         By::Person(q) => {
-            assert_eq!(approvals.get(q), Some(&e.call), "the person was asked about another call");
+            let asked = &approvals[q];
+            assert_eq!(asked.call, e.call, "the person was asked about another call");
+            assert!(asked.access.covers(e.access), "more was granted than was shown");
+            assert!(e.args.is_some() || asked.access == e.access, "what was granted is not what was shown");
+            assert!(asked.isolation.is_none_or(|shown| e.level == Some(shown)), "another isolation was shown");
+            assert_eq!(asked.call_hash, call.hash(), "another call was shown");
             match &replied[q] {
                 Answer::Yes => assert_eq!(e.args, None),
                 Answer::Edit { args } => assert_eq!(e.args.as_ref(), Some(args)),
-                Answer::Always { rule } => assert!(granted.contains(rule)),
+                Answer::Always { rule } => {
+                    assert!(granted.contains(rule) && asked.rule.as_ref() == Some(rule), "another rule was shown");
+                }
                 other @ (Answer::No | Answer::Text { .. }) => panic!("ran on {other:?}"),
             }
         }

@@ -1,7 +1,8 @@
 //! Scenes, written out: tasks, questions, interrupts, crashes, checks.
 
 use crate::stage::{auto, check, play, scene};
-use dunnock_core::{Input, Now, Take, Work, apply, begin, step, wanted};
+use dunnock_core::policy::Policy;
+use dunnock_core::{Input, Now, Take, Work, apply, begin, decide, wanted};
 use dunnock_proto::*;
 
 /// Holds T9: a read-only call is allowed unasked, the verdict is a fact with its reason.
@@ -42,8 +43,8 @@ fn a_declined_call_is_told_to_the_model() {
            turn_started 1 holding 150 tokens 0 micros
          < shell: rm x | edit: y | view: z
            answered
-           asked q1 shell rm x / why: the mode is ask: whatever changes something asks
-           asked q2 edit y / why: the mode is ask: whatever changes something asks
+           asked q1 shell rm x / why: approval mode \"ask\": edits and commands need approval
+           asked q2 edit y / why: approval mode \"ask\": edits and commands need approval
            allowed 1.2 Policy(\"it only looks\")
          ! no too risky
            replied
@@ -69,13 +70,15 @@ fn always_is_for_calls_of_its_shape_only() {
          < edit: a | shell: make all
            answered
            allowed 1.0 Policy(\"the mode is edits\")
-           asked q1 shell make all / why: the mode is edits: commands ask
+           asked q1 shell make all / why: approval mode \"edits\": commands need approval
            started 1.0
          ! always shell ls
            refused: Misfit
          ! always edit
            refused: Misfit
          ! always shell make
+           refused: Misfit
+         ! always shell make all
            replied
            granted
            allowed 1.1 Person(QuestionId(1))
@@ -85,11 +88,11 @@ fn always_is_for_calls_of_its_shape_only() {
          = 1.1 b
            finished 1.1 Done b
            turn_started 2 holding 170 tokens 0 micros
-         < shell: make clean | shell: make $X | shell: touch y
+         < shell: make all x | shell: make $X | shell: make clean
            answered
-           allowed 2.0 Grant(Rule { tool: \"shell\", words: [\"make\"], open: Open { network: false, secrets: false, protected: false, bare: false } })
-           asked q2 shell make $X / why: the mode is edits: commands ask
-           asked q3 shell touch y / why: the mode is edits: commands ask
+           allowed 2.0 Grant(Rule { tool: \"shell\", words: [\"make\", \"all\"], access: Access { network: false, secrets: false, protected: false, unsandboxed: false } })
+           asked q2 shell make $X / why: approval mode \"edits\": commands need approval
+           asked q3 shell make clean / why: approval mode \"edits\": commands need approval
            started 2.0",
     );
 }
@@ -97,8 +100,8 @@ fn always_is_for_calls_of_its_shape_only() {
 #[test]
 fn a_denial_wins_and_what_is_obscure_is_not_let_through() {
     let deny = vec![
-        Rule { tool: "shell".into(), words: vec!["rm".into()], open: Open::NOTHING },
-        Rule { tool: "child".into(), words: vec![], open: Open::NOTHING },
+        Rule { tool: "shell".into(), words: vec!["rm".into()], access: Access::NOTHING },
+        Rule { tool: "child".into(), words: vec![], access: Access::NOTHING },
     ];
     let told = |mode| {
         play(
@@ -118,10 +121,7 @@ fn a_denial_wins_and_what_is_obscure_is_not_let_through() {
         assert!(all.contains(line), "{line} is missing in\n{all}");
     }
     let auto = told(Mode::Auto);
-    assert!(
-        auto.contains("asked q1 shell $X y / why: a rule forbids some of these, and this one is obscure"),
-        "{auto}"
-    );
+    assert!(auto.contains("asked q1 shell $X y / why: your deny rule \"shell rm\" may apply"), "{auto}");
     assert!(auto.contains("allowed 1.4 Policy(\"an edit in the workspace\")"), "{auto}");
     let read = told(Mode::Read);
     assert!(read.contains("finished 1.2 NotRun not allowed: the mode is read: nothing may change"), "{read}");
@@ -145,7 +145,7 @@ fn an_edit_that_other_programs_act_on_asks_like_a_command() {
         s.line("> go");
         s.line(&format!("< edit: {{\"path\":\"{path}\",\"content\":\"x\"}}"));
         if s.out.contains("asked q1") {
-            assert!(s.out.contains("why: other programs act on that file by themselves"), "{}", s.out);
+            assert!(s.out.contains("is protected: other programs run or follow it"), "{}", s.out);
             "asks"
         } else if s.out.contains("NotRun not allowed: edits never go into .git or .dunnock") {
             "never"
@@ -187,7 +187,7 @@ fn without_a_box_commands_ask() {
     s.line("> go");
     s.line("< shell: touch x | edit: a | shell: ls");
     assert!(
-        s.out.contains("asked q1 shell touch x / why: there is no box here (level D): commands run unconfined"),
+        s.out.contains("asked q1 shell touch x / why: there is no sandbox here: the command can do whatever you can"),
         "{}",
         s.out
     );
@@ -268,7 +268,7 @@ fn a_crash_makes_begun_work_unknown_and_repeats_what_may_be_repeated() {
          crash
            taken
            finished 1.0 Unknown outcome unknown: the agent was restarted while this ran
-           asked q1 it is not known whether these calls took effect: 1.0. Go on?
+           asked q1 Dunnock stopped while these calls were running: 1.0. They may or may not have taken effect. Continue?
          ! no
            replied
            interrupt_asked
@@ -405,7 +405,7 @@ fn a_prompt_that_comes_while_the_model_thinks_is_told_after_its_answer() {
 fn while_it_is_asked_whether_to_go_on_nothing_goes_on() {
     let scene = play(Config { mode: Mode::Edits, ..auto() }, "> go\n< edit: a | edit: b\ncrash");
     assert!(
-        scene.out.ends_with("asked q1 it is not known whether these calls took effect: 1.0. Go on?\n"),
+        scene.out.ends_with("asked q1 Dunnock stopped while these calls were running: 1.0. They may or may not have taken effect. Continue?\n"),
         "{}",
         scene.out
     );
@@ -416,10 +416,10 @@ fn while_it_is_asked_whether_to_go_on_nothing_goes_on() {
 #[test]
 fn a_rewind_does_not_overwrite_files_that_could_not_be_kept() {
     let mut scene = play(Config { checkpoints: true, ..auto() }, "> go\nkept\n< done");
-    let now = Now { day_left: None, tree_at: Some(Tree("old".into())), news: None };
+    let now = Now { day_left: None, tree_at: Some(Tree("old".into())), news: None, policy: Policy::default() };
     let rewind = Command::Rewind { to: RewindTo::Fact(3), scope: Scope::Both, force: false };
     let order = Order { id: "r".parse().unwrap(), expect: None, command: rewind };
-    for event in step(&scene.s, &now, Input::Order(order)).unwrap() {
+    for event in decide(&scene.s, &now, Input::Order(order)).unwrap() {
         scene.told(&event);
     }
     scene.line("> meanwhile");
@@ -440,7 +440,7 @@ fn a_rewind_does_not_overwrite_files_that_could_not_be_kept() {
 
 #[test]
 fn arguments_that_were_not_parsed_do_not_pass_a_denial() {
-    let deny = vec![Rule { tool: "shell".into(), words: vec!["rm".into()], open: Open::NOTHING }];
+    let deny = vec![Rule { tool: "shell".into(), words: vec!["rm".into()], access: Access::NOTHING }];
     let config = Config { mode: Mode::Ask, deny, ..auto() };
     let scene = play(config.clone(), "> go\n< shell: touch y\n! edit rm x");
     assert!(scene.out.ends_with("refused: Misfit\n"), "{}", scene.out);
@@ -458,7 +458,9 @@ fn going_in_circles_is_told_once_and_then_asked() {
         play(config.clone(), &format!("> go\nkept\n{}", lines.join("\n")))
     };
     let told = |scene: &crate::stage::Scene| scene.out.matches("noticed").count();
-    let asked = |scene: &crate::stage::Scene| scene.s.questions.iter().filter(|q| q.about == About::Stalled).count();
+    let asked = |scene: &crate::stage::Scene| {
+        scene.s.questions.iter().filter(|q| matches!(*q.kind, QuestionKind::Stalled { .. })).count()
+    };
     let twice = rounds(&[("make", "no"), ("make", "no")]);
     assert_eq!((told(&twice), asked(&twice)), (1, 0), "{}", twice.out);
     let mut thrice = rounds(&[("make", "no"), ("make", "no"), ("make", "no")]);
@@ -503,7 +505,7 @@ fn an_answer_to_what_was_not_shown_is_refused() {
     s.line("> go");
     s.line("< shell: make all");
     let asked = s.s.questions.first().unwrap().clone();
-    for hash in [Hash::ZERO, Hash::of(asked.text.as_bytes())] {
+    for hash in [Hash::ZERO, asked.kind.hash(QuestionId(99))] {
         s.command(Command::Reply { question: asked.id, hash, answer: Answer::Yes, note: None });
         assert!(s.out.ends_with("refused: Changed\n"), "{}", s.out);
     }
@@ -511,24 +513,36 @@ fn an_answer_to_what_was_not_shown_is_refused() {
     assert!(s.out.contains("allowed 1.0 Person(QuestionId(1))"), "{}", s.out);
 }
 
+/// The approval that a command asks for, if it does.
+fn asked_for(mode: Mode, line: &str) -> Option<Approval> {
+    let mut s = scene(Config { mode, ..auto() });
+    s.line("> go");
+    s.line(&format!("< shell: {line}"));
+    s.s.questions.first().and_then(|q| q.kind.approval().cloned())
+}
+
 #[test]
-fn a_question_says_what_would_run_what_holds_it_and_what_it_is_let_have() {
-    let asked = |mode, line: &str| {
-        let mut s = scene(Config { mode, ..auto() });
-        s.line("> go");
-        s.line(&format!("< shell: {line}"));
-        s.s.questions.first().map(|q| q.text.to_string()).unwrap_or_default()
-    };
-    assert_eq!(
-        asked(Mode::Auto, "npm install"),
-        "shell {\"command\":\"npm install\"}\nwhy: it reaches the network\nbox: level A\nwith a yes it reaches the network, this machine's own \
-         services among it\nalways: shell npm install"
-    );
-    assert_eq!(
-        asked(Mode::Auto, "sudo ls"),
-        "shell {\"command\":\"sudo ls\"}\nwhy: it works on the machine, not on this folder\nbox: level A, which this call leaves\nwith a yes it \
-         runs outside the box, with everything you can do"
-    );
+fn a_question_carries_the_reason_the_isolation_the_access_and_the_rule() {
+    let network = Access { network: true, ..Access::NOTHING };
+    let unsandboxed = Access { unsandboxed: true, ..Access::NOTHING };
+    let npm = asked_for(Mode::Auto, "npm install").unwrap();
+    assert_eq!(npm.reasons, [Reason::UsesNetwork { program: "npm".into() }]);
+    assert_eq!((&npm.request, npm.isolation, npm.access), (&RequestKind::Network, Some(Level::A), network));
+    let words = vec!["npm".to_owned(), "install".to_owned()];
+    assert_eq!(npm.rule, Some(Rule { tool: "shell".into(), words, access: network }));
+    let sudo = asked_for(Mode::Auto, "sudo ls").unwrap();
+    assert_eq!(sudo.reasons, [Reason::ActsOnMachine { program: "sudo".into() }]);
+    assert_eq!((&sudo.request, sudo.access, sudo.rule), (&RequestKind::Unsandboxed, unsandboxed, None));
+    let kinds = [
+        ("git reset --hard", RequestKind::Destructive),
+        ("cat .env", RequestKind::Secrets),
+        ("git config a b", RequestKind::Protected),
+        ("git push origin main", RequestKind::ExtraAccess),
+        ("rm -rf .", RequestKind::Destructive),
+    ];
+    for (line, kind) in kinds {
+        assert_eq!(asked_for(Mode::Auto, line).map(|a| a.request), Some(kind), "{line}");
+    }
     for line in [
         "python3 x.py",
         "bash -c ls",
@@ -541,9 +555,51 @@ fn a_question_says_what_would_run_what_holds_it_and_what_it_is_let_have() {
         "make $X",
         "make > x",
     ] {
-        assert!(!asked(Mode::Ask, line).contains("always: "), "{line}: {}", asked(Mode::Ask, line));
+        assert_eq!(asked_for(Mode::Ask, line).unwrap().rule, None, "{line}");
     }
-    assert!(asked(Mode::Ask, "make test").ends_with("always: shell make test"));
+    assert_eq!(asked_for(Mode::Ask, "make test").unwrap().rule.unwrap().shape(), "shell make test");
+}
+
+/// A yes counts for the isolation that was shown: in a weaker sandbox the call does not run.
+#[test]
+fn a_yes_counts_for_the_isolation_that_was_shown() {
+    let mut s = scene(Config { mode: Mode::Ask, ..auto() });
+    s.line("> go");
+    s.line("< shell: make");
+    let (platform, app) = ("t".to_owned(), "0".to_owned());
+    s.owner = 9;
+    s.give(Input::Take(Take { owner: Owner(9), level: Level::D, platform, app, untrusted: None }));
+    s.line("! yes");
+    let call = s.s.calls[0].clone();
+    assert_eq!((call.level, s.s.level(), s.s.weaker(&call)), (Some(Level::A), Level::D, true));
+}
+
+/// Other arguments get what they need, and never more than was shown.
+#[test]
+fn edited_arguments_get_no_more_than_was_shown() {
+    let edited = |line: &str, args: &str| {
+        let mut s = scene(Config { mode: Mode::Ask, ..auto() });
+        s.line("> go");
+        s.line(&format!("< shell: {line}"));
+        s.line(&format!("! edit {args}"));
+        (s.s.calls[0].access, s.out.contains("refused: Misfit"))
+    };
+    let network = Access { network: true, ..Access::NOTHING };
+    assert_eq!(edited("npm install", r#"{"command":"npm ci"}"#), (network, false));
+    assert_eq!(edited("docker ps", r#"{"command":"make"}"#), (Access::NOTHING, false));
+    assert_eq!(edited("make", r#"{"command":"npm install"}"#), (Access::NOTHING, true));
+    assert_eq!(edited("npm install", r#"{"command":"rm -rf /"}"#), (Access::NOTHING, true));
+}
+
+/// A rule that is offered can be read: no word of it is long or hides anything.
+#[test]
+fn no_rule_is_offered_whose_words_cannot_be_read() {
+    let long = "x".repeat(5_000);
+    for word in ["a\u{202e}b", "a\\tb", "a b", "\u{a0}", long.as_str()] {
+        let asked = asked_for(Mode::Auto, &format!("git fetch 'https://{word}'")).unwrap();
+        assert_eq!(asked.rule, None, "{word}");
+    }
+    assert!(asked_for(Mode::Auto, "git fetch https://example.org/x").unwrap().rule.is_some());
 }
 
 /// One yes to a program that talks is not a yes to everything that is written to it.
@@ -560,10 +616,10 @@ fn writing_to_a_process_that_was_let_out_asks() {
         for line in ["= 1.0 started", "< process_start: make x", "= 2.0 started", "< process_write: ls"] {
             s.line(line);
         }
-        s.s.questions.first().map(|q| q.text.to_string()).unwrap_or_default()
+        s.s.questions.first().and_then(|q| Some(q.kind.approval()?.reasons.clone())).unwrap_or_default()
     };
-    assert_eq!(told("make run"), "", "in the box nothing asks");
-    assert!(told("ssh host").contains("what is written to it may be a command"), "{}", told("ssh host"));
+    assert_eq!(told("make run"), [], "in the sandbox nothing asks");
+    assert_eq!(told("ssh host"), [Reason::FeedsProcess]);
 }
 
 #[test]

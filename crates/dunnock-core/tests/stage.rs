@@ -4,7 +4,8 @@
 //! `! yes`, `! no note`, `! edit args`, `! words` an answer to the first question, `stop`, `go`, `crash`, `fail words`.
 
 use crate::inputs::head;
-use dunnock_core::{Input, Now, Report, State, Take, Work, apply, begin, step, wanted};
+use dunnock_core::policy::Policy;
+use dunnock_core::{Input, Now, Previews, Report, State, Take, Work, apply, begin, decide, wanted};
 use dunnock_proto::*;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -44,7 +45,11 @@ impl Scene {
 
     pub fn give(&mut self, input: Input) {
         let me = Owner(self.owner);
-        match step(&self.s, &Now { day_left: self.day_left, tree_at: None, news: None }, input) {
+        match decide(
+            &self.s,
+            &Now { day_left: self.day_left, tree_at: None, news: None, policy: Policy::default() },
+            input,
+        ) {
             Err(refused) => writeln!(self.out, "  refused: {refused:?}").unwrap(),
             Ok(events) => {
                 events.iter().for_each(|e| self.told(e));
@@ -69,10 +74,13 @@ impl Scene {
                 format!("{} holding {} tokens {} micros", e.turn, e.reserved.tokens, e.reserved.micros)
             }
             Event::Asked(e) => {
-                let told: Vec<&str> =
-                    e.text.lines().take_while(|l| !l.starts_with("box: ") && !l.starts_with("always: ")).collect();
-                let text = told.join("\n").replace('\n', " / ").replace("{\"command\":\"", "").replace("\"}", "");
-                format!("{} {text}", e.question)
+                let view = e.kind.view();
+                let call = e.kind.approval().and_then(|approval| self.s.call(approval.call));
+                let call = call.map(|call| format!("{} {}", call.part.tool, call.args()));
+                let call = call.map(|call| call.replace("{\"command\":\"", "").replace("\"}", ""));
+                let text = call.or(view.text).unwrap_or_default();
+                let why = if view.reasons.is_empty() { "" } else { " / why: " };
+                format!("{} {text}{why}{}", e.question, view.reasons.join("; "))
             }
             Event::Allowed(e) => {
                 format!("{} {:?}{}", e.call, e.by, e.args.as_ref().map_or(String::new(), |a| format!(" as {a}")))
@@ -103,17 +111,8 @@ impl Scene {
         let (turn, model, wire) = (self.s.turn, "m/1".into(), "chat".into());
         let attempts = vec![Attempt { at: At(1), ms: 7, error: None, usage: Usage::default() }];
         let stop = Stop::End;
-        self.work(Work::Answer(Answered {
-            turn,
-            attempts,
-            model,
-            wire,
-            parts,
-            stop,
-            usage,
-            request: Hash::ZERO,
-            raw: None,
-        }));
+        let answered = Answered { turn, attempts, model, wire, parts, stop, usage, request: Hash::ZERO, raw: None };
+        self.work(Work::Answer(answered, Previews::new()));
     }
 
     pub fn line(&mut self, line: &str) {
@@ -158,7 +157,8 @@ impl Scene {
                     "always" => {
                         let (tool, words) = more.split_once(' ').unwrap_or((more, ""));
                         let words = words.split(' ').filter(|w| !w.is_empty()).map(str::to_owned).collect();
-                        Answer::Always { rule: Rule { tool: tool.into(), words, open: Open::NOTHING } }
+                        let rule = Rule { tool: tool.into(), words, access: Access::NOTHING };
+                        Answer::Always { rule }
                     }
                     _ => Answer::Text { text: rest.into() },
                 };

@@ -2,8 +2,9 @@
 
 use crate::inputs::{self, Raw};
 use crate::rng::Rng;
+use dunnock_core::policy::Policy;
 use dunnock_core::{
-    Effect, Fold, Input, Now, Report, Request, State, Transcript, Work, apply, begin, step, stopping, wanted,
+    Effect, Fold, Input, Now, Report, Request, State, Transcript, Work, apply, begin, decide, stopping, wanted,
 };
 use dunnock_proto::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,6 +72,8 @@ pub struct World {
     /// Every request as it was sent: turn, hash, bytes.
     pub sent: Vec<(Turn, Hash, Vec<u8>)>,
     pub tally: Tally,
+    /// The lists that processes have, where they differ.
+    pub lists: Vec<Policy>,
 }
 
 /// What the random run reached.
@@ -104,7 +107,7 @@ fn kind_of(input: &Input) -> &'static str {
             Work::Headed(_) => "headed",
             Work::HeadFailed { .. } => "head_failed",
             Work::HandedOver(_) => "handed_over",
-            Work::Answer(_) => "answer",
+            Work::Answer(..) => "answer",
             Work::Failed(_) => "failed",
             Work::Output(_) => "output",
             Work::Checkpointed(_) => "checkpointed",
@@ -158,7 +161,7 @@ impl World {
         let mut tally = Tally::default();
         tally.kinds.insert(first.kind(), 1);
         let store = Store { log: vec![first], inputs: BTreeMap::new() };
-        Self { r, store, driver: None, serial: 0, begun: BTreeMap::new(), sent: Vec::new(), tally }
+        Self { r, store, driver: None, serial: 0, begun: BTreeMap::new(), sent: Vec::new(), tally, lists: Vec::new() }
     }
 
     pub fn now(&mut self) -> Now {
@@ -166,7 +169,11 @@ impl World {
         let source = |n: u64| Source { name: "AGENTS.md".into(), hash: Hash::of(&[n as u8]) };
         let news =
             self.r.chance(10).then(|| Noticed { sources: vec![source(self.r.below(3))], ..Noticed::plain("news") });
-        Now { day_left: self.r.chance(10).then(|| self.r.below(400)), tree_at, news }
+        let policy = match self.lists.as_slice() {
+            [] => Policy::default(),
+            lists => *self.r.pick(lists).expect("some lists"),
+        };
+        Now { day_left: self.r.chance(10).then(|| self.r.below(400)), tree_at, news, policy }
     }
 
     fn order(&mut self, command: Command, version: Seq) -> Order {
@@ -195,7 +202,7 @@ impl World {
     /// Before the first fact there is no session; after a fact of a later release nothing is written or wanted.
     pub fn closed_doors(&mut self) {
         let input = Input::Order(self.order(Command::Run, 0));
-        let none = step(&State::default(), &Now::default(), input.clone());
+        let none = decide(&State::default(), &Now::default(), input.clone());
         let mut later = fold(&self.store.log);
         later.skip("dreamt", "no such kind", false);
         assert_eq!(later.read_only, None, "what may be skipped is skipped");
@@ -205,7 +212,7 @@ impl World {
         assert!(
             wanted(&later, owner).is_empty() && begin(&later, owner).is_empty() && stopping(&later, owner).is_empty()
         );
-        for (got, want) in [(none, Refused::NoSession), (step(&later, &Now::default(), input), Refused::ReadOnly)] {
+        for (got, want) in [(none, Refused::NoSession), (decide(&later, &Now::default(), input), Refused::ReadOnly)] {
             assert_eq!(got, Err(want.clone()));
             *self.tally.refusals.entry(format!("{want:?}")).or_default() += 1;
         }
@@ -290,7 +297,7 @@ impl World {
             *self.tally.pairs.entry(pair).or_default() += 1;
             self.tally.steps += 1;
             let before = p.state.clone();
-            let decided = step(&p.state, &now, input.clone());
+            let decided = decide(&p.state, &now, input.clone());
             assert_eq!(before, p.state, "deciding changed the state");
             let mut events = match decided {
                 Ok(events) => events,

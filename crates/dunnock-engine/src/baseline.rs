@@ -4,7 +4,7 @@ use crate::world::World;
 use dunnock_core::ports::{Blob, Halt, Job, Live};
 use dunnock_core::{Call, Stage, Work};
 use dunnock_proto::{
-    Baseline, Baselined, CallId, CallPart, Class, Hash, Level, Open, Recovery, Role, SessionId, Tree, Turn, VerifyArgs,
+    Baseline, Baselined, CallId, CallPart, Class, Hash, Level, Recovery, Role, SessionId, Tree, Turn, VerifyArgs,
 };
 use std::sync::Arc;
 
@@ -57,29 +57,14 @@ impl Baselining {
     fn job(&self, command: &str, index: u16, folder: &str) -> Job {
         let args: Arc<str> = VerifyArgs { command: command.into() }.text().into();
         let part = CallPart { id: String::new(), tool: "verify".into(), args, recovered: false, fault: None };
+        let id = CallId { turn: self.turn, index };
         let call = Call {
-            id: CallId { turn: self.turn, index },
-            part: Arc::new(part),
-            class: Class::Command,
-            recovery: Recovery::Repeat,
-            role: Some(Role::Work),
             stage: Stage::Allowed,
-            edited: None,
-            allowed: None,
             level: Some(self.level),
-            result: None,
-            moved: false,
             harness: true,
+            ..Call::new(id, Arc::new(part), Class::Command, Recovery::Repeat, Some(Role::Work))
         };
         let (session, level) = (self.session.clone(), self.level);
-        Job {
-            session,
-            workspace: folder.into(),
-            call,
-            level,
-            open: Open::default(),
-            seen: Arc::default(),
-            closed: None,
-        }
+        Job { session, workspace: folder.into(), call, level, seen: Arc::default(), closed: None }
     }
 }

@@ -7,8 +7,9 @@
 use crate::catch_up::Loaded;
 use crate::driver::{Answer, Driver, Mail, Pending, Stopped};
 use crate::world::World;
+use dunnock_core::policy::Policy;
 use dunnock_core::ports::{Appended, Batch, Blob, Charge, Ledger, Listing, Log, LogError};
-use dunnock_core::{Input, Now, Past, Report, State, Work, apply, begin, failpoint, step};
+use dunnock_core::{Input, Now, Past, Report, State, Work, apply, begin, decide, failpoint};
 use dunnock_proto::{
     At, Cause, Command, Decoded, Event, InputId, Noticed, Record, Refused, RewindTo, Seq, SessionId, Tree, seal,
 };
@@ -118,16 +119,18 @@ impl Driver {
             let tree_at = self.tree_at(&pending.input).await?;
             let day_left = day_left(&self.world, (ledger, today), &self.loaded, &next);
             let news = news(&self.world, &next, &pending.input);
-            let events = match step(&next, &Now { day_left, tree_at, news }, pending.input.clone()) {
-                Ok(events) => events,
-                Err(refused) => {
-                    if let Input::Order(order) = &pending.input {
-                        known.push((&order.id, Err(refused.clone())));
+            let events =
+                match decide(&next, &Now { day_left, tree_at, news, policy: Policy::default() }, pending.input.clone())
+                {
+                    Ok(events) => events,
+                    Err(refused) => {
+                        if let Input::Order(order) = &pending.input {
+                            known.push((&order.id, Err(refused.clone())));
+                        }
+                        answers.push(Err(refused));
+                        continue;
                     }
-                    answers.push(Err(refused));
-                    continue;
-                }
-            };
+                };
             self.stop_early(&events);
             let cause = match &pending.input {
                 Input::Order(order) => Cause::Input(order.id.clone()),

@@ -8,8 +8,9 @@ use crate::commit::{charge, day_left, ledger, listing, news};
 use crate::door::{DoorError, Refusal};
 use crate::own::Ownership;
 use crate::world::World;
+use dunnock_core::policy::Policy;
 use dunnock_core::ports::{Appended, Batch, LogError};
-use dunnock_core::{Input, Now, apply, failpoint, step};
+use dunnock_core::{Input, Now, apply, decide, failpoint};
 use dunnock_proto::{Cause, Order, Seq, SessionId, seal};
 use std::time::{Duration, Instant};
 
@@ -54,8 +55,9 @@ pub async fn deposit(world: &World, session: &SessionId, order: Order) -> Result
             day_left: day_left(world, ledger, &loaded, before),
             tree_at: None,
             news: news(world, before, &input),
+            policy: Policy::default(),
         };
-        let events = match step(before, &now, input) {
+        let events = match decide(before, &now, input) {
             Ok(events) => events,
             Err(why) => {
                 let questions = before.questions.iter().map(|q| q.id).collect();

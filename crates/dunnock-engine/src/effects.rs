@@ -6,9 +6,10 @@ use crate::driver::{Driver, Mail, Running};
 use crate::workspace::{self, Writing};
 use crate::world::World;
 use dunnock_core::ports::{Asking, Back, Blob, Halt, Job, Live, Restored};
-use dunnock_core::{Call, Effect, Phase, Request, Work, failpoint, policy};
+use dunnock_core::{Call, Effect, Phase, Previews, Request, State, Work, failpoint, policy};
 use dunnock_proto::{
-    At, Checkpointed, Delta, Failure, Finished, Hash, Outcome, RewindFailed, Rewound, SessionId, Tree, TurnFailed,
+    Answered, At, Checkpointed, Delta, Failure, Finished, Hash, Outcome, RewindFailed, Rewound, SessionId, Tree,
+    TurnFailed,
 };
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -74,7 +75,7 @@ impl Driver {
             Effect::AskModel { .. } | Effect::HandOver { .. } | Effect::Carry { .. } => {
                 let request = self.loaded.transcript.request()?;
                 let by_hand = matches!(effect, Effect::HandOver { .. });
-                let session = self.session.clone();
+                let (session, state) = (self.session.clone(), s.clone());
                 let known = self.head.as_ref().filter(|blob| blob.hash == request.head).map(|blob| blob.bytes.clone());
                 Some(Box::pin(async move {
                     let head = match known {
@@ -97,8 +98,18 @@ impl Driver {
                         };
                         return (work, Vec::new());
                     }
-                    match world.model.ask(asking, live, halt).await {
-                        Ok((answered, blobs)) => (Work::Answer(answered), blobs),
+                    match world.model.ask(asking, live, halt.clone()).await {
+                        Ok((answered, blobs)) => {
+                            // The answer is there and waits: it is not held up for long, and not at all by who stops it.
+                            let previews = tokio::select! {
+                                biased;
+                                () = halt.wait() => Previews::new(),
+                                found = tokio::time::timeout(PREVIEW, previews(&world, &state, &answered)) => {
+                                    found.unwrap_or_default()
+                                }
+                            };
+                            (Work::Answer(answered, previews), blobs)
+                        }
                         Err(failed) => (Work::Failed(failed), Vec::new()),
                     }
                 }))
@@ -112,10 +123,10 @@ impl Driver {
                     );
                     return Some(Box::pin(async move { (ended(&call, Outcome::NotRun, &why), Vec::new()) }));
                 }
-                let (level, open) = (s.level(), policy::opened(s, &call));
+                let level = s.level();
                 let closed = s.config.bridge.as_ref().map(|bridge| bridge.folder.clone());
                 let seen = s.seen.clone();
-                let job = Job { session: self.session.clone(), workspace, call, level, open, seen, closed };
+                let job = Job { session: self.session.clone(), workspace, call, level, seen, closed };
                 let keeps = s.config.checkpoints && world.checkpoints.is_some();
                 let folder = Folder { keeps, tree: s.tree.clone(), writing: self.writing.clone() };
                 Some(Box::pin(run_call(world, job, folder, live, halt)))
@@ -176,6 +187,22 @@ impl Driver {
             Effect::AskPerson { .. } => None,
         }
     }
+}
+
+/// How long an answer waits for a look at what its calls would lose.
+const PREVIEW: Duration = Duration::from_secs(1);
+
+/// What the calls of an answer that need approval would lose, so that the question can say it.
+async fn previews(world: &World, s: &State, answered: &Answered) -> Previews {
+    let mut previews = Previews::new();
+    let Some(workspace) = &s.workspace else { return previews };
+    for call in policy::calls_to_preview(s, answered) {
+        let losses = world.tools.preview(workspace, &call).await;
+        if !losses.is_empty() {
+            previews.insert(call.id.index, losses);
+        }
+    }
+    previews
 }
 
 /// What a writer must know of its folder.

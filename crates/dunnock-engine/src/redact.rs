@@ -3,9 +3,9 @@
 
 use crate::catch_up::Loaded;
 use crate::compact::KEEP;
+use dunnock_core::Transcript;
 use dunnock_core::ports::LogError;
-use dunnock_core::{Transcript, question_hash};
-use dunnock_proto::{Body, Decoded, Event, Record, Seq};
+use dunnock_proto::{Body, Decoded, Event, QuestionKind, Record, Seq};
 use std::collections::BTreeMap;
 
 /// What is done to a text.
@@ -130,7 +130,12 @@ fn fixed(loaded: &Loaded, event: Event) -> Event {
             Event::Compacted(e)
         }
         Event::Asked(mut e) => {
-            e.hash = question_hash(e.question, &e.text, &e.choices);
+            if let QuestionKind::Approval(approval) = &mut e.kind
+                && let Some(call) = loaded.state.call(approval.call)
+            {
+                approval.call_hash = call.hash();
+            }
+            e.hash = e.kind.hash(e.question);
             Event::Asked(e)
         }
         other => other,

@@ -8,11 +8,14 @@
 
 use crate::catch_up::load_upto;
 use crate::compact::KEEP;
+use dunnock_core::policy::Policy;
 use dunnock_core::ports::{Blob, Halt, Job, Live, Log, LogError, Model, Tools};
-use dunnock_core::{Call, Fold, Input, Now, Report, Stage, State, Take, Transcript, Work, apply, begin, policy, step};
+use dunnock_core::{
+    Call, Fold, Input, Now, Previews, Report, Stage, State, Take, Transcript, Work, apply, begin, decide,
+};
 use dunnock_proto::{
-    About, Cause, Command, Config, Decoded, Event, Finished, Hash, Head, Level, Order, Outcome, Owner, Record, Seq,
-    SessionId, Why, verify_chain,
+    Cause, Command, Config, Decoded, Event, Finished, Hash, Head, Level, Order, Outcome, Owner, QuestionKind, Record,
+    Seq, SessionId, Why, verify_chain,
 };
 use std::sync::Arc;
 
@@ -245,11 +248,11 @@ impl Again<'_> {
     /// Runs a call again and compares what came of it.
     async fn run(&mut self, seq: Seq, call: Call, recorded: &Finished) -> Result<(), LogError> {
         let Some(hands) = &self.hands else { return Ok(()) };
-        let open = policy::opened(&self.s, &call);
         if !matches!(recorded.outcome, Outcome::Done | Outcome::Failed) {
             return Ok(());
         }
-        if !open.is_nothing() {
+        // In the copy no call is granted access.
+        if !call.access.is_nothing() {
             self.out.passed_over += 1;
             return Ok(());
         }
@@ -259,7 +262,6 @@ impl Again<'_> {
             session: self.session.clone(),
             workspace: hands.folder.into(),
             level: hands.level,
-            open,
             seen: self.s.seen.clone(),
             closed: None,
             call,
@@ -314,7 +316,7 @@ impl Again<'_> {
                 Some(command) => Input::Order(Order { id: id.clone(), expect: None, command }),
                 None => return Some(Vec::new()),
             },
-            (Cause::Report, event) => match work(&self.s, event) {
+            (Cause::Report, event) => match work(&self.s, event, self.previews(at)) {
                 Some(work) => Input::Report(Report { owner: me, work }),
                 None => return Some(Vec::new()),
             },
@@ -324,18 +326,18 @@ impl Again<'_> {
             _ => None,
         };
         // What came from around the session is as it was: it is seen in what followed.
-        let mut now = Now { day_left: None, tree_at, news: None };
-        let mut made = step(&self.s, &now, input.clone()).unwrap_or_default();
+        let mut now = Now { day_left: None, tree_at, news: None, policy: Policy::default() };
+        let mut made = decide(&self.s, &now, input.clone()).unwrap_or_default();
         for _ in 0..2 {
             let same = made.iter().zip(at..).take_while(|(made, at)| self.recorded(*at) == Some(made)).count();
             match self.recorded(at + same) {
                 _ if same == made.len() && !self.goes_on(at + same, cause) => break,
                 Some(Event::Noticed(e)) if !e.sources.is_empty() => now.news = Some(e.clone()),
-                Some(Event::Asked(e)) if e.about == About::Budget => now.day_left = Some(0),
+                Some(Event::Asked(e)) if e.kind == QuestionKind::Budget => now.day_left = Some(0),
                 Some(Event::Ended(e)) if e.why == Why::Budget => now.day_left = Some(0),
                 Some(_) | None => break,
             }
-            made = step(&self.s, &now, input.clone()).unwrap_or_default();
+            made = decide(&self.s, &now, input.clone()).unwrap_or_default();
         }
         Some(made)
     }
@@ -353,12 +355,22 @@ impl Again<'_> {
     fn untrusted(&self, at: usize) -> Option<Hash> {
         let same = self.records[at..].iter().take_while(|r| r.envelope.cause == Cause::Driver).count();
         self.events[at..at + same].iter().flatten().find_map(|event| match event {
-            Event::Asked(asked) => match asked.about {
-                About::Trust { content } => Some(content),
+            Event::Asked(asked) => match asked.kind {
+                QuestionKind::Trust { content } => Some(content),
                 _ => None,
             },
             _ => None,
         })
+    }
+
+    /// What was found out beforehand about the calls of an answer: it is seen in the questions that followed.
+    fn previews(&self, at: usize) -> Previews {
+        let same = self.records[at..].iter().take_while(|r| r.envelope.cause == Cause::Report).count();
+        let asked = self.events[at..at + same].iter().flatten().filter_map(|event| match event {
+            Event::Asked(asked) => asked.kind.approval(),
+            _ => None,
+        });
+        asked.map(|approval| (approval.call.index, approval.preview.clone())).collect()
     }
 
     /// The command that a fact is the first of.
@@ -382,7 +394,7 @@ impl Again<'_> {
 }
 
 /// The report that a fact is the first of.
-fn work(s: &State, event: &Event) -> Option<Work> {
+fn work(s: &State, event: &Event, previews: Previews) -> Option<Work> {
     Some(match event.clone() {
         Event::Headed(e) => Work::Headed(e.head),
         Event::Ended(e) => match e.why {
@@ -390,7 +402,7 @@ fn work(s: &State, event: &Event) -> Option<Work> {
             Why::Done | Why::Stopped | Why::Limit | Why::Budget | Why::Unproven => return None,
         },
         Event::HandedOver(e) => Work::HandedOver(e),
-        Event::Answered(e) => Work::Answer(e),
+        Event::Answered(e) => Work::Answer(e, previews),
         Event::TurnFailed(e) => Work::Failed(e),
         Event::Finished(e) => Work::Output(e),
         Event::Checkpointed(e) => Work::Checkpointed(e),

@@ -5,7 +5,7 @@ use crate::door::DoorError;
 use crate::own::Ownership;
 use crate::world::World;
 use dunnock_core::ports::{Appended, Batch, Blob, LogError};
-use dunnock_core::{Input, Now, Phase, Stage, State, step};
+use dunnock_core::{Input, Now, Phase, Stage, State, decide};
 use dunnock_proto::{
     Cause, Command, ConfigPatch, Event, InputId, Mode, Moved, Noticed, Order, Planner, Record, SessionId, seal,
 };
@@ -80,7 +80,7 @@ pub async fn import(
     for command in commands {
         let id = InputId::from_random(world.clock.random());
         let order = Order { id: id.clone(), expect: None, command };
-        let events = step(&loaded.state, &Now::default(), Input::Order(order));
+        let events = decide(&loaded.state, &Now::default(), Input::Order(order));
         for event in events.map_err(|why| LogError::Failed(format!("it cannot be made safe: {why}")))? {
             let record = seal(loaded.state.seq, loaded.chain, world.clock.now(), Cause::Input(id.clone()), &event);
             drop(loaded.take_in(&record)?);

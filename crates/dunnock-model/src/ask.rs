@@ -8,8 +8,8 @@ use crate::stream::{self, Broken, Ear};
 use crate::talk::{Bit, Listener, Side, sides};
 use crate::trouble::{Trouble, clean};
 use crate::wires::{self, Outgoing};
+use dunnock_core::failpoint;
 use dunnock_core::ports::{Halt, Live};
-use dunnock_core::{PICTURE, failpoint};
 use dunnock_proto::{
     Answered, At, Attempt, Delta, Failure, Hash, Message, Part, Reserved, Stop, Turn, TurnFailed, Usage,
 };
@@ -91,6 +91,9 @@ pub(crate) struct Question<'a> {
     /// Send it even if it does not fit, to see what the server does.
     pub(crate) anyway: bool,
 }
+
+/// About how many tokens a picture takes.
+const PICTURE: u64 = 1_500;
 
 /// About how many tokens a request takes: pictures are counted by the piece, not by their bytes.
 fn tokens(head: &Recorded, body: &[u8], sides: &[Side<'_>]) -> u64 {

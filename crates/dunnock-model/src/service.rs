@@ -67,12 +67,12 @@ fn leads_out(path: &str) -> bool {
 #[must_use]
 pub fn service_offers() -> Vec<Offer> {
     let offer = |alias: &Alias| Offer {
-        tool: Tool {
-            name: alias.theirs.into(),
-            class: if alias.ours == "replace_text" { Class::Edit } else { Class::Read },
-            recovery: Recovery::Unknown,
-            role: Role::Work,
-        },
+        tool: Tool::new(
+            alias.theirs,
+            if alias.ours == "replace_text" { Class::Edit } else { Class::Read },
+            Recovery::Unknown,
+            Role::Work,
+        ),
         description: alias.about.into(),
         schema: alias.schema.into(),
     };

@@ -42,7 +42,7 @@ pub fn patience() -> Patience {
 
 pub fn speaker(provider: Provider) -> Speaker {
     let brief = |_: &Config, workspace: &str| {
-        let tool = Tool { name: "shell".into(), class: Class::Command, recovery: Recovery::Unknown, role: Role::Work };
+        let tool = Tool::new("shell", Class::Command, Recovery::Unknown, Role::Work);
         let schema =
             r#"{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}"#.to_owned();
         Ok(Briefing {

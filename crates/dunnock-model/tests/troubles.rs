@@ -3,9 +3,9 @@
 use crate::{Asked, ask, ask_with, patience, prompt, provider, speaker};
 use dunnock_core::ports::Halt;
 use dunnock_proto::*;
-use dunnock_testkit::fixture;
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{Fault, Rules, ScriptedServer, Served};
+use dunnock_testkit::{fixture, timing};
 use std::time::{Duration, Instant};
 
 fn text(answer: &Answered) -> String {
@@ -52,10 +52,8 @@ async fn tries_are_bounded_and_wait_as_the_server_asks() {
     let server =
         ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Status(429, Some(9_999))).times(1)]).await;
     assert_eq!(ask(&server).await.answer.unwrap().attempts.len(), 2);
-    assert!(
-        began.elapsed() < patience().longest_pause + Duration::from_secs(1),
-        "a server does not decide how long we wait"
-    );
+    // A server does not decide how long we wait.
+    timing::figure("a Retry-After of hours", began.elapsed(), patience().longest_pause + Duration::from_secs(1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,12 +82,12 @@ async fn silence_has_an_end() {
         let began = Instant::now();
         let failed = ask(&server).await.answer.unwrap_err();
         assert!(failed.error.contains("the server sent nothing for 0.4 s"), "{fault:?}: {}", failed.error);
-        assert!(began.elapsed() < Duration::from_secs(3), "{fault:?}");
+        timing::figure(&format!("the end of {fault:?}"), began.elapsed(), Duration::from_secs(3));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupt_is_heard_within_100_ms_wherever_it_comes() {
+async fn an_interrupt_is_heard_wherever_it_comes() {
     let wait = |fault| Served::wrong(Say::text("one two three"), fault);
     let served = [
         ("before the headers", wait(Fault::Deaf)),
@@ -114,7 +112,7 @@ async fn an_interrupt_is_heard_within_100_ms_wherever_it_comes() {
         let took = told.elapsed();
         let failed = asked.answer.unwrap_err();
         assert_eq!(failed.failure, Failure::Cut, "{what}");
-        assert!(took < Duration::from_millis(100), "{what}: {took:?}");
+        timing::figure(&format!("an interrupt {what}"), took, Duration::from_millis(100));
         if what == "between words" {
             assert_eq!(failed.partial.as_ref(), "one ", "what was shown is kept");
         }
@@ -139,7 +137,7 @@ async fn an_interrupt_is_heard_within_100_ms_wherever_it_comes() {
     let (asked, told) = tokio::join!(asking, stop);
     let (took, failed) = (told.elapsed(), asked.answer.unwrap_err());
     assert_eq!((failed.failure, failed.attempts.len()), (Failure::Cut, 1), "it was still at its first try");
-    assert!(took < Duration::from_millis(100), "connecting: {took:?}");
+    timing::figure("an interrupt while connecting", took, Duration::from_millis(100));
 }
 
 /// Holds A2: refusals of a model's server, word for word.

@@ -3,8 +3,8 @@
 //! Invariant: a field is added with a default that means what its absence meant before; none is renamed or removed.
 
 use crate::{
-    At, CallId, Class, Config, ConfigPatch, Hash, Head, Level, Owner, QuestionId, Recovery, RewindTo, Rule, Scope, Seq,
-    SessionId, Source, Tree, Turn,
+    Access, At, CallId, Class, Config, ConfigPatch, Hash, Head, Level, Owner, QuestionId, QuestionKind, Recovery,
+    RewindTo, Rule, Scope, Seq, SessionId, Source, Tree, Turn,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -372,53 +372,15 @@ pub struct Woken {
     pub at: At,
 }
 
-/// What a question is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum About {
-    /// May this call run?
-    Approval {
-        /// The call.
-        call: CallId,
-    },
-    /// The model asks; the answer is the call's result.
-    Person {
-        /// The call.
-        call: CallId,
-    },
-    /// These calls had begun when their process died: go on?
-    Unknown {
-        /// The calls.
-        calls: Vec<CallId>,
-    },
-    /// The limit of steps is reached: go on for as many more?
-    Limit,
-    /// The budget does not cover the next request: go on for as much more?
-    Budget,
-    /// The same calls on the same files gave the same results, again and again: go on?
-    Stalled,
-    /// The folder brings behaviour: trust it?
-    Trust {
-        /// Of what it brings.
-        content: Hash,
-    },
-}
-
 /// A question to the person stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Asked {
     /// Its name.
     pub question: QuestionId,
-    /// Its subject.
-    pub about: About,
-    /// What is shown.
-    pub text: Arc<str>,
-    /// Answers to choose from, if there are any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub choices: Vec<String>,
-    /// Of all that is shown, arguments included: an answer names it.
+    /// What it is about, with everything that is shown.
+    pub kind: QuestionKind,
+    /// Hash of the question; an answer must name it.
     pub hash: Hash,
 }
 
@@ -508,6 +470,9 @@ pub struct Allowed {
     /// How commands were confined when that was said: with less it does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
+    /// What it is granted beyond the sandbox, exactly as it was shown.
+    #[serde(default, skip_serializing_if = "Access::is_nothing")]
+    pub access: Access,
 }
 
 /// The harness made a call of its own: a check of the finished work.

@@ -12,6 +12,7 @@ mod facts_table;
 mod ids;
 mod link;
 mod message;
+mod question;
 mod record;
 mod settings;
 
@@ -21,8 +22,9 @@ pub use facts_table::*;
 pub use ids::{At, CallId, Hash, InputId, Owner, QuestionId, Seq, SessionId, Tree, Turn};
 pub use link::{Delta, Frame, Greeting, Hello, LINK_VERSION, Partial, Up};
 pub use message::{AskPersonArgs, CommandArgs, CommandText, FinalArgs, Message, PathArgs, PlanArgs, VerifyArgs};
+pub use question::{Approval, Loss, QuestionKind, QuestionView, Reason, RequestKind};
 pub use record::{Body, Cause, Decoded, Envelope, Need, Record, seal, verify_chain};
 pub use settings::{
-    Bridge, Budget, CARRIED, Class, Config, ConfigPatch, Head, Level, Mode, Open, Planner, Price, Recovery, Role, Rule,
-    Sandbox, Source, Tool,
+    Access, Bridge, Budget, CARRIED, Class, Config, ConfigPatch, Head, Level, Mode, Planner, Price, Recovery, Role,
+    Rule, Sandbox, Source, Tool,
 };

@@ -104,6 +104,20 @@ pub struct Tool {
     pub recovery: Recovery,
     /// Whether the session itself answers it.
     pub role: Role,
+    /// What it starts keeps running after the call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaves_process: bool,
+    /// It only waits for such a process: the same result twice is no lack of progress.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub polls: bool,
+}
+
+impl Tool {
+    /// A tool that leaves nothing running.
+    #[must_use]
+    pub fn new(name: &str, class: Class, recovery: Recovery, role: Role) -> Self {
+        Self { name: name.into(), class, recovery, role, leaves_process: false, polls: false }
+    }
 }
 
 /// System text, tools and instructions as rendered: a blob, named here.
@@ -194,31 +208,31 @@ pub struct Rule {
     pub tool: String,
     /// The first words of every simple command; empty matches any call of the tool.
     pub words: Vec<String>,
-    /// What calls of this shape are let have beyond the box.
-    #[serde(default, skip_serializing_if = "Open::is_nothing")]
-    pub open: Open,
+    /// What calls of this shape are granted beyond the sandbox.
+    #[serde(default, skip_serializing_if = "Access::is_nothing")]
+    pub access: Access,
 }
 
-/// What a call needs beyond the box; whoever lets it run lets it have that.
+/// What a call is granted beyond the sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct Open {
+pub struct Access {
     /// The network of the machine.
     pub network: bool,
     /// Secret files of the workspace.
     pub secrets: bool,
     /// Files of the workspace that other programs act on.
     pub protected: bool,
-    /// All of the machine: no box at all.
-    pub bare: bool,
+    /// All of the machine: no sandbox at all.
+    pub unsandboxed: bool,
 }
 
-impl Open {
-    /// Nothing but the box.
-    pub const NOTHING: Self = Self { network: false, secrets: false, protected: false, bare: false };
+impl Access {
+    /// Nothing beyond the sandbox.
+    pub const NOTHING: Self = Self { network: false, secrets: false, protected: false, unsandboxed: false };
 
-    /// Whether it is nothing.
+    /// Whether it grants nothing.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::NOTHING
@@ -231,26 +245,62 @@ impl Open {
             network: self.network || more.network,
             secrets: self.secrets || more.secrets,
             protected: self.protected || more.protected,
-            bare: self.bare || more.bare,
+            unsandboxed: self.unsandboxed || more.unsandboxed,
         }
     }
 
-    /// Whether this is all that the other is.
+    /// Whether this includes all of the other.
     #[must_use]
     pub fn covers(self, other: Self) -> bool {
         self.and(other) == self
     }
 
-    /// In words; empty for nothing.
-    #[must_use]
-    pub fn words(self) -> String {
+    /// What it grants, one phrase each; none for nothing.
+    pub fn list(self) -> impl Iterator<Item = &'static str> {
         let all = [
-            (self.bare, "runs outside the box, with everything you can do"),
-            (self.network, "reaches the network, this machine's own services among it"),
-            (self.secrets, "sees secret files of this folder (.env)"),
-            (self.protected, "may change files here that other programs act on (.git/config, hooks, .vscode, ...)"),
+            (self.unsandboxed, "everything your user account can do"),
+            (self.network, "full network access, including services on this machine"),
+            (self.secrets, "read access to secret files in this folder (.env)"),
+            (self.protected, "write access to protected files in this folder (.git/config, hooks, .vscode, ...)"),
         ];
-        all.iter().filter(|(on, _)| *on).map(|(_, words)| *words).collect::<Vec<_>>().join("; ")
+        all.into_iter().filter(|(on, _)| *on).map(|(_, words)| words)
+    }
+}
+
+impl Rule {
+    /// The rule as people read it: what it covers, and what it grants.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let covers = match self.words.is_empty() {
+            true => format!("every call of {}", self.tool),
+            false => format!("{}commands that start with \"{}\"", kind(&self.tool), self.words.join(" ")),
+        };
+        let access: Vec<&str> = self.access.list().collect();
+        if access.is_empty() { covers } else { format!("{covers}, with {}", access.join("; ")) }
+    }
+
+    /// The shape of the calls that match it.
+    #[must_use]
+    pub fn shape(&self) -> String {
+        if self.words.is_empty() { self.tool.clone() } else { format!("{} {}", self.tool, self.words.join(" ")) }
+    }
+}
+
+/// The tool of a rule for commands, where it is not the usual one.
+fn kind(tool: &str) -> String {
+    if tool == "shell" { String::new() } else { format!("{tool} ") }
+}
+
+impl Level {
+    /// What the level means, for people.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::A => "all protections",
+            Self::B => "no private file system",
+            Self::C => "file rules and system call filter only",
+            Self::D => "none",
+        }
     }
 }
 
@@ -381,6 +431,12 @@ config! {
     compact_keep: u8 = 4;
     /// Bytes that count as one token where the provider does not say: a setting, so that a better guess changes no old log.
     token_bytes: u64 = 4;
+    /// Tokens that count for one picture.
+    picture_tokens: u64 = 1_500;
+    /// How many of the last answers a new one is compared with, to notice a model that is stuck.
+    stall_window: u8 = 6;
+    /// Characters of the first prompt that become the title.
+    title_chars: u16 = 80;
     /// Whether the checks are run before the work, too, on a copy of the files.
     baseline: bool = false;
     /// Whether the workspace's state is kept after each change.

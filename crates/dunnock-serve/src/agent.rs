@@ -143,8 +143,8 @@ async fn converse(door: &mut Door, text: String) -> Result<AgentAnswer, String> 
             }
             // Nobody is here who could answer.
             Event::Asked(asked) => {
-                let why =
-                    asked.text.lines().find_map(|line| line.strip_prefix("why: ")).unwrap_or("it must be asked about");
+                let view = asked.kind.view();
+                let why = view.reasons.first().cloned().unwrap_or(view.heading);
                 return Ok(AgentAnswer::tool_failed(&format!(
                     "this needs a person's word, and the service has nobody to ask: {why}"
                 )));

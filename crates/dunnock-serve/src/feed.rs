@@ -171,7 +171,6 @@ impl App {
         };
         self.hall.log().read(&row.id, from, each).await?;
         let state = self.state(&row.id).await?;
-        let host = self.host.clone();
         let micros = used.micros();
         let more = move || {
             let running = state.calls.iter().find(|call| matches!(call.stage, Stage::Started(_)));
@@ -183,7 +182,7 @@ impl App {
                 steps: state.config.max_steps,
                 thinking: state.phase.name() == PhaseName::Thinking,
                 doing: running.map(AskedCall::of),
-                questions: state.questions.iter().map(|q| asks(host.as_ref(), &state, q)).collect(),
+                questions: state.questions.iter().map(|q| asks(&state, q)).collect(),
                 proof: state.proof,
                 tokens: state.spent.tokens,
                 micros,

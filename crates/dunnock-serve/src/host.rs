@@ -4,7 +4,7 @@ use crate::start::Start;
 use dunnock_core::State;
 use dunnock_core::ports::Wait;
 use dunnock_engine::World;
-use dunnock_proto::{Config, ConfigPatch, Price, QuestionId, RewindTo, Rule, Scope, Seq, SessionId};
+use dunnock_proto::{Config, ConfigPatch, Price, RewindTo, Rule, Scope, Seq, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -36,8 +36,6 @@ pub trait Host: Send + Sync {
     fn points<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Vec<Point>, Refusal>>;
     /// What a session changed between two steps, given as `3..7`; all of it if not given.
     fn diff<'a>(&'a self, session: &'a SessionId, steps: Option<&'a str>) -> Wait<'a, Result<Changes, Refusal>>;
-    /// What a command that waits would do to the folder, and the rule that "always" would grant, in words.
-    fn about(&self, state: &State, question: QuestionId) -> (Option<String>, Option<(Rule, String)>);
     /// What a new session in a folder would be like; in the folder that the server was started in, if none is named.
     fn start<'a>(&'a self, workspace: Option<&'a str>) -> Wait<'a, Result<Start, Refusal>>;
     /// Models that can be used now.

@@ -9,7 +9,8 @@ use dunnock_core::State as Session;
 use dunnock_core::ports::Listed;
 use dunnock_engine::{Door, create, deposit};
 use dunnock_proto::{
-    About, At, Command, ConfigPatch, Hash, InputId, Order, QuestionId, Record, Refused, Rule, Seq, SessionId,
+    At, Command, ConfigPatch, Hash, InputId, Order, QuestionId, QuestionKind, QuestionView, Record, Refused, Seq,
+    SessionId,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -138,21 +139,14 @@ pub(crate) struct Asks {
     id: QuestionId,
     /// What an answer names.
     hash: Hash,
-    about: About,
-    text: String,
-    choices: Vec<String>,
+    /// What it is about, as data.
+    kind: QuestionKind,
+    /// The same in words, for people.
+    #[serde(flatten)]
+    view: QuestionView,
     /// The call that it is about, with its arguments as they would run.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<AskedCall>,
-    /// What it would do to the folder, where that can be known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    preview: Option<String>,
-    /// What "always" would grant.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<Rule>,
-    /// The same in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule_words: Option<String>,
 }
 
 /// A call that waits for a word.
@@ -261,12 +255,8 @@ impl App {
         let listed = self.hall.log().listed(id).await?.ok_or_else(|| No::missing(format_args!("session {id}")))?;
         let mut row = self.row(listed, None);
         (row.seq, row.version, row.state) = (state.seq, state.version, state.status().to_string());
-        let (host, model) = (self.host.clone(), state.config.model.clone());
-        // What a command would do is looked at in the folder, which may take a moment.
-        let questions = tokio::task::spawn_blocking(move || {
-            state.questions.iter().map(|q| asks(host.as_ref(), &state, q)).collect()
-        });
-        let questions = questions.await.map_err(|e| No::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
+        let model = state.config.model.clone();
+        let questions = state.questions.iter().map(|q| asks(&state, q)).collect();
         Ok(View { row, model, questions, facts, more })
     }
 }
@@ -314,23 +304,14 @@ impl App {
 }
 
 /// A question, and all that a person should see before answering it.
-pub(crate) fn asks(host: &dyn crate::Host, state: &Session, question: &dunnock_core::Question) -> Asks {
-    let call = match question.about {
-        About::Approval { call } => state.call(call),
-        _ => None,
-    };
-    let (preview, rule) = host.about(state, question.id);
-    let (rule, rule_words) = rule.unzip();
+pub(crate) fn asks(state: &Session, question: &dunnock_core::Question) -> Asks {
+    let call = question.kind.approval().and_then(|approval| state.call(approval.call));
     Asks {
         id: question.id,
         hash: question.hash,
-        about: question.about.clone(),
-        text: question.text.to_string(),
-        choices: question.choices.to_vec(),
+        kind: question.kind.as_ref().clone(),
+        view: question.kind.view(),
         call: call.map(AskedCall::of),
-        preview,
-        rule,
-        rule_words,
     }
 }
 

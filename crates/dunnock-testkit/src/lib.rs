@@ -13,6 +13,7 @@ pub mod ordinary;
 pub mod scenario;
 pub mod server;
 pub mod speech;
+pub mod timing;
 pub mod tools;
 pub mod web;
 pub mod worlds;

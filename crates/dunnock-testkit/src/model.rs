@@ -111,7 +111,7 @@ fn summarised(text: &str) -> usize {
 /// The tools of the testkit, as a head names them.
 #[must_use]
 pub fn tools() -> Vec<Tool> {
-    let tool = |name: &str, class, recovery, role| Tool { name: name.into(), class, recovery, role };
+    let tool = Tool::new;
     vec![
         tool("append", Class::Command, Recovery::Unknown, Role::Work),
         tool("edit", Class::Edit, Recovery::Unknown, Role::Work),

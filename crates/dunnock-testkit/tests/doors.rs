@@ -72,7 +72,7 @@ fn two_processes_on_one_session_one_owns_and_the_other_sees_every_frame_in_order
 }
 
 #[test]
-fn takeover_takes_less_than_100_ms_after_a_kill() {
+fn a_kill_is_followed_by_a_takeover() {
     let mut times = Vec::new();
     for _ in 0..9 {
         let dir = tempfile::tempdir().unwrap();
@@ -90,9 +90,9 @@ fn takeover_takes_less_than_100_ms_after_a_kill() {
         assert_eq!(taken, 2, "{:?}", far.facts());
     }
     times.sort();
-    println!("takeover: median {:?}, worst {:?}", times[4], times[8]);
     // The worst of them waits for the disk, which belongs to the machine.
-    assert!(times[4] < Duration::from_millis(100), "{times:?}");
+    println!("takeover: worst {:?}", times[8]);
+    dunnock_testkit::timing::figure("a takeover after a kill, median", times[4], Duration::from_millis(100));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use crate::guard::Guard;
 use crate::hands::Confined;
 use crate::tool::Hand;
 use dunnock_core::policy;
-use dunnock_proto::Level;
+use dunnock_proto::{Access, Level};
 use dunnock_sandbox::{Cage, Launcher, Layout, Opened, Rung};
 use std::path::{Path, PathBuf};
 
@@ -78,16 +78,16 @@ pub(crate) struct Boxed {
 
 impl Boxed {
     pub(crate) fn of(hand: &Hand) -> Result<Option<Self>, String> {
-        let Some(rung) = rung(hand.level).filter(|_| !hand.open.bare) else { return Ok(None) };
+        let Some(rung) = rung(hand.level).filter(|_| !hand.access.unsandboxed) else { return Ok(None) };
         let fail = |error: &dyn std::fmt::Display| format!("the box could not be made: {error}");
         let layout = hand.layout.as_ref().ok_or_else(|| fail(&"nobody said where things are"))?;
-        let open = hand.open;
-        let opened = Opened { network: open.network, secrets: open.secrets, protected: open.protected };
+        let Access { network, secrets, protected, .. } = hand.access;
+        let opened = Opened { network, secrets, protected };
         let (mut cage, env) = layout.cage(rung, hand.root.path(), opened).map_err(|error| fail(&error))?;
         cage.hidden.extend(hand.closed.clone());
         // A server that one call starts is reached by the next.
         cage.shares = Some(hand.session.to_string());
-        let guard = if open.protected { None } else { Some(Guard::new(hand.root.clone(), &cage, layout)) };
+        let guard = if protected { None } else { Some(Guard::new(hand.root.clone(), &cage, layout)) };
         Ok(Some(Self { cage, env, guard }))
     }
 }

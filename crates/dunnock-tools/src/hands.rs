@@ -7,9 +7,9 @@ use crate::root::Root;
 use crate::secrets;
 use crate::table;
 use crate::tool::{End, Hand, Said};
-use dunnock_core::failpoint;
 use dunnock_core::ports::{Blob, Halt, Job, Live, Log, Tools, Wait};
-use dunnock_proto::{Finished, Level, Outcome, SessionId, VerifyArgs};
+use dunnock_core::{Call, failpoint};
+use dunnock_proto::{Finished, Level, Loss, Outcome, SessionId, VerifyArgs};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -198,7 +198,7 @@ impl Hands {
             processes: self.processes.clone(),
             seen: job.seen.clone(),
             level: job.level,
-            open: job.open,
+            access: job.call.access,
             closed: job.closed.as_ref().map(PathBuf::from),
             #[cfg(target_os = "linux")]
             launcher: self.launcher.clone(),
@@ -231,6 +231,14 @@ impl Tools for Hands {
             let _ = lock;
             None
         }
+    }
+
+    fn preview<'a>(&'a self, workspace: &'a str, call: &'a Call) -> Wait<'a, Vec<Loss>> {
+        let (root, call) = (std::path::PathBuf::from(workspace), call.clone());
+        Box::pin(async move {
+            let look = tokio::task::spawn_blocking(move || crate::preview::of(&root, &call));
+            look.await.unwrap_or_default()
+        })
     }
 
     fn close<'a>(&'a self, session: &'a SessionId) -> Wait<'a, ()> {

@@ -32,6 +32,7 @@ mod kept;
 mod list_files;
 mod memory;
 mod move_file;
+mod preview;
 mod process;
 mod process_tools;
 mod processes;

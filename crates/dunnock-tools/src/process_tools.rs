@@ -83,6 +83,7 @@ impl Tool for ProcessStart {
     const NAME: &'static str = "process_start";
     const CLASS: Class = Class::Command;
     const RECOVERY: Recovery = Recovery::Unknown;
+    const LEAVES_PROCESS: bool = true;
     const EXAMPLES: &'static [Example] = &[
         Example {
             about: "A program that waits for input",
@@ -118,6 +119,7 @@ impl Tool for ProcessRead {
     const NAME: &'static str = "process_read";
     const CLASS: Class = Class::Read;
     const RECOVERY: Recovery = Recovery::Repeat;
+    const POLLS: bool = true;
     const EXAMPLES: &'static [Example] = &[NONE];
 
     async fn run(self, hand: Hand) -> Said {

@@ -4,7 +4,7 @@ use crate::hands::Limits;
 use crate::processes::Processes;
 use crate::root::Root;
 use dunnock_core::ports::{Blob, Halt, Live, Log, Offer};
-use dunnock_proto::{CallId, Class, Hash, Level, Open, Recovery, Role, Saw, SessionId, Tool as Known};
+use dunnock_proto::{Access, CallId, Class, Hash, Level, Recovery, Role, Saw, SessionId, Tool as Known};
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,11 +26,11 @@ pub(crate) struct Hand {
     pub(crate) processes: Arc<Processes>,
     /// Files as the model last saw them.
     pub(crate) seen: Arc<BTreeMap<String, Hash>>,
-    /// How its commands are confined, and what they are let have beyond that.
+    /// How its commands are confined, and what they are granted beyond that.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
     pub(crate) level: Level,
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
-    pub(crate) open: Open,
+    pub(crate) access: Access,
     /// A folder that no command sees.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
     pub(crate) closed: Option<std::path::PathBuf>,
@@ -93,6 +93,10 @@ pub(crate) trait Tool: DeserializeOwned + schemars::JsonSchema + Send + 'static 
     const RECOVERY: Recovery;
     /// Whether the session itself answers it.
     const ROLE: Role = Role::Work;
+    /// What it starts keeps running after the call.
+    const LEAVES_PROCESS: bool = false;
+    /// It only waits for such a process.
+    const POLLS: bool = false;
     /// Its tests and its page.
     const EXAMPLES: &'static [Example];
 
@@ -139,7 +143,11 @@ pub(crate) fn offer<T: Tool>() -> Offer {
         map.insert("additionalProperties".into(), Value::Bool(false));
     }
     plain(&mut schema);
-    let tool = Known { name: T::NAME.into(), class: T::CLASS, recovery: T::RECOVERY, role: T::ROLE };
+    let tool = Known {
+        leaves_process: T::LEAVES_PROCESS,
+        polls: T::POLLS,
+        ..Known::new(T::NAME, T::CLASS, T::RECOVERY, T::ROLE)
+    };
     Offer { tool, description, schema: schema.to_string() }
 }
 

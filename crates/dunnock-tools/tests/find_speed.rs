@@ -1,7 +1,8 @@
-//! Searching and listing beside ripgrep itself, on the same fifty thousand files, in one run.
+//! Searching and listing beside ripgrep itself, on the same files, in one run: fifty thousand where figures are held.
 
 use crate::{job, launcher};
 use dunnock_core::ports::{Halt, Tools as _};
+use dunnock_testkit::timing;
 use dunnock_tools::{Hands, Limits};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,14 +10,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const FILES: usize = 50_000;
 const ROUNDS: usize = 3;
 
 /// A project of many files: five folders deep, four languages, some ignored.
-fn project(root: &Path) {
+fn project(root: &Path, files: usize) {
     let words = ["account", "buffer", "cursor", "daemon", "engine", "filter", "gateway", "handler", "index", "journal"];
     std::fs::write(root.join(".gitignore"), "out/\n*.log\n").unwrap();
-    for n in 0..FILES {
+    for n in 0..files {
         let folder = match n % 50 {
             0 => format!("out/d{}", n % 7),
             _ => format!("p{}/m{}/{}", n % 40, n / 40 % 25, words[n / 1_000 % 10]),
@@ -60,7 +60,7 @@ fn places(text: &str) -> BTreeSet<(String, u64)> {
 async fn searching_and_listing_keep_up_with_ripgrep() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
-    project(&root);
+    project(&root, timing::rounds(12_000, 50_000));
     let no_cap = Limits { matches: usize::MAX, found_bytes: usize::MAX, listed: usize::MAX, ..Limits::default() };
     let hands = Hands::new(no_cap, &launcher(), &[]);
     let rg = |args: &[&str]| {
@@ -109,5 +109,5 @@ async fn searching_and_listing_keep_up_with_ripgrep() {
         println!("{what}: {:.1?}, rg {:.1?}: {ratio:.2}x", median(mine), median(rgs));
         worst = worst.max(ratio);
     }
-    assert!(worst <= 1.2, "{worst:.2}x");
+    timing::wall_ratio("search and list, to ripgrep, the worst", worst, 1.2);
 }

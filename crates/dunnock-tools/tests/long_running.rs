@@ -3,6 +3,7 @@
 use crate::{hands, job, launcher};
 use dunnock_core::ports::{Halt, Live, Tools as _};
 use dunnock_proto::{Finished, Outcome};
+use dunnock_testkit::timing;
 use dunnock_tools::{Hands, Limits};
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ async fn a_server_is_waited_for_and_stopped_with_what_it_started() {
     let began = Instant::now();
     let read = call(&hands, root, "process_read", serde_json::json!({"process": 1, "wait": 20})).await;
     assert_eq!(read.shown.as_ref(), "ready\n[process 1 runs]");
-    assert!(began.elapsed() < Duration::from_secs(5));
+    dunnock_testkit::timing::figure("a server that is waited for", began.elapsed(), Duration::from_secs(5));
     let stopped = call(&hands, root, "process_stop", serde_json::json!({"process": 1})).await;
     assert!(stopped.shown.contains("[process 1: ended by signal 15]"), "{}", stopped.shown);
     let child = std::fs::read_to_string(root.join("child")).unwrap();
@@ -131,8 +132,8 @@ async fn r13_a_fork_bomb_ends_and_the_agent_answers_meanwhile() {
             &finished.shown[finished.shown.len().saturating_sub(80)..]
         );
         assert_ne!(finished.outcome, Outcome::Done, "{what}");
-        assert!(slowest < Duration::from_secs(1), "{what}: {slowest:?}");
-        assert!(began.elapsed() < Duration::from_secs(33), "{what}");
+        timing::figure(&format!("R13 {what}: slowest answer meanwhile"), slowest, Duration::from_secs(1));
+        timing::figure(&format!("R13 {what}: over"), began.elapsed(), Duration::from_secs(33));
         // And the next command runs.
         let next = call(&hands, root, "shell", serde_json::json!({"command": "echo fine"})).await;
         assert_eq!(next.shown.as_ref(), "fine", "{what}");

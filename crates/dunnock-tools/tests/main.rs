@@ -29,26 +29,19 @@ use std::sync::Arc;
 pub fn job(root: &Path, tool: &str, args: &str) -> Job {
     let known = dunnock_tools::offers().into_iter().find(|o| o.tool.name == tool).map(|o| o.tool);
     let part = CallPart { id: "c".into(), tool: tool.into(), args: args.into(), recovered: false, fault: None };
+    let class = known.as_ref().map_or(Class::Command, |t| t.class);
+    let recovery = known.as_ref().map_or(Recovery::Repeat, |t| t.recovery);
+    let id = CallId { turn: Turn(1), index: 0 };
     let call = Call {
-        id: CallId { turn: Turn(1), index: 0 },
-        part: Arc::new(part),
-        class: known.as_ref().map_or(Class::Command, |t| t.class),
-        recovery: known.as_ref().map_or(Recovery::Repeat, |t| t.recovery),
-        role: known.as_ref().map(|t| t.role),
         stage: Stage::Allowed,
-        edited: None,
-        allowed: None,
-        level: None,
-        result: None,
-        moved: false,
         harness: tool == "verify",
+        ..Call::new(id, Arc::new(part), class, recovery, known.as_ref().map(|t| t.role))
     };
     Job {
         session: SessionId::from_random([7; 16]),
         workspace: root.to_string_lossy().into(),
         call,
         level: Level::D,
-        open: Default::default(),
         seen: Default::default(),
         closed: None,
     }

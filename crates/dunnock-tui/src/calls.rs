@@ -2,7 +2,7 @@
 
 use crate::code::{Painter, diff_tone};
 use crate::text::{Line, Span, Style, Tone, one_line, visible, without_sequences};
-use crate::words::{arguments, count, first_line, gist, short, took};
+use crate::words::{arguments, count, first_line, gist, short, shown_arguments, took};
 use dunnock_proto::{CallPart, Finished, Outcome, VerifyArgs};
 
 /// Lines of output that stand below a command that ended well.
@@ -196,30 +196,26 @@ pub fn output(text: &str, most: usize, columns: usize) -> Vec<Line> {
 /// nothing can stand where nobody looks.
 #[must_use]
 pub fn exact(part: &CallPart, columns: usize) -> Vec<Line> {
-    let args = arguments(part);
-    let alone = args.as_ref().filter(|a| a.len() == 1).and_then(|a| a.get("command")).and_then(|c| c.as_str());
-    let style = Style::default().bold();
     let rows = |text: &str, style: Style| -> Vec<Line> {
         // A return would draw over what stands before it, so it is no line break here.
         let whole = |line: &str| Line::of(&folded(line), style).fold(columns, "", "");
         text.split('\n').flat_map(whole).collect()
     };
-    if part.tool == "shell"
-        && let Some(line) = alone
-    {
-        return rows(line, style);
-    }
+    let bold = Style::default().bold();
     let changed = change(part);
-    if changed.is_empty() {
-        return [rows(&part.tool, style), rows(&part.args, Style::default())].concat();
+    let mut out = Vec::new();
+    if !changed.is_empty() {
+        out.extend(rows(&title(part, false), bold));
+    } else if !matches!(part.tool.as_str(), "shell" | "process_start") {
+        out.extend(rows(&part.tool, bold));
     }
-    let mut out = rows(&title(part, false), style);
-    let others = args
-        .into_iter()
-        .flatten()
-        .filter(|(key, _)| !matches!(key.as_str(), "path" | "old" | "new" | "text" | "content" | "patch"));
-    for (key, value) in others {
-        out.extend(rows(&format!("{key}: {value}"), Tone::Quiet.into()));
+    for (key, value) in shown_arguments(part) {
+        match key {
+            None => out.extend(rows(&value, bold)),
+            // What an edit changes is shown below, as lines with their sign.
+            Some(key) if !changed.is_empty() && EDITED.contains(&key.as_str()) => {}
+            Some(key) => out.extend(rows(&format!("{key}: {value}"), Tone::Quiet.into())),
+        }
     }
     let mut painter = Painter::new("");
     for line in &changed {
@@ -227,6 +223,9 @@ pub fn exact(part: &CallPart, columns: usize) -> Vec<Line> {
     }
     out
 }
+
+/// Arguments of an edit that its title and its lines show.
+const EDITED: [&str; 6] = ["path", "old", "new", "text", "content", "patch"];
 
 /// Runs of more than eight blanks inside a line, by their count.
 fn folded(line: &str) -> String {

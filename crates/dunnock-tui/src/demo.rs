@@ -2,10 +2,11 @@
 
 use crate::host::Told;
 use dunnock_proto::{
-    About, Answer, Answered, Asked, At, Attempt, CallId, CallPart, Cause, Config, Created, Delta, Ended, Event,
-    Finished, Frame, Hash, Level, Mode, Outcome, Owner, Part, PlanStep, Planned, Prompted, Proof, QuestionId, Record,
-    Recovery, Replied, Reserved, Started, Stop, Taken, Turn, TurnStarted, Usage, VerifyArgs, Why, seal,
+    Access, Answer, Answered, Approval, Asked, At, Attempt, CallId, CallPart, Cause, Config, Created, Delta, Ended,
+    Event, Finished, Frame, Hash, Level, Mode, Outcome, Owner, Part, PlanStep, Planned, Prompted, Proof, QuestionId,
+    Record, Recovery, Replied, Reserved, Started, Stop, Taken, Turn, TurnStarted, Usage, VerifyArgs, Why, seal,
 };
+use dunnock_proto::{QuestionKind, Reason, RequestKind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -128,21 +129,18 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
         500,
         Finished { diff: Some(Hash::ZERO), ..Finished::plain(call(1, 1), Outcome::Done, "replaced 1 place") },
     );
-    let add = serde_json::json!({"command": "cargo add time@0.3"});
-    let text = format!(
-        "shell {add}\nwhy: it needs the network, which is off in the box\nbox: level A\nwith a yes it reaches the network, this machine's \
-         own services among it"
-    );
-    tape.fact(
-        300,
-        Asked {
-            question: QuestionId(1),
-            about: About::Approval { call: call(1, 2) },
-            text: text.into(),
-            choices: Vec::new(),
-            hash: Hash::ZERO,
-        },
-    );
+    let approval = Approval {
+        call: call(1, 2),
+        call_hash: Hash::ZERO,
+        request: RequestKind::Network,
+        reasons: vec![Reason::UsesNetwork { program: "cargo".into() }],
+        isolation: Some(Level::A),
+        access: Access { network: true, ..Access::NOTHING },
+        rule: None,
+        preview: Vec::new(),
+    };
+    let kind = QuestionKind::Approval(Box::new(approval));
+    tape.fact(300, Asked { question: QuestionId(1), kind, hash: Hash::ZERO });
     tape.fact(
         3_500,
         Replied { question: QuestionId(1), answer: Answer::No, note: Some("no new crate for this".into()) },

@@ -3,7 +3,7 @@
 //! The session itself speaks through the link: [`Frame`]s come, [`Order`]s go, whoever drives it. The rest is what a door
 //! needs and a session does not know: other sessions, files, models, rules.
 
-use dunnock_proto::{Frame, Order, QuestionId, Rule, Scope, Seq, SessionId};
+use dunnock_proto::{Frame, Order, Rule, Scope, Seq, SessionId};
 
 /// What the app asks of the program around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,17 +169,6 @@ pub enum Told {
     Models(Vec<String>),
     /// Steps.
     Points(Vec<Point>),
-    /// More about a question.
-    About {
-        /// Which.
-        question: QuestionId,
-        /// Of what is asked: ids begin anew in each session.
-        hash: dunnock_proto::Hash,
-        /// What the call would do to the folder.
-        preview: Option<String>,
-        /// The rule that "always" makes, and its words.
-        rule: Option<(Rule, String)>,
-    },
     /// Lines to show.
     Text(Vec<String>),
     /// A unified diff to show.

@@ -8,10 +8,19 @@ use crate::edit::Field;
 use crate::session::{Question, Session};
 use crate::text::{Line, Span, Style, Tone};
 use crossterm::event::KeyCode;
-use dunnock_proto::{About, Answer, Rule};
+use dunnock_proto::{Answer, QuestionKind, Rule};
 
 /// Warnings about odd characters that are shown one by one.
 const CAREFUL: usize = 2;
+
+/// Before each row that a model wrote.
+const BAR: &str = "┃ ";
+
+/// What a rule covers, for whoever is about to create one.
+pub const RULE: &str = "A rule for commands applies only if every command in the line starts with these words and adds no options, variables or redirections.";
+
+/// Columns between two keys.
+const GAP: usize = 3;
 
 /// Milliseconds before a key counts.
 pub const GUARD: u64 = 300;
@@ -69,8 +78,8 @@ impl Panel {
     /// For a question that is drawn now.
     #[must_use]
     pub fn new(question: &Question, now: u64) -> Self {
-        let stage = match question.about {
-            About::Person { .. } if question.choices.is_empty() => Stage::Words(Field::default()),
+        let stage = match &question.kind {
+            QuestionKind::Person { choices, .. } if choices.is_empty() => Stage::Words(Field::default()),
             _ => Stage::Choose,
         };
         Self { id: question.id, stage, guard: now + GUARD, offset: 0, read: false, seen: 0, size: (0, 1) }
@@ -104,7 +113,7 @@ impl Panel {
             Stage::Note(_) => return self.typed(true, code),
             Stage::Words(_) => return self.typed(false, code),
             Stage::Always => {
-                let Some((rule, _)) = &question.rule else {
+                let Some(rule) = question.rule() else {
                     self.stage = Stage::Choose;
                     return Outcome::Stays;
                 };
@@ -176,10 +185,10 @@ impl Panel {
     }
 
     fn choose(&mut self, question: &Question, code: KeyCode) -> Outcome {
-        let approval = matches!(question.about, About::Approval { .. });
-        if let (About::Person { .. }, KeyCode::Char(c)) = (&question.about, code) {
+        let approval = question.kind.approval().is_some();
+        if let (QuestionKind::Person { choices, .. }, KeyCode::Char(c)) = (&question.kind, code) {
             let picked = c.to_digit(10).and_then(|n| usize::try_from(n).ok()).and_then(|n| n.checked_sub(1));
-            return match picked.and_then(|n| question.choices.get(n)) {
+            return match picked.and_then(|n| choices.get(n)) {
                 Some(_) if !self.read => Outcome::Hint("read it to its end first: pgdn"),
                 Some(choice) => Outcome::Answer(Answer::Text { text: choice.as_str().into() }, None),
                 None if c == 't' => {
@@ -197,14 +206,12 @@ impl Panel {
                 self.stage = Stage::Note(Field::default());
                 Outcome::Stays
             }
-            KeyCode::Char('a') if approval && question.rule.is_some() => {
+            KeyCode::Char('a') if approval && question.rule().is_some() => {
                 self.stage = Stage::Always;
                 self.offset = 0; // the rule stands first
                 Outcome::Stays
             }
-            KeyCode::Char('a') if approval => {
-                Outcome::Hint("there is no rule for this that would not be a rule for everything")
-            }
+            KeyCode::Char('a') if approval => Outcome::Hint("no rule can cover this call safely; answer y or n"),
             KeyCode::Char('e') => {
                 self.stage = Stage::Explain;
                 self.offset = 0;
@@ -218,91 +225,57 @@ impl Panel {
 /// The lines of a question that a person reads before they answer; all of it, however long.
 #[must_use]
 pub fn body(session: &Session, question: &Question, columns: usize) -> Vec<Line> {
-    match &question.about {
-        About::Approval { call } => match session.call(*call) {
-            Some(call) => calls::exact(&call.part, columns),
-            None => text(&question.text, columns),
-        },
-        About::Person { .. } => {
-            let mut lines = text(&question.text, columns);
-            for (n, choice) in question.choices.iter().enumerate() {
-                lines.extend(Line::of(choice, Tone::Text).wrap(columns, &format!("{}  ", n + 1), "   "));
-            }
-            lines
-        }
-        _ => text(&question.text, columns),
+    let inner = columns.saturating_sub(crate::text::width(BAR));
+    // What a model wrote stands behind a bar, so that no row of it can pass for one of ours.
+    let barred = |lines: Vec<Line>| lines.into_iter().map(|line| line.after(&Span::new(BAR, Tone::Quiet))).collect();
+    if let Some(approval) = question.kind.approval()
+        && let Some(call) = session.call(approval.call)
+    {
+        return barred(calls::exact(&call.part, inner));
     }
+    let words = question.kind.view().text.unwrap_or_default();
+    let mut lines: Vec<Line> = match question.kind.call() {
+        Some(_) => barred(text(&words, inner)),
+        None => text(&words, columns),
+    };
+    for (n, choice) in question.kind.choices().iter().enumerate() {
+        lines.extend(Line::of(choice, Tone::Text).wrap(columns, &format!("{}  ", n + 1), "   "));
+    }
+    lines
 }
 
 fn text(text: &str, columns: usize) -> Vec<Line> {
     text.split('\n').flat_map(|line| Line::of(line, Tone::Text).wrap(columns, "", "")).collect()
 }
 
-/// What a question is called.
+/// The heading of a question, by the kind of request.
 #[must_use]
-pub fn title(session: &Session, question: &Question) -> String {
-    match &question.about {
-        About::Approval { call } => {
-            let tool = session.call(*call).map_or("call", |c| c.part.tool.as_str());
-            match tool {
-                "shell" | "process_start" if ours(session, question).iter().any(|(name, _)| name == "gets") => {
-                    "Leave the box for one command?".into()
-                }
-                "shell" | "process_start" => "Run this command?".into(),
-                "write_file" | "insert_text" | "replace_text" | "apply_patch" => "Make this change?".into(),
-                "delete_file" => "Delete this file?".into(),
-                "move_file" => "Move this file?".into(),
-                tool => format!("Let {} run?", crate::text::one_line(tool)),
-            }
-        }
-        About::Person { .. } => "The model asks".into(),
-        About::Unknown { .. } => "Nobody knows how this ended".into(),
-        About::Limit => "Go on?".into(),
-        About::Budget => "The budget is used up".into(),
-        About::Stalled => "It goes in circles".into(),
-        About::Trust { .. } => "Trust this folder?".into(),
-    }
+pub fn heading(question: &Question) -> String {
+    crate::text::one_line(&question.kind.view().heading)
 }
 
-/// What is ours in the text of an approval: what follows the tool and its arguments, which are known. Nothing is searched for, since a
-/// model can write any word.
-fn ours(session: &Session, question: &Question) -> Vec<(String, String)> {
-    let About::Approval { call } = &question.about else { return Vec::new() };
-    let Some(call) = session.call(*call) else { return Vec::new() };
-    let head = format!("{} {}\nwhy: ", call.part.tool, call.part.args);
-    let Some(ours) = question.text.strip_prefix(&head) else { return Vec::new() };
-    let mut lines = ours.lines();
-    let mut out = vec![("why".to_owned(), lines.next().unwrap_or_default().to_owned())];
-    for line in lines {
-        match line.split_once(": ") {
-            Some(("box", rest)) => out.push(("box".into(), rest.into())),
-            // The rule is shown before it is granted; its words are the model's, and what follows them too.
-            Some(("always", _)) => break,
-            _ => out.push(("gets".into(), line.trim_start_matches("with a yes it ").into())),
-        }
-    }
-    out
-}
-
-/// What stands below the body: why it is asked, what it touches, where, whether it can be taken back.
+/// What stands below the body: why it is asked, what a yes grants, what would be lost, where, whether it can be undone.
 #[must_use]
 pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line> {
-    let About::Approval { call } = &question.about else { return Vec::new() };
-    let mut rows = ours(session, question);
-    if let Some(preview) = &question.preview {
-        rows.push(("does".into(), preview.clone()));
-    }
-    let args = session.call(*call).map(|c| c.part.args.to_string()).unwrap_or_default();
-    let decoded = session.call(*call).map(|c| crate::words::gist(&c.part)).unwrap_or_default();
+    let Some(approval) = question.kind.approval() else { return Vec::new() };
+    let view = question.kind.view();
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    rows.extend(view.reasons.into_iter().map(|reason| ("why", reason)));
+    rows.extend(view.access.into_iter().map(|access| ("grants", access)));
+    rows.extend(view.isolation.map(|isolation| ("sandbox", isolation)));
+    rows.extend(view.preview.into_iter().map(|loss| ("effect", loss)));
+    let call = session.call(approval.call);
+    let decoded = call.map(|c| crate::words::gist(&c.part)).unwrap_or_default();
     let mut odd = calls::warnings(&decoded);
+    let args = call.map(|c| c.part.args.to_string()).unwrap_or_default();
     odd.extend(calls::warnings(&args).into_iter().filter(|w| w.starts_with('“')));
     odd.dedup();
     let undo = match session.config.checkpoints {
-        true => "files of the folder, with /undo; nothing outside it",
-        false => "no, files are not kept here",
+        true => "files in this folder, with /undo; not git history, ignored files or anything elsewhere",
+        false => "not possible: this session saves no checkpoints",
     };
-    rows.push(("folder".into(), session.workspace.clone()));
-    rows.push(("undo".into(), undo.into()));
+    rows.push(("folder", session.workspace.clone()));
+    rows.push(("undo", undo.into()));
     // However many there are, they push nothing else away.
     let more = odd.len().saturating_sub(CAREFUL);
     odd.truncate(CAREFUL);
@@ -315,10 +288,13 @@ pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line
             Line::of(&format!("careful  {text}"), Style::of(Tone::Bad).bold()).wrap(columns, "", "         ")
         })
         .collect();
+    let mut last = "";
     for (name, value) in rows {
-        let mut line = Line::of(&format!("{name:<8} "), Tone::Quiet);
+        let label = if name == last { "" } else { name };
+        let mut line = Line::of(&format!("{label:<8} "), Tone::Quiet);
         line.0.push(Span::new(&value, Tone::Text));
         lines.extend(line.wrap(columns, "", "         "));
+        last = name;
     }
     lines
 }
@@ -326,65 +302,72 @@ pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line
 /// The keys that count now.
 #[must_use]
 pub fn keys(panel: &Panel, question: &Question, columns: usize) -> Vec<Line> {
-    let pairs: Vec<(&str, String)> = match (&panel.stage, &question.about) {
+    let view = question.kind.view();
+    let label = |text: &str| text.to_lowercase();
+    let pairs: Vec<(&str, String)> = match (&panel.stage, &question.kind) {
         (Stage::Note(_), _) => vec![("enter", "decline with this note".into()), ("esc", "back".into())],
-        (Stage::Words(_), _) => vec![("enter", "answer".into())],
+        (Stage::Words(_), _) => vec![("enter", label(view.yes))],
         (Stage::Always, _) => {
             vec![("enter", "in every session".into()), ("s", "in this session".into()), ("esc", "back".into())]
         }
         (Stage::Explain, _) => vec![("any key", "back".into())],
-        (Stage::Choose, About::Person { .. }) => {
-            vec![("1", format!("to {}: choose", question.choices.len())), ("t", "other words".into())]
+        (Stage::Choose, QuestionKind::Person { choices, .. }) => {
+            vec![("1", format!("to {}: choose", choices.len())), ("t", "other words".into())]
         }
-        (Stage::Choose, About::Approval { .. }) => {
-            let always = question.rule.is_some().then(|| ("a", "always …".to_owned()));
-            let others = [("y", "once"), ("n", "decline"), ("t", "decline with a note")];
-            let others = others.into_iter().map(|(key, what)| (key, what.to_owned()));
-            others.chain(always).chain([("e", "explain".to_owned())]).collect()
+        (Stage::Choose, QuestionKind::Approval(approval)) => {
+            let always = approval.rule.is_some().then(|| ("a", "always …".to_owned()));
+            let others = [("y", label(view.yes)), ("n", label(view.no)), ("t", "decline with a note".to_owned())];
+            others.into_iter().chain(always).chain([("e", "explain".to_owned())]).collect()
         }
-        (Stage::Choose, _) => vec![("y", "yes".into()), ("n", "no".into())],
+        (Stage::Choose, _) => vec![("y", label(view.yes)), ("n", label(view.no))],
     };
-    let mut line = Line::empty();
+    // A key and what it does stay on one row.
+    let mut rows = vec![Line::empty()];
     for (key, what) in pairs {
-        let gap = if line.0.is_empty() { "" } else { "   " };
-        line = line.and(gap, Tone::Text).and(key, Style::of(Tone::Warn).bold()).and(&format!(" {what}"), Tone::Text);
+        let pair = Line::of(key, Style::of(Tone::Warn).bold()).and(&format!(" {what}"), Tone::Text);
+        match rows.last_mut().filter(|row| row.0.is_empty() || row.width() + GAP + pair.width() <= columns) {
+            Some(row) if row.0.is_empty() => *row = pair,
+            Some(row) => {
+                row.0.push(Span::new(&" ".repeat(GAP), Tone::Text));
+                row.0.extend(pair.0);
+            }
+            None => rows.push(pair),
+        }
     }
-    line.wrap(columns, "", "")
+    rows.into_iter().flat_map(|row| row.wrap(columns, "", "")).collect()
 }
 
-/// All that is known of a call, for who wants to know.
+/// Everything that is known of a call.
 #[must_use]
 pub fn explain(session: &Session, question: &Question, columns: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut put = |text: &str| lines.extend(Line::of(text, Tone::Text).wrap(columns, "", "  "));
-    if let About::Approval { call: id } = &question.about
-        && let Some(call) = session.call(*id)
-    {
-        put(&format!(
-            "Call {id}: the model wants the tool “{}” with these arguments, and this is what would run:",
-            call.part.tool
-        ));
-        put(&format!("  {}", call.part.args));
-        for (name, value) in ours(session, question) {
-            match name.as_str() {
-                "why" => put(&format!("It asks because {value}.")),
-                "box" => put(&format!("The box: {value}.")),
-                _ => put(&format!("With a yes it {value}.")),
-            }
-        }
-        match &question.rule {
-            Some((_, words)) => put(&format!(
-                "“Always” would let this run unasked: {words}. It counts by parsed words, not by the look of the text; not with ; && | $( ) or other options."
-            )),
-            None => put("There is no “always” for it: such a rule would be a rule for everything."),
-        }
-        put("What the model says about the call counts for nothing here; this is made from the arguments themselves.");
-        put(&format!(
-            "Later: dunnock why {} {id}",
-            session.id.as_ref().map_or("ID", |s| s.as_str().get(..8).unwrap_or_default())
-        ));
-    } else {
-        put(&question.text);
+    let view = question.kind.view();
+    let known = question.kind.approval().and_then(|approval| Some((approval.call, session.call(approval.call)?)));
+    let Some((id, call)) = known else {
+        put(&view.text.unwrap_or_default());
+        return lines;
+    };
+    put(&format!("Call {id}: the model wants to use the tool “{}” with exactly these arguments:", call.part.tool));
+    lines.extend(Line::of(&call.part.args, Tone::Text).wrap(columns, BAR, BAR));
+    let mut put = |text: &str| lines.extend(Line::of(text, Tone::Text).wrap(columns, "", "  "));
+    for reason in &view.reasons {
+        put(&format!("You are asked because {reason}."));
     }
+    for access in &view.access {
+        put(&format!("If you approve, this call gets: {access}."));
+    }
+    if let Some(isolation) = &view.isolation {
+        put(&format!("Sandbox: {isolation}."));
+    }
+    match &view.rule {
+        Some(rule) => put(&format!("“Always” would allow this without asking: {rule}. {RULE}")),
+        None => put("“Always” is not available: no rule is narrow enough to cover this call safely."),
+    }
+    put("The model's own description is not used. This text is made from the call, your settings and your rules.");
+    put(&format!(
+        "Later: dunnock why {} {id}",
+        session.id.as_ref().map_or("ID", |s| s.as_str().get(..8).unwrap_or_default())
+    ));
     lines
 }

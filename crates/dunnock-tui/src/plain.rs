@@ -142,10 +142,12 @@ impl Plain {
     fn question(&self) -> String {
         let (Some(q), Some(p)) = (self.state.question(), &self.state.panel) else { return String::new() };
         let session = &self.state.session;
-        let mut lines = vec![Line::of(&format!("Question: {}", panel::title(session, q)), Tone::Text)];
-        match (&p.stage, &q.rule) {
+        let mut lines = vec![Line::of(&format!("Question: {}", panel::heading(q)), Tone::Text)];
+        match (&p.stage, q.rule()) {
             (Stage::Explain, _) => lines.extend(panel::explain(session, q, WIDE)),
-            (Stage::Always, Some((_, words))) => lines.push(Line::of(&format!("Always allow: {words}"), Tone::Text)),
+            (Stage::Always, Some(rule)) => {
+                lines.push(Line::of(&format!("Always allow: {}", rule.words()), Tone::Text));
+            }
             _ => {
                 lines.extend(panel::body(session, q, WIDE));
                 lines.extend(panel::facts(session, q, WIDE));

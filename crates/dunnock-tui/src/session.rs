@@ -9,8 +9,9 @@ use crate::stream::Stream;
 use crate::text::{Line, Style, Tone};
 use crate::words::{about, cents, count, first_line, so_far, usd};
 use dunnock_proto::{
-    About, Answer, At, CallId, CallPart, Config, Decoded, Delta, Event, FinalArgs, Finished, Hash, Level, Outcome,
-    Part, Partial, PlanStep, Proof, QuestionId, Record, Rule, Sandbox, Seq, SessionId, Turn, Usage, VerifyArgs, Why,
+    Answer, At, CallId, CallPart, Config, Decoded, Delta, Event, FinalArgs, Finished, Hash, Level, Outcome, Part,
+    Partial, PlanStep, Proof, QuestionId, QuestionKind, Record, Rule, Sandbox, Seq, SessionId, Turn, Usage, VerifyArgs,
+    Why,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,18 +43,18 @@ pub struct Call {
 pub struct Question {
     /// Its name.
     pub id: QuestionId,
-    /// Its subject.
-    pub about: About,
-    /// What is asked.
-    pub text: Arc<str>,
-    /// Answers to choose from.
-    pub choices: Vec<String>,
+    /// What it is about, with everything that is shown.
+    pub kind: QuestionKind,
     /// What an answer names.
     pub hash: Hash,
-    /// What the call would do to the folder, where the program around us knows.
-    pub preview: Option<String>,
-    /// The rule that "always" would make, and its words.
-    pub rule: Option<(Rule, String)>,
+}
+
+impl Question {
+    /// The rule that "always" would create.
+    #[must_use]
+    pub fn rule(&self) -> Option<&Rule> {
+        self.kind.approval()?.rule.as_ref()
+    }
 }
 
 /// An answer on its way.
@@ -321,9 +322,8 @@ impl Session {
             Event::Finished(e) => self.finished(&e, columns, out),
             Event::Planned(e) => self.plan = e.steps,
             Event::Asked(e) => {
-                let (id, about, text, choices, hash) = (e.question, e.about, e.text, e.choices, e.hash);
-                self.questions.push(Question { id, about, text, choices, hash, preview: None, rule: None });
-                return Some(News::Asked(id));
+                self.questions.push(Question { id: e.question, kind: e.kind, hash: e.hash });
+                return Some(News::Asked(e.question));
             }
             Event::Replied(e) => self.replied(e.question, &e.answer, e.note.as_deref(), columns, out),
             Event::Granted(e) => {
@@ -381,7 +381,7 @@ impl Session {
         }
         self.last_asked = first_line(text);
         self.answer.clear();
-        self.questions.retain(|q| q.about != About::Limit);
+        self.questions.retain(|q| !matches!(q.kind, QuestionKind::Limit { .. }));
         let text: Arc<str> = match images {
             0 => text.clone(),
             n => format!("{text}\n[{}]", count(n, "picture")).into(),
@@ -476,10 +476,7 @@ impl Session {
     }
 
     fn finished(&mut self, e: &Finished, columns: usize, out: &mut Vec<Line>) {
-        self.questions.retain(|q| match &q.about {
-            About::Approval { call } | About::Person { call } => *call != e.call,
-            About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. } => true,
-        });
+        self.questions.retain(|q| q.kind.call() != Some(e.call));
         let Some(call) = self.calls.remove(&e.call) else { return };
         if let Some(check) = self.run.checks.iter_mut().find(|(id, ..)| *id == e.call) {
             check.2 = Some(e.outcome == Outcome::Done);
@@ -504,12 +501,13 @@ impl Session {
             Answer::Edit { .. } => "yes, changed".to_owned(),
             Answer::Text { text } => text.to_string(),
         };
-        let about = match &question.about {
-            About::Approval { call } => {
-                let what = self.calls.get(call).map(|c| calls::title(&c.part, c.harness)).unwrap_or_default();
+        let about = match question.kind.approval() {
+            Some(approval) => {
+                let call = self.calls.get(&approval.call);
+                let what = call.map(|c| calls::title(&c.part, c.harness)).unwrap_or_default();
                 format!("may run: {}", first_line(&what))
             }
-            _ => first_line(&question.text),
+            None => first_line(&question.kind.view().text.unwrap_or_default()),
         };
         let mut line = Line::of(" ? ", Tone::Warn).and(&about, Tone::Quiet).and("  ", Tone::Text);
         line = line.and(&said, Style::of(Tone::User).bold());

@@ -91,15 +91,6 @@ pub(crate) fn on_told(s: &mut State, told: Told, now: u64, effects: &mut Vec<Eff
         }
         Told::Points(points) if points.is_empty() => s.hint = "nothing was done yet that could be gone back to".into(),
         Told::Points(points) => s.pick = Some(Pick::points(&points)),
-        Told::About { question, hash, preview, rule } => {
-            if let Some(known) = s.session.questions.iter_mut().find(|q| q.id == question && q.hash == hash) {
-                known.preview = preview;
-                known.rule = rule;
-                if let Some(panel) = s.panel.as_mut().filter(|panel| panel.id == question) {
-                    panel.show_again(now); // there is more to it
-                }
-            }
-        }
         Told::Text(lines) => {
             end_welcome(s);
             s.out.push(Line::empty());
@@ -259,7 +250,7 @@ fn on_news(s: &mut State, news: Option<News>, now: u64, effects: &mut Vec<Effect
     }
     match news {
         Some(News::Asked(id)) => {
-            let asked = s.session.questions.iter().find(|q| q.id == id).map(|q| panel::title(&s.session, q));
+            let asked = s.session.questions.iter().find(|q| q.id == id).map(panel::heading);
             effects.push(Effect::Call(format!("dunnock: {}", asked.unwrap_or_default())));
         }
         Some(News::Ended) => {

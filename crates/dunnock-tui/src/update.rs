@@ -215,7 +215,7 @@ fn question_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect
                 _ => String::new(),
             };
             // A question that only words answer has nothing else to go back to.
-            if matches!(panel.stage, panel::Stage::Words(_)) && question.choices.is_empty() {
+            if matches!(panel.stage, panel::Stage::Words(_)) && question.kind.choices().is_empty() {
                 return escape(s, now, effects);
             }
             panel.key(&question, key.code);

@@ -174,13 +174,12 @@ fn parts(s: &State, q: &Question, columns: usize) -> (Vec<Line>, Vec<Line>, Vec<
         Stage::Explain => panel::explain(&s.session, q, inner),
         _ => panel::body(&s.session, q, inner),
     };
-    let facts = match (&panel.stage, &q.rule) {
+    let facts = match (&panel.stage, q.rule()) {
         (Stage::Explain, _) => Vec::new(),
-        (Stage::Always, Some((_, words))) => {
+        (Stage::Always, Some(rule)) => {
             let mut lines = vec![Line::of("Always allow, without asking:", Tone::Quiet)];
-            lines.extend(Line::of(words, Style::of(Tone::Warn).bold()).wrap(inner, "  ", "  "));
-            let small = "matches parsed arguments only; not with ; && | $( )";
-            lines.extend(Line::of(small, Tone::Quiet).wrap(inner, "", ""));
+            lines.extend(Line::of(&rule.words(), Style::of(Tone::Warn).bold()).wrap(inner, "  ", "  "));
+            lines.extend(Line::of(panel::RULE, Tone::Quiet).wrap(inner, "", ""));
             lines
         }
         _ => panel::facts(&s.session, q, inner),
@@ -192,6 +191,11 @@ fn parts(s: &State, q: &Question, columns: usize) -> (Vec<Line>, Vec<Line>, Vec<
         body.push(Line::empty());
         body.extend(facts);
     }
+    // A heading that does not fit into the frame is the first thing to read.
+    let heading = panel::heading(q);
+    if crate::text::width(&heading) > heading_room(columns) {
+        body.splice(0..0, Line::of(&heading, Style::default().bold()).wrap(inner, "", ""));
+    }
     let mut own = Vec::new();
     if let Stage::Note(typed) | Stage::Words(typed) = &panel.stage {
         let name = if matches!(panel.stage, Stage::Note(_)) { "note" } else { "answer" };
@@ -202,6 +206,11 @@ fn parts(s: &State, q: &Question, columns: usize) -> (Vec<Line>, Vec<Line>, Vec<
     }
     own.truncate(4);
     (body, own, panel::keys(panel, q, inner))
+}
+
+/// Columns that a heading may take in the frame.
+fn heading_room(columns: usize) -> usize {
+    columns.saturating_sub(6)
 }
 
 /// Rows of the question's text, and how many of them fit.
@@ -239,9 +248,14 @@ fn question(s: &State, columns: usize, below: &mut View) {
         out.and(&" ".repeat(gap), Tone::Text).and(" │", tone)
     };
     list_of_many(s, q, columns, below);
-    let title = short(&panel::title(&s.session, q), inner.saturating_sub(2));
-    let dash = "─".repeat(columns.saturating_sub(crate::text::width(&title) + 5));
-    below.lines.push(Line::of("╭ ", tone).and(&title, Style::of(tone).bold()).and(&format!(" {dash}─╮"), tone));
+    let title = Some(panel::heading(q)).filter(|title| crate::text::width(title) <= heading_room(columns));
+    let dash = |used: usize| "─".repeat(columns.saturating_sub(used + 5));
+    below.lines.push(match title {
+        Some(title) => Line::of("╭ ", tone)
+            .and(&title, Style::of(tone).bold())
+            .and(&format!(" {}─╮", dash(crate::text::width(&title))), tone),
+        None => Line::of(&format!("╭──{}─╮", dash(0)), tone),
+    });
     let shown = body.len().saturating_sub(panel.offset).min(room);
     below.lines.extend(body.iter().skip(panel.offset).take(room).cloned().map(edge));
     let rest = body.len().saturating_sub(panel.offset + shown);
@@ -266,11 +280,11 @@ fn list_of_many(s: &State, q: &Question, columns: usize, below: &mut View) {
     let at = all.iter().position(|other| other.id == q.id).unwrap_or(0);
     let from = at.saturating_sub(LISTED / 2).min(all.len().saturating_sub(LISTED));
     for (n, other) in all.iter().enumerate().skip(from).take(LISTED) {
-        let what = match &other.about {
-            dunnock_proto::About::Approval { call } => {
-                s.session.call(*call).map(|c| calls::title(&c.part, c.harness)).unwrap_or_default()
+        let what = match other.kind.approval() {
+            Some(approval) => {
+                s.session.call(approval.call).map(|c| calls::title(&c.part, c.harness)).unwrap_or_default()
             }
-            _ => other.text.to_string(),
+            None => other.kind.view().text.unwrap_or_default(),
         };
         let (mark, tone) = if n == at { (" ▸ ", Tone::Warn) } else { ("   ", Tone::Quiet) };
         let line = Line::of(mark, tone).and(&format!("{}  {}", other.id, first_line(&what)), tone);

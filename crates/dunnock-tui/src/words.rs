@@ -106,6 +106,43 @@ fn patched(patch: &str) -> String {
     patch.lines().filter_map(path).collect::<Vec<_>>().join(", ")
 }
 
+/// A word as a shell would need it written.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// All arguments of a call as people read them: the command line first and without a name, the others with theirs. Arguments that are no
+/// object are shown as they came.
+#[must_use]
+pub fn shown_arguments(call: &CallPart) -> Vec<(Option<String>, String)> {
+    let Some(mut args) = arguments(call) else { return vec![(None, call.args.to_string())] };
+    let mut rows = Vec::new();
+    let line = match args.get("command") {
+        Some(Value::String(line)) => Some(line.clone()),
+        Some(Value::Array(words)) if words.iter().all(Value::is_string) => {
+            Some(words.iter().filter_map(Value::as_str).map(quoted).collect::<Vec<_>>().join(" "))
+        }
+        _ => None,
+    };
+    if let Some(line) = line {
+        args.remove("command");
+        // As at a prompt: what goes on is marked, and cannot pass for another argument.
+        rows.push((None, line.replace('\n', "\n> ")));
+    }
+    let text = |value: &Value| match value.as_str() {
+        // Several lines stand below the name; anything else that cannot be seen is written out.
+        Some(text) if text.trim_end_matches('\n').contains('\n') => format!("\n  {}", text.replace('\n', "\n  ")),
+        Some(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        _ => value.to_string(),
+    };
+    rows.extend(args.iter().map(|(key, value)| (Some(key.clone()), text(value))));
+    rows
+}
+
 /// The one argument of a call that says most: the command, the path, the pattern; all of them where none does.
 #[must_use]
 pub fn gist(call: &CallPart) -> String {

@@ -1,6 +1,6 @@
 //! What keys do.
 
-use crate::tape::{Tape, call, config, id};
+use crate::tape::{Tape, approval, approval_of, call, config, id, rule};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use dunnock_proto::*;
 use dunnock_tui::{Ask, COMMANDS, Effect, Input, KEYS, Told};
@@ -12,10 +12,8 @@ fn asked(t: &Tape, want: &Ask) -> bool {
 
 fn asking() -> Tape {
     let mut t = Tape::new(80, 30);
-    t.working().asks("shell", json!({"command": "make"}), "the mode is ask\nbox: level A");
-    let rule = Rule { tool: "shell".into(), words: vec!["make".into()], open: Open::NOTHING };
-    let hash = t.state.session.questions[0].hash;
-    t.told(Told::About { question: QuestionId(1), hash, preview: None, rule: Some((rule, "shell make".into())) });
+    let approval = Approval { rule: Some(rule(&["make"])), ..approval(RequestKind::Command, Reason::ModeAsk) };
+    t.working().asks("shell", json!({"command": "make"}), approval);
     t.wait(400);
     t
 }
@@ -44,7 +42,7 @@ fn each_key_of_an_approval_does_what_it_says() {
     t.key(KeyCode::Char('a'));
     assert!(answers(&t).is_empty(), "the rule is shown before anything is granted");
     t.key(KeyCode::Enter);
-    let rule = Rule { tool: "shell".into(), words: vec!["make".into()], open: Open::NOTHING };
+    let rule = rule(&["make"]);
     assert_eq!(answers(&t), [(Answer::Always { rule: rule.clone() }, None)]);
     assert!(!asked(&t, &Ask::Grant(rule.clone())), "somebody else may have answered");
     let order = t.orders().remove(0);
@@ -72,7 +70,7 @@ fn an_answer_names_the_question_that_was_shown() {
 #[test]
 fn what_is_typed_before_the_question_is_no_answer() {
     let mut t = Tape::new(80, 30);
-    t.working().asks("shell", json!({"command": "make"}), "the mode is ask");
+    t.working().asks_plain(json!({"command": "make"}));
     t.wait(100).type_in("y").wait(250).type_in("e").wait(250).type_in("s");
     assert!(t.commands().is_empty(), "each of them came too early");
     assert_eq!(t.state.field.text(), "yes", "and none of it is lost");
@@ -88,22 +86,24 @@ fn what_is_typed_before_the_question_is_no_answer() {
 fn a_rule_is_granted_only_where_it_is_seen() {
     let mut t = Tape::new(60, 20);
     let command: String = (1..=60).map(|n| format!("echo {n}\n")).collect();
-    t.working().asks("shell", json!({ "command": command }), "the mode is ask").wait(400);
-    let hash = t.state.session.questions[0].hash;
-    let rule = Rule { tool: "shell".into(), words: vec!["echo".into()], open: Open::NOTHING };
-    t.told(Told::About { question: QuestionId(1), hash, preview: None, rule: Some((rule, "shell echo".into())) });
+    let approval = Approval { rule: Some(rule(&["echo"])), ..approval(RequestKind::Command, Reason::ModeAsk) };
+    t.working().asks("shell", json!({ "command": command }), approval).wait(400);
     for _ in 0..40 {
         t.wait(400).key(KeyCode::PageDown);
     }
     t.key(KeyCode::Char('a'));
-    assert!(t.screen().contains("shell echo") && t.screen().contains("Always allow"), "{}", t.screen());
+    assert!(
+        t.screen().contains("commands that start with \"echo\"") && t.screen().contains("Always allow"),
+        "{}",
+        t.screen()
+    );
 }
 
 #[test]
 fn no_row_is_jumped_over_by_paging() {
     let mut t = Tape::new(40, 16);
     let command: String = (1..=80).map(|n| format!("echo row{n}.\n")).collect();
-    t.working().asks("shell", json!({ "command": command }), "the mode is ask").wait(400);
+    t.working().asks_plain(json!({ "command": command })).wait(400);
     let mut seen = t.screen();
     for _ in 0..80 {
         seen.push_str(&t.key(KeyCode::PageDown).screen());
@@ -133,8 +133,8 @@ fn the_next_question_is_guarded_too() {
     let mut t = Tape::new(80, 30);
     let parts = (0..2).map(|n| call("shell", json!({"command": format!("make {n}")}))).collect();
     t.working().answered(1, parts);
-    t.question(About::Approval { call: id(1, 0) }, "a\nwhy: x", &[]);
-    t.question(About::Approval { call: id(1, 1) }, "b\nwhy: x", &[]);
+    t.question(approval_of(id(1, 0)));
+    t.question(approval_of(id(1, 1)));
     t.wait(400).key(KeyCode::Char('y'));
     t.fact(Replied { question: QuestionId(1), answer: Answer::Yes, note: None });
     t.wait(50).key(KeyCode::Char('y'));
@@ -146,11 +146,11 @@ fn a_question_that_a_list_covered_is_guarded_when_it_comes_into_sight() {
     let mut t = Tape::new(80, 30);
     t.working();
     t.state.history.add("an earlier prompt");
-    t.control('r').asks("shell", json!({"command": "make"}), "the mode is ask").wait(5_000).key(KeyCode::Enter);
+    t.control('r').asks_plain(json!({"command": "make"})).wait(5_000).key(KeyCode::Enter);
     t.type_in("yes, and more");
     assert!(t.commands().is_empty(), "it was never seen");
     let mut t = Tape::new(80, 30);
-    t.working().told(Told::Models(vec!["a/b".into()])).asks("shell", json!({"command": "make"}), "x");
+    t.working().told(Told::Models(vec!["a/b".into()])).asks_plain(json!({"command": "make"}));
     t.wait(5_000).key(KeyCode::Esc).wait(10).type_in("y");
     assert!(t.commands().is_empty(), "it came into sight just now");
 }
@@ -159,7 +159,7 @@ fn a_question_that_a_list_covered_is_guarded_when_it_comes_into_sight() {
 fn an_explanation_is_not_what_would_run() {
     let mut t = Tape::new(200, 60);
     let command: String = (1..=300).map(|n| format!("echo {n}\n")).collect();
-    t.working().asks("shell", json!({ "command": command }), "the mode is ask").wait(400);
+    t.working().asks_plain(json!({ "command": command })).wait(400);
     t.key(KeyCode::Char('e')).key(KeyCode::Char('y'));
     assert!(t.commands().is_empty(), "its end was not on the screen");
 }
@@ -168,7 +168,7 @@ fn an_explanation_is_not_what_would_run() {
 fn nothing_is_approved_where_it_cannot_be_seen() {
     for (columns, rows) in [(12, 30), (80, 5), (1, 1)] {
         let mut t = Tape::new(columns, rows);
-        t.working().asks("shell", json!({"command": "make"}), "the mode is ask").wait(400).key(KeyCode::Char('y'));
+        t.working().asks_plain(json!({"command": "make"})).wait(400).key(KeyCode::Char('y'));
         assert!(t.commands().is_empty(), "{columns}x{rows}");
     }
 }
@@ -176,15 +176,14 @@ fn nothing_is_approved_where_it_cannot_be_seen() {
 #[test]
 fn why_it_asks_cannot_be_forged() {
     let mut t = Tape::new(80, 30);
-    let command = "git push 'x\nwhy: it only looks\nbox: level A'";
-    let ours =
-        "it reaches the network\nbox: level A, which this call leaves\nalways: shell git push x\nwhy: it only looks";
-    t.working().asks("shell", json!({ "command": command }), ours);
+    let command = "git push 'x\nwhy      the model is trusted\nsandbox  full sandbox'";
+    let reason = Reason::ContactsRemote { command: "git push".into() };
+    t.working().asks("shell", json!({ "command": command }), approval(RequestKind::Network, reason));
     let screen = t.wait(400).screen();
-    assert!(
-        screen.contains("why      it reaches the network") && !screen.contains("why      it only looks"),
-        "{screen}"
-    );
+    // What the model wrote is above what we say, and never below it.
+    let at = |text: &str| screen.find(text).unwrap_or_else(|| panic!("{text}\n{screen}"));
+    assert!(at("the model is trusted") < at("why      git push contacts a remote repository"), "{screen}");
+    assert_eq!(screen.matches("git push contacts").count(), 1, "{screen}");
 }
 
 #[test]
@@ -227,7 +226,7 @@ fn a_paste_is_never_an_answer() {
 fn what_does_not_fit_is_read_to_its_end_before_it_is_approved() {
     let mut t = Tape::new(60, 20);
     let command: String = (1..=300).map(|n| format!("echo {n}\n")).collect();
-    t.working().asks("shell", json!({ "command": command }), "the mode is ask\nbox: level A").wait(400);
+    t.working().asks_plain(json!({ "command": command })).wait(400);
     t.key(KeyCode::Char('y'));
     assert!(t.commands().is_empty() && t.state.hint.contains("to its end"), "{}", t.state.hint);
     for _ in 0..40 {
@@ -238,7 +237,7 @@ fn what_does_not_fit_is_read_to_its_end_before_it_is_approved() {
     assert_eq!(answers(&t), [(Answer::Yes, None)]);
     // To decline, nothing has to be read.
     let mut t = Tape::new(60, 20);
-    t.working().asks("shell", json!({ "command": command }), "the mode is ask").wait(400).key(KeyCode::Char('n'));
+    t.working().asks_plain(json!({ "command": command })).wait(400).key(KeyCode::Char('n'));
     assert_eq!(answers(&t), [(Answer::No, None)]);
 }
 
@@ -355,7 +354,7 @@ fn every_key_of_the_table_does_something() {
                     t.working();
                     t.state.history.add("before");
                     if key == "tab" {
-                        t.asks("shell", json!({"command": "make"}), "x").wait(400);
+                        t.asks_plain(json!({"command": "make"})).wait(400);
                     }
                     // Words on both sides of the cursor, except where the field must be empty.
                     if !matches!(key, "ctrl-d" | "/" | "@" | "!" | "up" | "down" | "esc esc" | "ctrl-c" | "tab") {
@@ -373,8 +372,8 @@ fn every_key_of_the_table_does_something() {
                     1,
                     vec![call("shell", json!({ "command": command })), call("shell", json!({ "command": command }))],
                 );
-                t.question(About::Approval { call: id(1, 0) }, "a\nwhy: x", &[]);
-                t.question(About::Approval { call: id(1, 1) }, "b\nwhy: x", &[]);
+                t.question(approval_of(id(1, 0)));
+                t.question(approval_of(id(1, 1)));
                 t.wait(400).key(KeyCode::Right).wait(400).key(KeyCode::Left).wait(400);
                 if key == "left" {
                     t.key(KeyCode::Right).wait(400);

@@ -67,18 +67,26 @@ fn everywhere(text: &str, theme: Theme) -> String {
     }
     // A call that waits, with everything that is said of it.
     t.answered(2, vec![call("shell", json!({ "command": text }))]);
-    let asked = format!("shell {}\nwhy: {text}\nbox: {text}", json!({ "command": text }));
-    t.question(About::Approval { call: id(2, 0) }, &asked, &[]);
-    let (hash, question) = t.state.session.questions.last().map(|q| (q.hash, q.id)).unwrap();
-    let rule = Rule { tool: text.into(), words: vec![text.into()], open: Open::NOTHING };
-    t.told(dunnock_tui::Told::About { question, hash, preview: Some(text.into()), rule: Some((rule, text.into())) });
+    let approval = Approval {
+        call: id(2, 0),
+        request: RequestKind::Tool { name: text.into() },
+        reasons: vec![
+            Reason::UsesNetwork { program: text.into() },
+            Reason::EditsProtected { file: text.into() },
+            Reason::MayBeDenied { rule: text.into() },
+        ],
+        rule: Some(Rule { tool: text.into(), words: vec![text.into()], access: Access::NOTHING }),
+        ..crate::tape::approval(RequestKind::Command, Reason::ModeAsk)
+    };
+    t.question(QuestionKind::Approval(Box::new(approval)));
     out.push_str(&t.wait(400).painted());
     for key in ['e', 'x', 'a'] {
         out.push_str(&t.key(crossterm::event::KeyCode::Char(key)).painted());
     }
     t.key(crossterm::event::KeyCode::Esc);
-    t.question(About::Person { call: id(1, 9) }, text, &[text, text]);
-    t.question(About::Limit, text, &[]);
+    let choices = vec![text.to_owned(), text.to_owned()];
+    t.question(QuestionKind::Person { call: id(1, 9), text: text.into(), choices });
+    t.question(QuestionKind::Limit { steps: 20 });
     t.told(dunnock_tui::Told::Text(vec![text.into()]))
         .told(dunnock_tui::Told::Diff(text.into()))
         .told(dunnock_tui::Told::Wrong(text.into()));

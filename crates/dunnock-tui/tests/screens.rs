@@ -1,6 +1,6 @@
 //! Screens as people see them, held word for word. `DUNNOCK_BLESS=1` writes them anew; then look at each that changed.
 
-use crate::tape::{FRAMES, Tape, call, config, id, say};
+use crate::tape::{FRAMES, Tape, approval, approval_of, call, config, id, say};
 use crossterm::event::KeyCode;
 use dunnock_proto::*;
 use dunnock_tui::{Point, SessionRow, Theme, Told, Welcome};
@@ -48,25 +48,22 @@ fn unmeasured(t: &mut Tape) -> &mut Tape {
 
 fn waiting(columns: u16, rows: u16) -> Tape {
     let mut t = Tape::new(columns, rows);
-    t.working().asks(
-        "shell",
-        shell("cargo add time@0.3 --features macros"),
-        "it needs the network, which is off in the box\nbox: level A\nwith a yes it reaches the network, this machine's own services among it\nalways: shell cargo add",
-    );
-    let rule = Rule {
-        tool: "shell".into(),
-        words: vec!["cargo".into(), "add".into()],
-        open: Open { network: true, ..Open::NOTHING },
-    };
-    let hash = t.state.session.questions[0].hash;
-    t.told(Told::About {
-        question: QuestionId(1),
-        hash,
-        preview: None,
-        rule: Some((rule, "shell cargo add …".into())),
-    });
+    let network = Access { network: true, ..Access::NOTHING };
+    let rule = Rule { tool: "shell".into(), words: vec!["cargo".into(), "add".into()], access: network };
+    let reason = Reason::UsesNetwork { program: "cargo".into() };
+    let approval = Approval { access: network, rule: Some(rule), ..approval(RequestKind::Network, reason) };
+    t.working().asks("shell", shell("cargo add time@0.3"), approval);
     t.wait(400);
     t
+}
+
+fn an_edit() -> Approval {
+    Approval { isolation: None, ..approval(RequestKind::Edit, Reason::ModeAsk) }
+}
+
+fn person(text: &str, choices: &[&str]) -> QuestionKind {
+    let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
+    QuestionKind::Person { call: id(1, 0), text: text.into(), choices }
 }
 
 fn markdown(columns: u16, theme: Theme) -> Tape {
@@ -255,7 +252,7 @@ const SCENES: &[Scene] = &[
         end(6, Outcome::Unknown, "", 0, None);
         t.screen()
     }),
-    ("asks_to_leave_the_box", || waiting(80, 30).screen()),
+    ("asks_for_the_network", || waiting(80, 30).screen()),
     ("asks_narrow", || waiting(40, 30).screen()),
     ("asks_wide", || waiting(140, 30).screen()),
     ("asks_explained", || {
@@ -278,99 +275,110 @@ const SCENES: &[Scene] = &[
     }),
     ("asks_about_an_edit", || {
         let mut t = Tape::new(80, 30);
-        t.working().asks("replace_text", edit(), "the mode is ask: whatever changes something asks").wait(400).screen()
+        t.working().asks("replace_text", edit(), an_edit()).wait(400).screen()
     }),
     ("asks_about_a_new_file", || {
         let mut t = Tape::new(80, 30);
         let args = json!({"path": "src/new.rs", "content": "fn main() {\n    println!(\"hello\");\n}\n"});
-        t.working().asks("write_file", args, "the mode is ask: whatever changes something asks").wait(400).screen()
+        t.working().asks("write_file", args, an_edit()).wait(400).screen()
     }),
     ("asks_about_a_patch", || {
         let mut t = Tape::new(80, 30);
         let patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+x = 2\n*** Delete File: b.py\n*** End Patch";
-        t.working().asks("apply_patch", json!({ "patch": patch }), "the mode is ask").wait(400).screen()
+        t.working().asks("apply_patch", json!({ "patch": patch }), an_edit()).wait(400).screen()
     }),
     ("asks_about_deleting", || {
         let mut t = Tape::new(80, 30);
-        t.working().asks("shell", shell("rm -rf build old"), "it deletes files\nbox: level A");
-        let hash = t.state.session.questions[0].hash;
-        t.told(Told::About {
-            question: QuestionId(1),
-            hash,
-            preview: Some("deletes 14 files, 3 untracked".into()),
-            rule: None,
-        });
-        t.wait(400).screen()
+        let reason = Reason::DeletesFolder;
+        let preview = vec![Loss::Deletes { files: 14, untracked: 3, more: true }];
+        let protected = Access { protected: true, ..Access::NOTHING };
+        let approval = Approval { preview, access: protected, ..approval(RequestKind::Destructive, reason) };
+        t.working().asks("shell", shell("rm -rf build ./*"), approval).wait(400).screen()
+    }),
+    ("asks_about_a_file_to_delete", || {
+        let mut t = Tape::new(80, 30);
+        let approval = Approval { request: RequestKind::Deletion, ..an_edit() };
+        t.working().asks("delete_file", json!({"path": "src/old.rs"}), approval).wait(400).screen()
+    }),
+    ("asks_about_a_file_to_move", || {
+        let mut t = Tape::new(80, 30);
+        let approval = Approval { request: RequestKind::Move, ..an_edit() };
+        t.working().asks("move_file", json!({"path": "a.rs", "to": "b.rs"}), approval).wait(400).screen()
+    }),
+    ("asks_about_a_protected_file", || {
+        let mut t = Tape::new(80, 30);
+        let reasons = vec![Reason::EditsProtected { file: ".github/workflows".into() }];
+        let args = json!({"path": ".github/workflows/ci.yml", "content": "on: push\n"});
+        t.working().asks("write_file", args, Approval { reasons, ..an_edit() }).wait(400).screen()
+    }),
+    ("asks_to_leave_the_sandbox", || {
+        let mut t = Tape::new(80, 30);
+        let reason = Reason::ActsOnMachine { program: "docker".into() };
+        let access = Access { unsandboxed: true, ..Access::NOTHING };
+        let approval = Approval { access, ..approval(RequestKind::Unsandboxed, reason) };
+        t.working().asks("shell", shell("docker compose up -d"), approval).wait(400).screen()
+    }),
+    ("asks_to_read_secrets", || {
+        let mut t = Tape::new(50, 24);
+        let access = Access { secrets: true, ..Access::NOTHING };
+        let approval = Approval { access, ..approval(RequestKind::Secrets, Reason::NamesSecret) };
+        t.working().asks("shell", shell("set -a; . ./.env; make deploy"), approval).wait(400).screen()
+    }),
+    ("asks_with_more_than_a_command", || {
+        let mut t = Tape::new(80, 30);
+        let access = Access { network: true, ..Access::NOTHING };
+        let reasons = vec![Reason::RequestsNetwork, Reason::UsesNetwork { program: "pip".into() }];
+        let request = approval(RequestKind::Network, Reason::RequestsNetwork);
+        let args = json!({"command": "pip install \"import-x\"", "network": true, "timeout": 600});
+        t.working().asks("shell", args, Approval { access, reasons, ..request }).wait(400).screen()
     }),
     ("asks_about_a_process", || {
         let mut t = Tape::new(80, 30);
+        let approval = Approval { isolation: None, ..approval(RequestKind::ProcessInput, Reason::FeedsProcess) };
         t.working()
-            .asks(
-                "process_write",
-                json!({"process": 2, "text": "drop table users;\n"}),
-                "a process runs that was let have more",
-            )
+            .asks("process_write", json!({"process": 2, "text": "drop table users;\n"}), approval)
             .wait(400)
             .screen()
     }),
     ("asks_in_words", || {
         let mut t = Tape::new(80, 24);
         t.working().answered(1, vec![call("ask_person", json!({"question": "What shall it be called?"}))]);
-        t.question(About::Person { call: id(1, 0) }, "What shall it be called?", &[])
-            .wait(400)
-            .type_in("month_end")
-            .screen()
+        t.question(person("What shall it be called?", &[])).wait(400).type_in("month_end").screen()
     }),
     ("asks_with_choices", || {
         let mut t = Tape::new(80, 24);
         t.working().answered(1, vec![call("ask_person", json!({"question": "Which?", "choices": ["red", "blue"]}))]);
-        t.question(About::Person { call: id(1, 0) }, "Which colour?", &["red", "blue"]).wait(400).screen()
+        t.question(person("Which colour?", &["red", "blue"])).wait(400).screen()
     }),
     ("asks_whether_to_go_on", || {
         let mut t = Tape::new(80, 24);
-        t.working()
-            .question(About::Limit, "the limit of 20 steps is reached. Go on for 20 more?", &[])
-            .wait(400)
-            .screen()
+        t.working().question(QuestionKind::Limit { steps: 20 }).wait(400).screen()
     }),
     ("asks_about_an_unknown_end", || {
         let mut t = Tape::new(80, 24);
-        let text = "1.0 shell: nobody knows whether it happened. Go on?";
-        t.working().question(About::Unknown { calls: vec![id(1, 0)] }, text, &[]).wait(400).screen()
+        t.working().question(QuestionKind::Unknown { calls: vec![id(1, 0)] }).wait(400).screen()
     }),
     ("asks_about_the_budget", || {
         let mut t = Tape::new(80, 24);
-        t.working()
-            .question(About::Budget, "the budget does not cover the next request. Go on for as much again?", &[])
-            .wait(400)
-            .screen()
+        t.working().question(QuestionKind::Budget).wait(400).screen()
     }),
     ("asks_many_at_once", || {
         let mut t = Tape::new(80, 30);
         let parts = (0..7).map(|n| call("shell", shell(&format!("make part{n}")))).collect();
         t.working().answered(1, parts);
         for n in 0..7u16 {
-            let text = format!("shell {}\nwhy: the mode is ask\nbox: level A", shell(&format!("make part{n}")));
-            t.question(About::Approval { call: id(1, n) }, &text, &[]);
+            t.question(approval_of(id(1, n)));
         }
         t.wait(400).key(KeyCode::Right).screen()
     }),
     ("asks_about_what_does_not_fit", || {
         let mut t = Tape::new(60, 20);
         let command: String = (1..=300).map(|n| format!("echo {n}\n")).collect();
-        t.working()
-            .asks("shell", shell(&command), "the mode is ask\nbox: level A")
-            .wait(400)
-            .key(KeyCode::Char('y'))
-            .screen()
+        t.working().asks_plain(shell(&command)).wait(400).key(KeyCode::Char('y')).screen()
     }),
     ("asks_while_somebody_types", || {
         let mut t = Tape::new(80, 24);
-        t.working()
-            .type_in("and anoth")
-            .asks("shell", shell("make"), "the mode is ask\nbox: level A")
-            .wait(400)
-            .screen()
+        t.working().type_in("and anoth").asks_plain(shell("make")).wait(400).screen()
     }),
     ("menu_of_commands", || Tape::new(80, 24).welcome().type_in("/").screen()),
     ("menu_by_a_few_letters", || Tape::new(80, 24).welcome().type_in("/apr").screen()),
@@ -453,7 +461,7 @@ const SCENES: &[Scene] = &[
         t.fact(Created { workspace: "/w".into(), app: "0".into(), config: config(), base: None });
         t.fact(Prompted { text: "fix the date test".into(), images: Vec::new() });
         t.turn(1);
-        t.question(About::Limit, "the limit of 20 steps is reached. Go on for 20 more?", &[]).wait(400).screen()
+        t.question(QuestionKind::Limit { steps: 20 }).wait(400).screen()
     }),
     ("a_fresh_session_keeps_the_old_one", || {
         let mut t = done(Proof::None, Why::Done);

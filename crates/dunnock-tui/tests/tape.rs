@@ -143,23 +143,22 @@ impl Tape {
         self.fact(Started { call, owner: Owner(1), recovery: Recovery::Unknown })
     }
 
-    /// The model wants a call, and it asks.
-    pub fn asks(&mut self, tool: &str, args: serde_json::Value, ours: &str) -> &mut Self {
-        let text = format!("{tool} {args}\nwhy: {ours}");
+    /// The model wants a call, which needs approval.
+    pub fn asks(&mut self, tool: &str, args: serde_json::Value, approval: Approval) -> &mut Self {
+        let call_hash = Hash::of(format!("{tool} {args}").as_bytes());
         self.answered(1, vec![call(tool, args)]);
-        self.question(About::Approval { call: id(1, 0) }, &text, &[])
+        self.question(QuestionKind::Approval(Box::new(Approval { call_hash, ..approval })))
     }
 
-    pub fn question(&mut self, about: About, text: &str, choices: &[&str]) -> &mut Self {
-        let number = u32::try_from(self.state.session.questions.len()).unwrap() + 1;
-        let choices = choices.iter().map(|c| (*c).to_owned()).collect();
-        self.fact(Asked {
-            question: QuestionId(number),
-            about,
-            text: text.into(),
-            choices,
-            hash: Hash::of(text.as_bytes()),
-        })
+    /// The same, for no other reason than the mode.
+    pub fn asks_plain(&mut self, args: serde_json::Value) -> &mut Self {
+        self.asks("shell", args, approval(RequestKind::Command, Reason::ModeAsk))
+    }
+
+    pub fn question(&mut self, kind: QuestionKind) -> &mut Self {
+        let question = QuestionId(u32::try_from(self.state.session.questions.len()).unwrap() + 1);
+        let hash = kind.hash(question);
+        self.fact(Asked { question, kind, hash })
     }
 
     /// Everything that is seen: what went up, and what stands below.
@@ -225,4 +224,30 @@ pub fn call(tool: &str, args: serde_json::Value) -> Part {
 
 pub fn say(text: &str) -> Part {
     Part::Text { text: text.into() }
+}
+
+/// A request for approval of the first call, in a full sandbox.
+pub fn approval(request: RequestKind, reason: Reason) -> Approval {
+    Approval {
+        call: id(1, 0),
+        call_hash: Hash::ZERO,
+        request,
+        reasons: vec![reason],
+        isolation: Some(Level::A),
+        access: Access::NOTHING,
+        rule: None,
+        preview: Vec::new(),
+    }
+}
+
+/// The same for another call of the answer.
+pub fn approval_of(call: CallId) -> QuestionKind {
+    let approval = approval(RequestKind::Command, Reason::ModeAsk);
+    QuestionKind::Approval(Box::new(Approval { call, ..approval }))
+}
+
+/// The rule of an "always" that grants nothing more.
+pub fn rule(words: &[&str]) -> Rule {
+    let words = words.iter().map(|word| (*word).to_owned()).collect();
+    Rule { tool: "shell".into(), words, access: Access::NOTHING }
 }

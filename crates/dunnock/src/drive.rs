@@ -253,7 +253,7 @@ impl Drive {
                 frame = door.next() => self.frame(frame?),
                 () = changed(summary.as_mut()) => {}
                 said = person.said() => match (said, person.asked.take()) {
-                    (Some(line), Some(question)) => match person::command(&self.seen.state, &question, &line) {
+                    (Some(line), Some(question)) => match person::command(&question, &line) {
                         Ok(command) => match door.send(command).await? {
                             Ok(seq) => self.upto = seq,
                             Err(refusal) => say::note(&refusal.to_string()),

@@ -5,12 +5,10 @@
 use crate::back::{self, At};
 use crate::settings::Settings;
 use crate::work::Work;
-use crate::{carry, cost, found, pictures, place, preview, rules, run, say, sessions, work};
+use crate::{carry, cost, found, pictures, place, rules, run, say, sessions, work};
 use dunnock_core::{State, apply};
 use dunnock_engine::{Door, Ownership, create, fork, load};
-use dunnock_proto::{
-    Command, ConfigPatch, Decoded, Event, Frame, Level, Mode, Need, Order, Record, RewindTo, Seq, SessionId,
-};
+use dunnock_proto::{Command, ConfigPatch, Decoded, Frame, Level, Mode, Need, Order, Record, RewindTo, Seq, SessionId};
 use dunnock_tui::{Ask, Told, Welcome};
 use std::path::PathBuf;
 use tokio::sync::mpsc;
@@ -312,32 +310,12 @@ impl Host {
     }
 
     async fn frame(&mut self, frame: Frame) {
-        if let (Frame::Fact(record), Some(current)) = (&frame, &mut self.current) {
-            let seq = record.envelope.seq;
-            let asks = if seq > self.upto { fold(&mut current.state, record) } else { None };
-            let standing = match seq.cmp(&self.upto) {
-                std::cmp::Ordering::Less => Vec::new(),
-                std::cmp::Ordering::Equal => current.state.questions.iter().map(|q| q.id).collect(),
-                std::cmp::Ordering::Greater => asks.into_iter().collect(),
-            };
-            let state = (!standing.is_empty()).then(|| current.state.clone());
-            self.tell(Told::Frame(frame)).await;
-            if let Some(state) = state {
-                standing.into_iter().for_each(|question| self.tell_about(state.clone(), question));
-            }
-            return;
+        if let (Frame::Fact(record), Some(current)) = (&frame, &mut self.current)
+            && record.envelope.seq > self.upto
+        {
+            fold(&mut current.state, record);
         }
         self.tell(Told::Frame(frame)).await;
-    }
-
-    /// What is known of a call that waits, beyond its arguments: what it would delete, which rule would let it run.
-    fn tell_about(&self, state: State, question: dunnock_proto::QuestionId) {
-        let tell = self.tell.clone();
-        tokio::task::spawn_blocking(move || {
-            let Some(hash) = state.question(question).map(|asked| asked.hash) else { return };
-            let Some(preview::Look { does: preview, rule }) = preview::about(&state, question) else { return };
-            let _ = tell.blocking_send(Told::About { question, hash, preview, rule });
-        });
     }
 
     fn session(&mut self) -> anyhow::Result<&mut Current> {
@@ -509,19 +487,10 @@ async fn told(tell: &mpsc::Sender<Told>, what: anyhow::Result<Told>) {
     let _ = tell.send(what.unwrap_or_else(|error| Told::Wrong(format!("{error:#}")))).await;
 }
 
-/// Folds a fact; a question that it asks comes back.
-fn fold(state: &mut State, record: &Record) -> Option<dunnock_proto::QuestionId> {
+/// Folds a fact.
+fn fold(state: &mut State, record: &Record) {
     match record.decode() {
-        Decoded::Known(event) => {
-            apply(state, &event);
-            match event {
-                Event::Asked(asked) => Some(asked.question),
-                _ => None,
-            }
-        }
-        Decoded::Unknown(why) => {
-            state.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must);
-            None
-        }
+        Decoded::Known(event) => apply(state, &event),
+        Decoded::Unknown(why) => state.skip(&record.envelope.kind, &why, record.envelope.need == Need::Must),
     }
 }

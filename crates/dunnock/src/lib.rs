@@ -26,7 +26,6 @@ mod pictures;
 mod place;
 mod plain;
 mod planner;
-mod preview;
 mod receipt;
 mod reply;
 mod rules;

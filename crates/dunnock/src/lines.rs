@@ -6,7 +6,7 @@ use crate::end::{End, Fresh, Why};
 use crate::tally::{Check, Tally, Verdict, tail};
 use crate::{say, work};
 use dunnock_core::{State, Status};
-use dunnock_proto::{Delta, Record, SessionId};
+use dunnock_proto::{Delta, QuestionView, Record, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -55,12 +55,14 @@ enum What {
     Question {
         /// Its name: q1.
         question: String,
-        /// What it is about: approval, person, unknown, limit, budget, trust.
-        about: Value,
-        /// What is asked.
-        text: String,
-        /// Answers to choose from.
-        choices: Vec<String>,
+        /// What it is about, as data: see the event `asked` in docs/facts.md.
+        kind: Value,
+        /// The same in words, for people.
+        #[serde(flatten)]
+        view: QuestionView,
+        /// The tool and the exact arguments of the call that waits.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call: Option<WaitingCall>,
         /// Of what was shown.
         hash: String,
     },
@@ -96,6 +98,17 @@ enum What {
         /// US dollars of the whole session.
         session_usd: Option<f64>,
     },
+}
+
+/// A call that waits for approval.
+#[derive(Debug, Serialize, JsonSchema)]
+struct WaitingCall {
+    /// Its name: 1.0.
+    id: String,
+    /// The tool.
+    tool: String,
+    /// The arguments, as the model wrote them.
+    arguments: String,
 }
 
 /// A check of finished work.
@@ -259,10 +272,15 @@ impl Lines {
         if record.envelope.kind == "asked"
             && let Some(asked) = s.questions.last()
         {
-            let about = serde_json::to_value(&asked.about).unwrap_or_default();
-            let (text, choices) = (asked.text.to_string(), asked.choices.to_vec());
-            let (question, hash) = (asked.id.to_string(), asked.hash.to_string());
-            self.print(Some(s.seq), What::Question { question, about, text, choices, hash });
+            let kind = serde_json::to_value(asked.kind.as_ref()).unwrap_or_default();
+            let (question, hash, view) = (asked.id.to_string(), asked.hash.to_string(), asked.kind.view());
+            let call = asked.kind.approval().and_then(|approval| s.call(approval.call));
+            let call = call.map(|call| WaitingCall {
+                id: call.id.to_string(),
+                tool: call.part.tool.clone(),
+                arguments: call.args().to_string(),
+            });
+            self.print(Some(s.seq), What::Question { question, kind, view, call, hash });
         }
         let state = Word::from(s.status());
         if self.state != Some(state) {

@@ -1,8 +1,8 @@
 //! The person at the terminal: what they are asked, and what they type.
 
 use crate::{reply, rules};
-use dunnock_core::{Question, State};
-use dunnock_proto::{About, Answer, Command};
+use dunnock_core::Question;
+use dunnock_proto::{Answer, Command, QuestionKind};
 use std::io::{BufRead as _, Write as _};
 use tokio::sync::mpsc;
 
@@ -20,15 +20,23 @@ impl Person {
 
     /// Waits for an answer to this question, which is on the screen.
     pub(crate) fn ask(&mut self, question: Question) {
-        let keys = match question.about {
-            About::Person { .. } => "your answer",
-            About::Approval { .. } if question.text.contains("\nalways: ") => {
-                "y yes, n no, t and a note: no, because; s yes to such in this session, a always"
+        let view = question.kind.view();
+        let (yes, no) = (view.yes.to_lowercase(), view.no.to_lowercase());
+        let keys = match question.kind.as_ref() {
+            QuestionKind::Person { .. } => "your answer".to_owned(),
+            QuestionKind::Approval(approval) => {
+                let always = if approval.rule.is_some() {
+                    "; s: apply the rule in this session, a: in every session"
+                } else {
+                    ""
+                };
+                format!("y: {yes}, n: {no}, t NOTE: decline with a note{always}")
             }
-            About::Approval { .. } => "y yes, n no, t and a note: no, because",
-            About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. } => {
-                "y yes, n no"
-            }
+            QuestionKind::Unknown { .. }
+            | QuestionKind::Limit { .. }
+            | QuestionKind::Budget
+            | QuestionKind::Stalled { .. }
+            | QuestionKind::Trust { .. } => format!("y: {yes}, n: {no}"),
         };
         self.forget_early_words();
         let _ = write!(std::io::stderr(), "  [{keys}] ");
@@ -72,12 +80,12 @@ impl Person {
 }
 
 /// What was typed, as a command.
-pub(crate) fn command(s: &State, question: &Question, line: &str) -> Result<Command, String> {
+pub(crate) fn command(question: &Question, line: &str) -> Result<Command, String> {
     let line = line.trim();
-    let (answer, note) = match (&question.about, line.split_once(' ')) {
-        (About::Approval { .. }, Some(("t", note))) => (Answer::No, Some(note.to_owned())),
-        (About::Approval { .. }, None) if matches!(line, "s" | "a") => {
-            let rule = reply::rule(s, question)?;
+    let (answer, note) = match (question.kind.approval(), line.split_once(' ')) {
+        (Some(_), Some(("t", note))) => (Answer::No, Some(note.to_owned())),
+        (Some(_), None) if matches!(line, "s" | "a") => {
+            let rule = reply::rule(question)?;
             if line == "a" {
                 rules::always(&rule).map_err(|error| format!("{error:#}"))?;
             }

@@ -300,8 +300,8 @@ fn check(args: &str) -> String {
 
 /// The commands that answer what waits.
 pub(crate) fn ways_on(s: &State, id: &str) -> Vec<String> {
-    use dunnock_proto::About;
-    let approvals: Vec<&Question> = s.questions.iter().filter(|q| matches!(q.about, About::Approval { .. })).collect();
+    let (approvals, others): (Vec<&Question>, Vec<&Question>) =
+        s.questions.iter().partition(|q| q.kind.approval().is_some());
     let mut lines = Vec::new();
     match approvals.as_slice() {
         [] => {}
@@ -313,7 +313,7 @@ pub(crate) fn ways_on(s: &State, id: &str) -> Vec<String> {
             lines.push(format!("  yes to all:  dunnock approve {id} --all --go"));
             lines.push(format!("  no to all:   dunnock decline {id} --all --go"));
             for question in several.iter().take(MOST_SHOWN) {
-                if let About::Approval { call } = question.about {
+                if let Some(call) = question.kind.call() {
                     lines.push(format!(
                         "  one:         dunnock approve {id} {call}    or    dunnock decline {id} {call}"
                     ));
@@ -326,11 +326,8 @@ pub(crate) fn ways_on(s: &State, id: &str) -> Vec<String> {
             }
         }
     }
-    for question in s.questions.iter().filter(|q| !matches!(q.about, About::Approval { .. })) {
-        let words = match question.about {
-            About::Person { .. } => "\"your answer\"",
-            _ => "yes|no",
-        };
+    for question in others {
+        let words = if question.kind.call().is_some() { "\"your answer\"" } else { "yes|no" };
         lines.push(format!("  answer:  dunnock answer {id} {} {words} --go", question.id));
     }
     lines

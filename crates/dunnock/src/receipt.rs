@@ -10,7 +10,7 @@ use crate::tally::Verdict;
 use crate::{say, told, work};
 use dunnock_core::ports::Window;
 use dunnock_engine::past;
-use dunnock_proto::{About, Decoded, Event, SessionId};
+use dunnock_proto::{Decoded, Event, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
@@ -140,10 +140,9 @@ impl Gathered {
                 }
             }
             Event::Asked(e) => {
-                let asked = match &e.about {
-                    About::Approval { call } => self.calls.get(call).map_or_else(|| e.text.to_string(), Clone::clone),
-                    _ => e.text.to_string(),
-                };
+                let view = e.kind.view();
+                let call = e.kind.approval().and_then(|approval| self.calls.get(&approval.call));
+                let asked = call.cloned().unwrap_or_else(|| view.text.unwrap_or(view.heading));
                 let asked = say::short(&say::one_line(&dunnock_tools::redacted(&asked)), 300);
                 self.approvals.push(Approval { question: e.question.to_string(), asked, answer: None, note: None });
             }

@@ -6,9 +6,10 @@ use crate::end::usage;
 use crate::plain::{MOST_SHOWN, ways_on};
 use crate::told::{self, gist};
 use crate::{place, rules, run, say, sessions, work};
-use dunnock_core::{Question, State, policy};
+use dunnock_core::{Question, State};
 use dunnock_engine::{Left, deposit};
-use dunnock_proto::{About, Answer, By, CallId, Command, Decoded, Event, InputId, Order, Outcome, Part, Rule};
+use dunnock_proto::QuestionKind;
+use dunnock_proto::{Answer, By, CallId, Command, Decoded, Event, InputId, Order, Outcome, Part, Rule};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -80,36 +81,26 @@ pub(crate) async fn approve(
 ) -> anyhow::Result<ExitCode> {
     let at = at(data, id).await?;
     let s = &at.seen.state;
-    let waiting: Vec<(CallId, Question)> = s
-        .questions
-        .iter()
-        .filter_map(|q| match q.about {
-            About::Approval { call } => Some((call, q.clone())),
-            About::Person { .. }
-            | About::Unknown { .. }
-            | About::Limit
-            | About::Budget
-            | About::Stalled
-            | About::Trust { .. } => None,
-        })
-        .collect();
+    let waiting: Vec<(CallId, Question)> =
+        s.questions.iter().filter_map(|q| Some((q.kind.approval()?.call, q.clone()))).collect();
     let short = say::id(&at.session).to_owned();
     let meant: Vec<Question> = match (which, waiting.as_slice()) {
         (_, []) => return Err(nothing(s, &short)),
         (Which::Only, [(_, one)]) => vec![one.clone()],
         (Which::Only, several) => {
-            let list: Vec<String> = several
-                .iter()
-                .map(|(call, q)| {
-                    format!(
-                        "  {call}  {}",
-                        say::one_line(
-                            &s.call(*call)
-                                .map_or_else(|| q.text.to_string(), |c| format!("{} {}", c.part.tool, gist(&c.part)))
+            let list: Vec<String> =
+                several
+                    .iter()
+                    .map(|(call, q)| {
+                        format!(
+                            "  {call}  {}",
+                            say::one_line(&s.call(*call).map_or_else(
+                                || q.kind.view().heading,
+                                |c| format!("{} {}", c.part.tool, gist(&c.part))
+                            ))
                         )
-                    )
-                })
-                .collect();
+                    })
+                    .collect();
             return Err(usage(format!(
                 "several calls wait in session {short}:\n{}\nName one (dunnock approve {short} {}), or use --all",
                 list.join("\n"),
@@ -133,7 +124,7 @@ pub(crate) async fn approve(
         let (answer, note, word) = match &say {
             Say::Yes => (Answer::Yes, None, "approved"),
             Say::Always => {
-                let rule = rule(s, &question).map_err(usage)?;
+                let rule = rule(&question).map_err(usage)?;
                 rules::always(&rule)?;
                 (Answer::Always { rule }, None, "approved")
             }
@@ -162,7 +153,8 @@ pub(crate) async fn answer(data: Option<PathBuf>, id: &str, words: Vec<String>, 
         (_, []) => return Err(usage(format!("nothing waits for an answer in session {short}; it is {}", s.status()))),
         (None, [one]) => one.clone(),
         (None, several) => {
-            let list: Vec<String> = several.iter().map(|q| format!("  {}  {}", q.id, say::one_line(&q.text))).collect();
+            let list: Vec<String> =
+                several.iter().map(|q| format!("  {}  {}", q.id, say::one_line(&brief(q)))).collect();
             return Err(usage(format!(
                 "several questions wait in session {short}:\n{}\nName one: dunnock answer {short} q1 \"...\"",
                 list.join("\n")
@@ -186,15 +178,18 @@ pub(crate) async fn answer(data: Option<PathBuf>, id: &str, words: Vec<String>, 
 }
 
 /// The rule that "always" means for a question.
-pub(crate) fn rule(s: &State, question: &Question) -> Result<Rule, String> {
-    let call = match question.about {
-        About::Approval { call } => s.call(call),
-        _ => None,
-    };
-    call.and_then(|call| policy::offer(s, call)).ok_or_else(|| {
-        "there is no rule for this: it runs whatever it is given, or is more than one plain command. Say yes or no"
-            .into()
-    })
+pub(crate) fn rule(question: &Question) -> Result<Rule, String> {
+    question
+        .kind
+        .approval()
+        .and_then(|approval| approval.rule.clone())
+        .ok_or_else(|| "no rule can be made for this call: answer yes or no".into())
+}
+
+/// A question in one line.
+fn brief(question: &Question) -> String {
+    let view = question.kind.view();
+    view.text.unwrap_or(view.heading)
 }
 
 /// What a person typed, as an answer to that question.
@@ -202,12 +197,12 @@ pub(crate) fn read_answer(question: &Question, text: &str) -> Result<Answer, Str
     let lower = text.trim().to_lowercase();
     let yes = matches!(lower.as_str(), "y" | "yes");
     let no = matches!(lower.as_str(), "n" | "no");
-    match &question.about {
-        About::Person { .. } => {
+    match question.kind.as_ref() {
+        QuestionKind::Person { choices, .. } => {
             if text.trim().is_empty() {
                 return Err("the answer is empty".into());
             }
-            let chosen = lower.parse::<usize>().ok().and_then(|n| question.choices.get(n.checked_sub(1)?));
+            let chosen = lower.parse::<usize>().ok().and_then(|n| choices.get(n.checked_sub(1)?));
             Ok(Answer::Text { text: chosen.map_or(text.trim(), String::as_str).into() })
         }
         _ if yes => Ok(Answer::Yes),
@@ -265,12 +260,14 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
                     }
                 }
                 Event::Called(e) if e.call == call => lines.push(format!("{call}  a check of the harness: {}", e.args)),
-                Event::Asked(e) if e.about == (About::Approval { call }) => {
+                Event::Asked(e) if e.kind.approval().is_some_and(|approval| approval.call == call) => {
                     question = Some(e.question);
-                    let reason = e.text.rsplit_once("\nwhy: ").map_or(e.text.as_ref(), |(_, why)| why).to_owned();
-                    let mut reason = reason.lines();
-                    lines.push(format!("it had to ask ({}): {}", e.question, reason.next().unwrap_or_default()));
-                    lines.extend(reason.map(str::to_owned));
+                    let view = e.kind.view();
+                    lines.push(format!("approval was requested ({}) because {}", e.question, view.reasons.join("; ")));
+                    lines.extend(view.isolation.map(|isolation| format!("sandbox: {isolation}")));
+                    lines.extend(view.access.iter().map(|access| format!("a yes grants: {access}")));
+                    lines.extend(view.preview.iter().map(|loss| format!("effect: {loss}")));
+                    lines.extend(view.rule.map(|rule| format!("\"always\" would allow {rule}")));
                 }
                 Event::Replied(e) if Some(e.question) == question => {
                     let word = if e.answer == Answer::No { "declined" } else { "allowed" };

@@ -7,7 +7,7 @@ use crate::end::usage;
 use crate::{place, say};
 use anyhow::Context as _;
 use dunnock_core::policy;
-use dunnock_proto::{Open, Rule};
+use dunnock_proto::{Access, Rule};
 use serde::Deserialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -42,10 +42,10 @@ fn save(rules: &Rules) -> anyhow::Result<()> {
         for rule in list {
             let (tool, words) = (serde_json::to_string(&rule.tool)?, serde_json::to_string(&rule.words)?);
             text.push_str(&format!("\n[[{kind}]]\ntool = {tool}\nwords = {words}\n"));
-            let Open { network, secrets, protected, bare } = rule.open;
-            if !rule.open.is_nothing() {
+            let Access { network, secrets, protected, unsandboxed } = rule.access;
+            if !rule.access.is_nothing() {
                 text.push_str(&format!(
-                    "open = {{ network = {network}, secrets = {secrets}, protected = {protected}, bare = {bare} }}\n"
+                    "access = {{ network = {network}, secrets = {secrets}, protected = {protected}, unsandboxed = {unsandboxed} }}\n"
                 ));
             }
         }
@@ -70,12 +70,10 @@ pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::rename(part, path)
 }
 
-/// A rule in words, with what it lets calls have.
-pub(crate) fn words(rule: &Rule) -> String {
-    match rule.open.words() {
-        open if open.is_empty() => policy::show(rule),
-        open => format!("{} ({open})", policy::show(rule)),
-    }
+/// A rule as it is typed, and what it grants.
+fn listed(rule: &Rule) -> String {
+    let access: Vec<&str> = rule.access.list().collect();
+    if access.is_empty() { rule.shape() } else { format!("{}  (grants {})", rule.shape(), access.join("; ")) }
 }
 
 /// Makes a rule for all sessions that is not one for everything.
@@ -83,7 +81,7 @@ pub(crate) fn allow(rule: &Rule) -> anyhow::Result<()> {
     if !policy::grantable(rule) {
         return Err(usage(format!(
             "{} would allow everything: it runs whatever it is given. Name a command that does one thing",
-            policy::show(rule)
+            rule.shape()
         )));
     }
     let _alone = alone()?;
@@ -124,14 +122,14 @@ fn alone() -> anyhow::Result<std::fs::File> {
 /// The same, and says so.
 pub(crate) fn always(rule: &Rule) -> anyhow::Result<()> {
     allow(rule)?;
-    say::note(&format!("from now on, in every session: {}. Take it back: dunnock rules revoke", policy::show(rule)));
+    say::note(&format!("from now on, in every session: {}. Take it back: dunnock rules revoke", rule.shape()));
     Ok(())
 }
 
 /// A rule from words: the tool, and the first words of its command.
-fn rule(words: &[String], open: Open) -> anyhow::Result<Rule> {
+fn rule(words: &[String], access: Access) -> anyhow::Result<Rule> {
     match words {
-        [tool, words @ ..] => Ok(Rule { tool: tool.clone(), words: words.to_vec(), open }),
+        [tool, words @ ..] => Ok(Rule { tool: tool.clone(), words: words.to_vec(), access }),
         [] => Err(usage("name a tool and the first words of its command: dunnock rules deny shell docker")),
     }
 }
@@ -146,9 +144,7 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
                 say::line(&match json {
                     true => json!({"n": n + 1, "kind": kind, "tool": rule.tool, "words": rule.words}).to_string(),
                     false => {
-                        let open = rule.open.words();
-                        let open = if open.is_empty() { open } else { format!("  ({open})") };
-                        format!("{:>3}  {kind:<5}  {}{open}", n + 1, say::visible(&policy::show(rule)))
+                        format!("{:>3}  {kind:<5}  {}", n + 1, say::visible(&listed(rule)))
                     }
                 });
             }
@@ -171,17 +167,17 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
             save(&rules)?;
             say::aside(&format!(
                 "taken back: {}. Sessions that began with it keep it until they are resumed",
-                policy::show(&gone)
+                gone.shape()
             ));
         }
         Some(Asked::Allow { words, network }) => {
-            let rule = rule(&words, Open { network, ..Open::NOTHING })?;
+            let rule = rule(&words, Access { network, ..Access::NOTHING })?;
             allow(&rule)?;
         }
         Some(Asked::Deny { words }) => {
             let _alone = alone()?;
             let mut rules = load()?;
-            rules.deny.push(rule(&words, Open::NOTHING)?);
+            rules.deny.push(rule(&words, Access::NOTHING)?);
             save(&rules)?;
         }
     }

@@ -4,12 +4,12 @@ use crate::back::{self, At};
 use crate::host::STEPS;
 use crate::settings::{Settings, Value};
 use crate::work::{self, Work};
-use crate::{found, place, preview, say};
+use crate::{found, place, say};
 use dunnock_core::State;
 use dunnock_core::ports::{Log, Wait};
 use dunnock_engine::World;
 use dunnock_model::{Prompts, Service, Speaker, service_offers};
-use dunnock_proto::{Config, ConfigPatch, Hash, Level, Mode, Price, QuestionId, Rule, Sandbox, SessionId};
+use dunnock_proto::{Config, ConfigPatch, Hash, Level, Mode, Price, Rule, Sandbox, SessionId};
 use dunnock_serve::{Change, Changes, Host, Once, OwnCommand, Point, Refusal, Start, WayBack};
 use dunnock_store::Memory;
 use std::collections::HashMap;
@@ -269,9 +269,7 @@ impl Host for Serving {
 
     fn rules(&self) -> Result<Vec<(Rule, String, bool)>, Refusal> {
         let rules = crate::rules::load().map_err(conflict)?;
-        let all = |list: Vec<Rule>, allows| {
-            list.into_iter().map(move |rule| (rule.clone(), crate::rules::words(&rule), allows))
-        };
+        let all = |list: Vec<Rule>, allows| list.into_iter().map(move |rule| (rule.clone(), rule.words(), allows));
         Ok(all(rules.allow, true).chain(all(rules.deny, false)).collect())
     }
 
@@ -312,10 +310,6 @@ impl Host for Serving {
             };
             Ok(Changes { from, to, changes: changes.iter().map(change).collect() })
         })
-    }
-
-    fn about(&self, state: &State, question: QuestionId) -> (Option<String>, Option<(Rule, String)>) {
-        preview::about(state, question).map_or((None, None), |look| (look.does, look.rule))
     }
 
     fn redacted(&self, text: &str) -> String {

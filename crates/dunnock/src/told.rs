@@ -1,9 +1,11 @@
 //! Facts in words. What they add up to is in `tally.rs`.
 
-use crate::{preview, say};
+use crate::say;
 use dunnock_core::State;
 use dunnock_core::patch::Patch;
-use dunnock_proto::{About, CallId, CallPart, Decoded, Event, Outcome, Part, Record, Scope, VerifyArgs, Why};
+use dunnock_proto::{
+    CallId, CallPart, Decoded, Event, Outcome, Part, QuestionKind, QuestionView, Record, Scope, VerifyArgs, Why,
+};
 
 /// A fact in words; nothing for those that only matter to the machine.
 pub(crate) fn told(record: &Record) -> Option<String> {
@@ -25,7 +27,7 @@ pub(crate) fn told(record: &Record) -> Option<String> {
                 Part::Call(call) => {
                     let id = CallId { turn: e.turn, index };
                     index += 1;
-                    Some(format!("  {id} {}  {}", call.tool, gist(call)))
+                    Some(format!("  {id} {}  {}", say::one_line(&call.tool), say::one_line(&gist(call))))
                 }
                 Part::Reasoning { .. } => None,
             });
@@ -36,7 +38,15 @@ pub(crate) fn told(record: &Record) -> Option<String> {
             parts.join("\n")
         }
         Event::TurnFailed(e) => format!("  the model did not answer: {}", e.error),
-        Event::Asked(e) => format!("  {} waits: {}", e.question, e.text.replace('\n', "\n    ")),
+        Event::Asked(e) => {
+            let view = e.kind.view();
+            let call = e.kind.call().map_or_else(String::new, |call| format!(" ({call})"));
+            let ours = e.kind.call().is_none();
+            let text = view.text.iter().map(|text| if ours { format!("    {text}") } else { behind_bar(text) });
+            let rows = facts(&view).into_iter().map(|row| format!("  {row}"));
+            let rest: Vec<String> = text.chain(rows).collect();
+            format!("  {} waits: {}{call}\n{}", e.question, view.heading, rest.join("\n"))
+        }
         Event::Replied(e) => {
             let note = e.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
             format!("  {} answered: {}{note}", e.question, answer(&e.answer))
@@ -159,34 +169,45 @@ pub(crate) fn gist(call: &CallPart) -> String {
 
 /// A question as a person is shown it. What a model wrote stands behind a bar, so that it cannot pass for our own words.
 pub(crate) fn question(s: &State, question: &dunnock_core::Question) -> String {
-    let mut text = match &question.about {
-        About::Approval { call } => match s.call(*call) {
-            Some(known) => {
-                let folder = s.workspace.as_deref().unwrap_or_default();
-                let mut lines = vec![
-                    format!("may call {call} run?\n  {}", say::one_line(&known.part.tool)),
-                    behind_bar(&exact(&known.part.tool, known.args())),
-                    format!("  in: {}", say::one_line(folder)),
-                ];
-                // Ours from the last "why" on: a model can write that word, but nothing after ours.
-                let ours = question.text.rsplit_once("\nwhy: ").map_or("", |(_, why)| why);
-                let mut ours = ours.lines();
-                lines.push(format!("  why it asks: {}", say::one_line(ours.next().unwrap_or_default())));
-                lines.extend(preview::of(s, known).map(|told| format!("  what it does: {told}")));
-                lines.extend(ours.map(|line| format!("  {}", say::one_line(line))));
-                lines.join("\n")
+    let view = question.kind.view();
+    let mut lines = vec![say::one_line(&view.heading)];
+    match question.kind.as_ref() {
+        QuestionKind::Approval(approval) => {
+            if let Some(call) = s.call(approval.call) {
+                let part = CallPart { args: call.args().clone(), ..call.part.as_ref().clone() };
+                lines.push(format!("  {} {}", approval.call, say::one_line(&part.tool)));
+                lines.push(behind_bar(&exact(&part)));
             }
-            None => behind_bar(&question.text),
-        },
-        About::Person { .. } => format!("the model asks:\n{}", behind_bar(&question.text)),
-        About::Unknown { .. } | About::Limit | About::Budget | About::Stalled | About::Trust { .. } => {
-            say::visible(&question.text)
+            lines.push(format!("  in: {}", say::one_line(s.workspace.as_deref().unwrap_or_default())));
+            lines.extend(facts(&view));
         }
-    };
-    for (n, choice) in question.choices.iter().enumerate() {
-        text.push_str(&format!("\n  {}. {}", n + 1, say::one_line(choice)));
+        QuestionKind::Person { .. } => lines.push(behind_bar(&view.text.unwrap_or_default())),
+        QuestionKind::Unknown { .. }
+        | QuestionKind::Limit { .. }
+        | QuestionKind::Budget
+        | QuestionKind::Stalled { .. }
+        | QuestionKind::Trust { .. } => {
+            lines.push(format!("  {}", say::visible(&view.text.unwrap_or_default())));
+        }
     }
-    text
+    let choices = question.kind.choices().iter().enumerate();
+    lines.extend(choices.map(|(n, choice)| format!("  {}. {}", n + 1, say::one_line(choice))));
+    lines.join("\n")
+}
+
+/// What we say of a call that waits: why it is asked, what a yes grants, how it is isolated, what it would lose, the rule of an "always".
+fn facts(view: &QuestionView) -> Vec<String> {
+    let rows = |name: &'static str, values: &[String]| -> Vec<String> {
+        values.iter().map(|value| format!("  {name}: {}", say::one_line(value))).collect()
+    };
+    [
+        rows("why", &view.reasons),
+        rows("grants", &view.access),
+        rows("sandbox", view.isolation.as_slice()),
+        rows("effect", &view.preview),
+        rows("always", view.rule.as_slice()),
+    ]
+    .concat()
 }
 
 fn behind_bar(text: &str) -> String {
@@ -194,16 +215,13 @@ fn behind_bar(text: &str) -> String {
     lines.join("\n")
 }
 
-/// What would run, all of it: the command line as it is where that is everything, otherwise every argument as JSON.
-fn exact(tool: &str, args: &str) -> String {
-    let object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(args).ok();
-    match object {
-        Some(object) if tool == "shell" && object.len() == 1 => match object.get("command") {
-            Some(serde_json::Value::String(line)) => line.clone(),
-            _ => args.to_owned(),
-        },
-        Some(_) | None => args.to_owned(),
-    }
+/// What would run, all of it: the command line as it is, every other argument by its name.
+fn exact(call: &CallPart) -> String {
+    let row = |(key, value): (Option<String>, String)| match key {
+        Some(key) => format!("{key}: {value}"),
+        None => value,
+    };
+    dunnock_tui::words::shown_arguments(call).into_iter().map(row).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

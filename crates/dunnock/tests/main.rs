@@ -11,6 +11,7 @@ mod cases;
 mod context;
 mod errors;
 mod figures;
+mod forged;
 mod guides;
 mod interrupts;
 mod lines;

@@ -103,7 +103,11 @@ async fn an_interrupt_stops_the_model_over_three_wires() {
         let code = child.wait().unwrap().code();
         let took = told.elapsed();
         assert_eq!(code, Some(130), "{wire}");
-        assert!(took < Duration::from_millis(500), "{wire}: {took:?}");
+        dunnock_testkit::timing::figure(
+            &format!("{wire}: an interrupt of a real model"),
+            took,
+            Duration::from_millis(500),
+        );
         // It does not write on: the next one is served at once.
         let again = Instant::now();
         let slots = wait_until_idle().await;

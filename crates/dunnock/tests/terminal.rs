@@ -57,14 +57,14 @@ async fn a_person_approves_declines_and_answers_where_they_sit() {
     ];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
-    let answers = [("because", "y\n"), ("because", "t rather three\n"), ("your answer] ", "2\n")];
+    let answers = [("t NOTE", "y\n"), ("t NOTE", "t rather three\n"), ("your answer] ", "2\n")];
     let ran = talk(&home, &["run", "--sandbox", "off", "go"], &answers, "").await;
     assert_eq!(ran.code, 0, "{}", ran.out);
     assert_eq!(home.read("log"), "one\n");
     let told = server.requests().last().unwrap()["messages"].to_string();
     assert!(told.contains("declined this call: rather three") && told.contains("\"content\":\"blue\""), "{told}");
     assert_eq!(ran.out.matches("All done now.").count(), 1, "the answer is on the screen once: {}", ran.out);
-    assert_eq!(ran.out.matches("may call 1.0 run?").count(), 1, "a question is on the screen once: {}", ran.out);
+    assert_eq!(ran.out.matches("  1.0 shell").count(), 1, "a question is on the screen once: {}", ran.out);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,7 +73,7 @@ async fn what_was_typed_before_a_question_is_no_answer_to_it() {
         ScriptedServer::start(vec![Say::calls(&[("shell", r#"{"command":"echo bad >> log"}"#)]).after(150).into()])
             .await;
     let home = Home::with(&server);
-    let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("because", "n\n")], "y\ny\ny\n").await;
+    let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("t NOTE", "n\n")], "y\ny\ny\n").await;
     assert_eq!(ran.code, 0, "{}", ran.out);
     assert_eq!(home.read("log"), "", "an early yes let the command run: {}", ran.out);
 }
@@ -82,7 +82,7 @@ async fn what_was_typed_before_a_question_is_no_answer_to_it() {
 async fn ctrl_c_at_a_question_leaves_it_standing() {
     let server = ScriptedServer::start(vec![Say::calls(&[("shell", r#"{"command":"echo one >> log"}"#)]).into()]).await;
     let home = Home::with(&server);
-    let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("because", "\u{3}")], "").await;
+    let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("t NOTE", "\u{3}")], "").await;
     assert_eq!(ran.code, 130, "{}", ran.out);
     let ran = home.run(&["approve", &home.newest().await, "--go"]).await;
     assert_eq!((ran.code, home.read("log").as_str()), (0, "one\n"), "{}", ran.err);
@@ -104,7 +104,7 @@ async fn a_model_cannot_write_control_sequences_to_the_terminal() {
     let script = vec![Say { text: evil.into(), ..Say::calls(&[("shell", &args)]) }.into(), Say::text(evil).into()];
     let server = ScriptedServer::start(script).await;
     let home = Home::with(&server);
-    let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("because", "y\n")], "").await;
+    let ran = talk(&home, &["run", "--sandbox", "off", "go"], &[("t NOTE", "y\n")], "").await;
     assert!(
         !ran.out.contains("\u{1b}]") && !ran.out.contains("\u{1b}[2J") && !ran.out.contains('\u{202e}'),
         "{:?}",
@@ -155,7 +155,12 @@ async fn a_question_can_be_answered_at_a_door_that_only_watches() {
     }
     let began = std::time::Instant::now();
     let ran = talk(&home, &["resume"], &[("your answer] ", "green\n")], "").await;
-    assert!(began.elapsed().as_secs() < 10, "the question is asked while the command still runs");
+    // The question is asked while the command still runs.
+    dunnock_testkit::timing::figure(
+        "an answer at a door that watches",
+        began.elapsed(),
+        std::time::Duration::from_secs(10),
+    );
     assert_eq!(ran.code, 0, "{}", ran.out);
     assert!(server.requests()[1]["messages"].to_string().contains("green"));
     let owner = crate::told(owner.wait_with_output().unwrap());

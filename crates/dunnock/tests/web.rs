@@ -107,6 +107,11 @@ fn browser_every_screen() {
 }
 
 #[test]
+fn browser_forged_arguments() {
+    tests("browser", "e2e/forged.test.ts", 1);
+}
+
+#[test]
 fn browser_speed() {
     tests("browser", "e2e/speed.test.ts", 5);
 }

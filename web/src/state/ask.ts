@@ -4,9 +4,9 @@
  */
 
 import type { Asks } from '../api.gen';
-import type { Answer, Rule } from '../proto.gen';
+import type { Answer, QuestionKind, Rule } from '../proto.gen';
 import { folded, visible, warnings } from '../text/safe';
-import { argumentsOf, change, gist, title as callTitle } from './words';
+import { change, gist, shownArguments, title as callTitle } from './words';
 
 /** Milliseconds before a key counts: what was typed for something else must not answer. */
 export const GUARD = 300;
@@ -16,13 +16,16 @@ export interface Row {
   value: string;
 }
 
+/** What a rule covers, for whoever is about to create one. */
+export const RULE = 'A rule for commands applies only if every command in the line starts with these words and adds no options, variables or redirections.';
+
 /** What a dialog shows. */
 export interface Shown {
   id: number;
   hash: string;
-  title: string;
-  /** In the program's own words: why it is asked. */
-  why: string;
+  heading: string;
+  /** Why it is asked, in the program's own words. */
+  reasons: string[];
   /** Exactly what would run, all of it. */
   exact: string[];
   /** They are lines of a change, with their sign. */
@@ -33,129 +36,92 @@ export interface Shown {
   kind: 'approval' | 'person' | 'plain';
   rule: { rule: Rule; words: string } | null;
   explain: string[];
-  /** What the server knows of it (what it would delete, which rule it offers) is still to come. */
+  /** The labels of a yes and of a no. */
+  yes: string;
+  no: string;
+  /** The question in words is still to come from the server. */
   pending: boolean;
 }
 
 interface Around {
-  pending?: boolean;
   workspace: string;
   checkpoints: boolean;
   session: string;
 }
 
-/** What of an approval's text is ours: what follows the tool and its arguments, which are known. Nothing is searched for, since a model can write any word. */
-function ours(asks: Asks): Row[] {
-  if (!asks.call) return [];
-  const head = `${asks.call.tool} ${asks.call.arguments}\nwhy: `;
-  if (!asks.text.startsWith(head)) return [];
-  const [why = '', ...lines] = asks.text.slice(head.length).split('\n');
-  const rows = [{ name: 'why', value: why }];
-  for (const line of lines) {
-    // The rule is shown before it is granted; its words are the model's, and what follows them too.
-    if (line.startsWith('always: ')) break;
-    if (line.startsWith('box: ')) rows.push({ name: 'box', value: line.slice(5) });
-    else if (line) rows.push({ name: 'gets', value: line.replace(/^with a yes it /, '') });
-  }
-  return rows;
-}
-
-function heading(asks: Asks, own: Row[]): string {
-  if (asks.call) {
-    switch (asks.call.tool) {
-      case 'shell':
-      case 'process_start':
-        return own.some((row) => row.name === 'gets') ? 'Leave the box for one command?' : 'Run this command?';
-      case 'write_file':
-      case 'insert_text':
-      case 'replace_text':
-      case 'apply_patch':
-        return 'Make this change?';
-      case 'delete_file':
-        return 'Delete this file?';
-      case 'move_file':
-        return 'Move this file?';
-      default:
-        return `Let ${visible(asks.call.tool)} run?`;
-    }
-  }
-  if (typeof asks.about === 'object') {
-    if ('person' in asks.about) return 'The model asks';
-    if ('unknown' in asks.about) return 'Nobody knows how this ended';
-    if ('trust' in asks.about) return 'Trust this folder?';
-    return 'May this run?';
-  }
-  return { limit: 'Go on?', budget: 'The budget is used up', stalled: 'It goes in circles' }[asks.about];
-}
-
-/** What would run, exactly: nothing is cut, nothing is hidden. */
+/** What would run, exactly: nothing is cut, nothing is hidden. A command is shown as a command, everything else by its name. */
 function exact(asks: Asks): { lines: string[]; isChange: boolean } {
   const whole = (text: string) => text.split('\n').map((line) => visible(folded(line)));
-  if (!asks.call) return { lines: whole(asks.text), isChange: false };
+  if (!asks.call) return { lines: whole(asks.text ?? ''), isChange: false };
   const call = { tool: asks.call.tool, args: asks.call.arguments };
-  const args = argumentsOf(call);
-  if (call.tool === 'shell' && args && Object.keys(args).length === 1 && typeof args.command === 'string') {
-    return { lines: whole(args.command), isChange: false };
-  }
   const changed = change(call);
-  if (changed.length === 0) return { lines: [...whole(call.tool), ...whole(call.args)], isChange: false };
-  const known = ['path', 'old', 'new', 'text', 'content', 'patch'];
-  const others = Object.entries(args ?? {}).filter(([key]) => !known.includes(key));
-  const head = [...whole(callTitle(call, false)), ...others.flatMap(([key, value]) => whole(`${key}: ${JSON.stringify(value)}`))];
-  return { lines: [...head.map((line) => ` ${line}`), ...changed.flatMap((line) => whole(line))], isChange: true };
+  const isCommand = call.tool === 'shell' || call.tool === 'process_start';
+  const head = changed.length > 0 ? whole(callTitle(call, false)) : isCommand ? [] : whole(call.tool);
+  const edited = ['path', 'old', 'new', 'text', 'content', 'patch'];
+  const others = shownArguments(call).filter(([key]) => changed.length === 0 || key === null || !edited.includes(key));
+  const lines = [...head, ...others.flatMap(([key, value]) => whole(key === null ? value : `${key}: ${value}`))];
+  if (changed.length === 0) return { lines, isChange: false };
+  return { lines: [...lines.map((line) => ` ${line}`), ...changed.flatMap((line) => whole(line))], isChange: true };
 }
 
-export function shown(asks: Asks, around: Around): Shown {
-  const own = ours(asks);
-  const kind = asks.call ? 'approval' : typeof asks.about === 'object' && 'person' in asks.about ? 'person' : 'plain';
+/** A question of which only the kind is known yet: the server says the rest in a moment. */
+export function unknown(id: number, hash: string, kind: QuestionKind, call: Asks['call']): Asks & { pending: true } {
+  return { id, hash, kind, call, heading: 'A question is waiting', reasons: [], access: [], preview: [], yes: 'Yes', no: 'No', pending: true };
+}
+
+export function shown(asks: Asks & { pending?: boolean }, around: Around): Shown {
+  const data = typeof asks.kind === 'object' ? asks.kind : null;
+  const approval = data && 'approval' in data ? data.approval : null;
+  const person = data && 'person' in data ? data.person : null;
+  const kind = asks.call ? 'approval' : person ? 'person' : 'plain';
   const { lines, isChange } = exact(asks);
-  const rows: Row[] = own.filter((row) => row.name !== 'why').map(({ name, value }) => ({ name, value: visible(value) }));
+  const rows: Row[] = [
+    ...asks.access.map((value) => ({ name: 'grants', value })),
+    ...(asks.isolation ? [{ name: 'sandbox', value: asks.isolation }] : []),
+    ...asks.preview.map((value) => ({ name: 'effect', value })),
+  ];
   let careful: string[] = [];
   if (asks.call) {
-    if (asks.preview) rows.push({ name: 'does', value: visible(asks.preview) });
     rows.push({ name: 'folder', value: visible(around.workspace) });
-    rows.push({ name: 'undo', value: around.checkpoints ? 'files of the folder; nothing outside it' : 'no, files are not kept here' });
+    rows.push({ name: 'undo', value: around.checkpoints ? 'files in this folder; not git history, ignored files or anything elsewhere' : 'not possible: this session saves no checkpoints' });
     const call = { tool: asks.call.tool, args: asks.call.arguments };
     careful = [...new Set([...warnings(gist(call)), ...warnings(call.args).filter((w) => w.startsWith('“'))])];
     if (careful.length > 2) careful = [...careful.slice(0, 2), `and ${careful.length - 2} more of this kind`];
   }
-  const rule = asks.rule ? { rule: asks.rule, words: visible(asks.rule_words ?? '') } : null;
+  const rule = approval?.rule ? { rule: approval.rule, words: visible(asks.rule ?? '') } : null;
   return {
     id: asks.id,
     hash: asks.hash,
-    title: heading(asks, own),
-    why: visible(own[0]?.value ?? ''),
+    heading: visible(asks.heading),
+    reasons: asks.reasons.map(visible),
     exact: lines,
     isChange,
-    rows,
+    rows: rows.map(({ name, value }) => ({ name, value: visible(value) })),
     careful,
-    choices: asks.choices,
+    choices: person?.choices ?? [],
     kind,
     rule,
-    pending: around.pending ?? false,
-    explain: asks.call ? explain(asks, own, rule?.words ?? null, around.session) : [visible(asks.text)],
+    yes: asks.yes,
+    no: asks.no,
+    pending: asks.pending ?? false,
+    explain: asks.call ? explain(asks, rule?.words ?? null, around.session) : [visible(asks.text ?? '')],
   };
 }
 
-function explain(asks: Asks, own: Row[], rule: string | null, session: string): string[] {
+function explain(asks: Asks, rule: string | null, session: string): string[] {
   const call = asks.call as NonNullable<Asks['call']>;
-  const lines = [
-    `Call ${call.id}: the model wants the tool “${visible(call.tool)}” with these arguments, and this is what would run:`,
+  return [
+    `Call ${call.id}: the model wants to use the tool “${visible(call.tool)}” with exactly these arguments:`,
     visible(call.arguments),
-  ];
-  for (const { name, value } of own) {
-    if (name === 'why') lines.push(`It asks because ${visible(value)}.`);
-    else if (name === 'box') lines.push(`The box: ${visible(value)}.`);
-    else lines.push(`With a yes it ${visible(value)}.`);
-  }
-  lines.push(
+    ...asks.reasons.map((reason) => `You are asked because ${visible(reason)}.`),
+    ...asks.access.map((access) => `If you approve, this call gets: ${visible(access)}.`),
+    ...(asks.isolation ? [`Sandbox: ${visible(asks.isolation)}.`] : []),
     rule
-      ? `“Always” would let this run unasked: ${rule}. It counts by parsed words, not by the look of the text; not with ; && | $( ) or other options.`
-      : 'There is no “always” for it: such a rule would be a rule for everything.',
-    'What the model says about the call counts for nothing here; this is made from the arguments themselves.',
+      ? `“Always” would allow this without asking: ${rule}. ${RULE}`
+      : '“Always” is not available: no rule is narrow enough to cover this call safely.',
+    "The model's own description is not used. This text is made from the call, your settings and your rules.",
     `Later: dunnock why ${session.slice(0, 8)} ${call.id}`,
-  );
-  return lines;
+  ];
 }
 
 /** Where the keys of a question lead. */
@@ -200,7 +166,7 @@ export function key(q: Shown, stage: Stage, name: string, read: boolean): Outcom
       return q.kind === 'approval' ? { stage: 'note' } : null;
     case 'a':
       if (q.kind !== 'approval') return null;
-      if (!q.rule) return { hint: 'there is no rule for this that would not be a rule for everything' };
+      if (!q.rule) return { hint: 'no rule can cover this call safely; answer y or n' };
       return read ? { stage: 'always' } : unread;
     case 'e':
       return { stage: 'explain' };

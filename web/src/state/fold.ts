@@ -47,9 +47,7 @@ export type Item =
 
 export interface Question {
   id: number;
-  about: Asked['about'];
-  text: string;
-  choices: string[];
+  kind: Asked['kind'];
   hash: string;
 }
 
@@ -343,7 +341,7 @@ const running = (s: Session) => [...recent(s)].some(([, item]) => isOpen(item) &
 function prompted(s: Session, prompt: Prompt, at: number): void {
   if (!s.title) s.title = firstLine(prompt.text);
   s.answer = '';
-  s.questions = s.questions.filter((q) => q.about !== 'limit');
+  s.questions = s.questions.filter((q) => !(typeof q.kind === 'object' && 'limit' in q.kind));
   // While something is under way it is told at the next step: until then it waits where it can be seen.
   if (s.working && (s.asking || s.carried || running(s) || s.questions.length > 0)) s.waiting.push(prompt);
   else {
@@ -489,7 +487,7 @@ export const QUIET = new Set(['final_output', 'update_plan', 'ask_person']);
 export const isShown = (call: Call) => call.harness || !QUIET.has(call.part.tool) || (call.end !== null && call.end.outcome !== 'done');
 
 function finished(s: Session, e: Finished): void {
-  s.questions = s.questions.filter((q) => !(typeof q.about === 'object' && (('approval' in q.about && q.about.approval.call === e.call) || ('person' in q.about && q.about.person.call === e.call))));
+  s.questions = s.questions.filter((q) => !(typeof q.kind === 'object' && (('approval' in q.kind && q.kind.approval.call === e.call) || ('person' in q.kind && q.kind.person.call === e.call))));
   const call = callOf(s, e.call);
   if (!call) return;
   const check = s.run.checks.find((c) => c.call === e.call);
@@ -501,9 +499,19 @@ function finished(s: Session, e: Finished): void {
 }
 
 function asked(s: Session, e: Asked): void {
-  s.questions.push({ id: e.question, about: e.about, text: e.text, choices: e.choices ?? [], hash: e.hash });
-  if (typeof e.about === 'object' && 'approval' in e.about) patchCall(s, e.about.approval.call, (c) => ({ ...c, asked: true }));
+  s.questions.push({ id: e.question, kind: e.kind, hash: e.hash });
+  if (typeof e.kind === 'object' && 'approval' in e.kind) patchCall(s, e.kind.approval.call, (c) => ({ ...c, asked: true }));
   patchStep(s, { state: 'waiting' });
+}
+
+/** What a question that is no approval was about, for the line that its answer leaves. */
+function askedAs(kind: Asked['kind']): string {
+  if (kind === 'budget') return 'Budget used up';
+  if ('person' in kind) return firstLine(kind.person.text);
+  if ('limit' in kind) return `Step limit of ${kind.limit.steps} reached`;
+  if ('stalled' in kind) return 'The model seems stuck';
+  if ('trust' in kind) return 'Trust this folder?';
+  return 'Outcome unknown';
 }
 
 export function saidOf(answer: Answer): string {
@@ -518,10 +526,11 @@ function replied(s: Session, id: number, answer: Answer, withNote: string | null
   s.questions = s.questions.filter((q) => q.id !== id);
   if (!question) return;
   // An answer to a call stands with the call.
-  if (typeof question.about === 'object' && 'approval' in question.about) {
+  const { kind } = question;
+  if (typeof kind === 'object' && 'approval' in kind) {
     const said = saidOf(answer);
-    patchCall(s, question.about.approval.call, (c) => ({ ...c, asked: false, answer: withNote ? `${said} (${withNote})` : said }));
-  } else put(s, { kind: 'reply', key: `r${seq}`, text: firstLine(question.text), said: saidOf(answer), note: withNote });
+    patchCall(s, kind.approval.call, (c) => ({ ...c, asked: false, answer: withNote ? `${said} (${withNote})` : said }));
+  } else put(s, { kind: 'reply', key: `r${seq}`, text: askedAs(kind), said: saidOf(answer), note: withNote });
   if (s.questions.length === 0) patchStep(s, { state: 'working' });
 }
 

@@ -86,6 +86,29 @@ function patched(patch: string): string {
     .join(', ');
 }
 
+/** A word as a shell would need it written. */
+const quoted = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
+/** Several lines stand below the name; anything else that cannot be seen is written out. */
+function shownValue(value: unknown): string {
+  if (typeof value !== 'string') return JSON.stringify(value);
+  if (value.replace(/\n+$/, '').includes('\n')) return `\n  ${value.replaceAll('\n', '\n  ')}`;
+  return /\p{Cc}/u.test(value) ? JSON.stringify(value) : value;
+}
+
+/** All arguments as people read them: the command line first and without a name, the others with theirs. */
+export function shownArguments(call: Callish): [string | null, string][] {
+  const args = argumentsOf(call);
+  if (!args) return [[null, call.args]];
+  const { command, ...others } = args;
+  const words = Array.isArray(command) && command.every((word) => typeof word === 'string') ? command.map(quoted).join(' ') : null;
+  const line = typeof command === 'string' ? command : words;
+  const rest = Object.entries(line === null ? args : others).sort(([a], [b]) => (a < b ? -1 : 1));
+  const named = rest.map(([key, value]): [string, string] => [key, shownValue(value)]);
+  // As at a prompt: what goes on is marked, and cannot pass for another argument.
+  return line === null ? named : [[null, line.replaceAll('\n', '\n> ')], ...named];
+}
+
 /** The one argument of a call that says most; all of them where none does. */
 export function gist(call: Callish): string {
   const args = argumentsOf(call);

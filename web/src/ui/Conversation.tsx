@@ -5,6 +5,7 @@ import { useMemo, useState } from 'react';
 import type { Asks } from '../api.gen';
 import * as api from '../net/api';
 import { configure, prompt, stop } from '../state/actions';
+import { unknown } from '../state/ask';
 import { callOf, isByHand, type Session } from '../state/fold';
 import { MODES } from '../state/commands';
 import { useStore, type Opened } from '../state/store';
@@ -18,12 +19,12 @@ import { Side } from './Side';
 import { Talk } from './Talk';
 
 /** A question as far as it is known here: the rest of it comes from the server in a moment. */
-function known(session: Session, asks: Asks[]): Asks[] {
+function known(session: Session, asks: Asks[]): (Asks & { pending?: boolean })[] {
   return session.questions.map((q) => {
     const more = asks.find((a) => a.id === q.id && a.hash === q.hash);
     if (more) return more;
-    const call = typeof q.about === 'object' && 'approval' in q.about ? callOf(session, q.about.approval.call) : null;
-    return { ...q, call: call ? { id: call.id, tool: call.part.tool, arguments: call.part.args, harness: call.harness } : null };
+    const call = typeof q.kind === 'object' && 'approval' in q.kind ? callOf(session, q.kind.approval.call) : null;
+    return unknown(q.id, q.hash, q.kind, call ? { id: call.id, tool: call.part.tool, arguments: call.part.args, harness: call.harness } : null);
   });
 }
 
@@ -102,7 +103,7 @@ export function Conversation({ opened }: { opened: Opened }) {
         </header>
         {session ? (session.items.length > 0 ? <Talk session={session} /> : <div className="talk"><div className="middle"><Empty>Nothing was said here yet.</Empty></div></div>) : <div className="talk"><p className="middle faint" role="status">Reading the session</p></div>}
         <div className="composer">
-          {asks.length > 0 && session ? <Questions session={session.id} workspace={session.workspace} checkpoints={session.config?.checkpoints ?? false} asks={asks} pending={asks.filter((a) => !opened.asks.some((more) => more.id === a.id && more.hash === a.hash)).map((a) => a.id)} main /> : null}
+          {asks.length > 0 && session ? <Questions session={session.id} workspace={session.workspace} checkpoints={session.config?.checkpoints ?? false} asks={asks} main /> : null}
           {session?.waiting.map((p) => <p className="queued" key={p.seq}><span className="faint">told at the next step:</span> {visible(p.text)}</p>)}
           {session ? <Now session={session} /> : null}
           <Composer

@@ -8,7 +8,7 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent as Press } from 'react';
 import type { Asks } from '../api.gen';
 import { everywhere, reply } from '../state/actions';
-import { firstStage, GUARD, key, shown, type Outcome, type Shown, type Stage } from '../state/ask';
+import { firstStage, GUARD, key, RULE, shown, type Outcome, type Shown, type Stage } from '../state/ask';
 import { tell } from '../state/store';
 import { visible } from '../text/safe';
 import { signed } from './Diff';
@@ -18,21 +18,19 @@ interface Props {
   session: string;
   workspace: string;
   checkpoints: boolean;
-  asks: Asks[];
-  /** Those of which the server has not told all yet. */
-  pending?: number[];
+  asks: (Asks & { pending?: boolean })[];
   /** It takes the keys wherever the focus is, unless somebody types or another question has the focus. */
   main?: boolean;
 }
 
 /** The questions of a session, one at a time. */
-export function Questions({ session, workspace, checkpoints, asks, pending = [], main = false }: Props) {
+export function Questions({ session, workspace, checkpoints, asks, main = false }: Props) {
   const [at, setAt] = useState<number | null>(null);
   const index = Math.max(0, asks.findIndex((a) => a.id === at));
   const one = asks[index];
   if (!one) return null;
   const other = (by: number) => setAt(asks[(index + by + asks.length) % asks.length]?.id ?? null);
-  const q = shown(one, { workspace, checkpoints, session, pending: pending.includes(one.id) });
+  const q = shown(one, { workspace, checkpoints, session });
   return <Card key={one.hash} q={q} session={session} place={`${index + 1} of ${asks.length}`} many={asks.length > 1} other={other} main={main} />;
 }
 
@@ -170,7 +168,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
     <section className="ask" ref={card} tabIndex={-1} aria-labelledby={label} aria-busy={q.pending} data-hash={q.hash}>
       <header>
         <span className="mark warn" aria-hidden="true">?</span>
-        <h2 id={label}>{q.title}</h2>
+        <h2 id={label}>{q.heading}</h2>
         {many ? (
           <span className="place">
             <Button kind="quiet" onClick={() => other(-1)} aria-label="The question before">←</Button>
@@ -179,7 +177,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
           </span>
         ) : null}
       </header>
-      {q.why ? <p className="why">It asks because {q.why}.</p> : null}
+      {q.reasons.length > 0 ? <p className="why">You are asked because {q.reasons.join('; ')}.</p> : null}
       <div className="body" ref={body} tabIndex={0} role="group" aria-label="What would happen">
         <Exact q={q} />
         {q.careful.map((text) => <p className="careful" key={text}>Careful: {visible(text)}</p>)}
@@ -190,7 +188,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
       {stage === 'always' && q.rule ? (
         <div className="rule" role="status">
           <p>Always allow: <code>{q.rule.words}</code></p>
-          <p className="faint">It counts by parsed words, not by the look of the text; not with ; &amp;&amp; | $( ) or other options.</p>
+          <p className="faint">{RULE}</p>
           <div className="btns">
             <Button kind="go" k="enter" disabled={busy} onClick={go('Enter')}>In every session</Button>
             <Button k="s" disabled={busy} onClick={go('s')}>In this session</Button>
@@ -218,19 +216,19 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
             </>
           ) : q.kind === 'approval' ? (
             <>
-              <Button kind="go" k="y" disabled={busy} aria-disabled={!read} onClick={go('y')}>Run once</Button>
-              <Button k="n" disabled={busy} onClick={go('n')}>Decline</Button>
+              <Button kind="go" k="y" disabled={busy} aria-disabled={!read} onClick={go('y')}>{q.yes}</Button>
+              <Button k="n" disabled={busy} onClick={go('n')}>{q.no}</Button>
               <Button k="t" onClick={go('t')}>Decline with a note</Button>
               {q.rule ? <Button k="a" aria-disabled={!read} onClick={go('a')}>Always …</Button> : null}
               <Button kind="quiet" k="e" onClick={go('e')}>Explain</Button>
             </>
           ) : (
             <>
-              <Button kind="go" k="y" disabled={busy} aria-disabled={!read} onClick={go('y')}>Yes</Button>
-              <Button k="n" disabled={busy} onClick={go('n')}>No</Button>
+              <Button kind="go" k="y" disabled={busy} aria-disabled={!read} onClick={go('y')}>{q.yes}</Button>
+              <Button k="n" disabled={busy} onClick={go('n')}>{q.no}</Button>
             </>
           )}
-          {q.pending ? <span className="faint">looking at what it would do</span> : read ? null : <span className="faint">read it to its end first</span>}
+          {q.pending ? <span className="faint">loading the question …</span> : read ? null : <span className="faint">read it to its end first</span>}
         </div>
       )}
     </section>

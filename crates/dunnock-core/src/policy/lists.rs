@@ -5,22 +5,22 @@
 
 use super::words::{Line, Simple, Word};
 use super::wrap::{base, unwrapped};
-use dunnock_proto::{Level, Open};
+use dunnock_proto::{Access, Level, Reason};
 
-const NETWORK: Open = Open { network: true, ..Open::NOTHING };
-const SECRETS: Open = Open { secrets: true, ..Open::NOTHING };
-const CLOSED: Open = Open { protected: true, ..Open::NOTHING };
-const BARE: Open = Open { bare: true, ..Open::NOTHING };
+const NETWORK: Access = Access { network: true, ..Access::NOTHING };
+const SECRETS: Access = Access { secrets: true, ..Access::NOTHING };
+const PROTECTED_FILES: Access = Access { protected: true, ..Access::NOTHING };
+const UNSANDBOXED: Access = Access { unsandboxed: true, ..Access::NOTHING };
 
-/// What the text of a line comes to.
+/// What the lists find in a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Told {
-    /// It is never run; why.
+pub struct Findings {
+    /// Why it never runs, if it never does.
     pub never: Option<String>,
-    /// It asks; why.
-    pub asks: Vec<String>,
-    /// And needs this.
-    pub open: Open,
+    /// Why the person must be asked.
+    pub reasons: Vec<Reason>,
+    /// What it needs beyond the sandbox.
+    pub access: Access,
 }
 
 /// Files and folders that other programs act on by themselves, by the names that lead there: an edit can become a command
@@ -59,17 +59,17 @@ const NEVER: &[&str] = &[".git", ".dunnock"];
 
 /// What an edit of a path comes to.
 #[must_use]
-pub fn of_edit(path: &str) -> Told {
+pub fn of_edit(path: &str) -> Findings {
     let names = names(path);
-    let mut told = Told::default();
+    let mut found = Findings::default();
     if names.iter().any(|name| NEVER.contains(&name.as_str())) {
-        told.never = Some("edits never go into .git or .dunnock".into());
+        found.never = Some("edits never go into .git or .dunnock".into());
     }
     let within = |known: &[&str]| names.windows(known.len()).any(|part| part.iter().zip(known).all(|(a, b)| a == b));
-    if PROTECTED.iter().any(|known| within(known)) || SPOKEN.iter().any(|known| within(known)) {
-        told.asks.push("other programs act on that file by themselves".into());
+    if let Some(known) = PROTECTED.iter().chain(SPOKEN).find(|known| within(known)) {
+        found.reasons.push(Reason::EditsProtected { file: known.join("/") });
     }
-    told
+    found
 }
 
 /// The names of a path as a file system may take them: without case, invisible characters, short forms and streams.
@@ -97,24 +97,24 @@ pub fn is_secret(path: &str) -> bool {
 
 /// What the text of a line comes to at a level.
 #[must_use]
-pub fn of_line(line: &Line, level: Level) -> Told {
+pub fn of_line(line: &Line, level: Level) -> Findings {
     let all = unwrapped(line);
     let beside = all.commands.iter().any(|c| c.beside);
-    let mut told = Told::default();
+    let mut found = Findings::default();
     for command in &all.commands {
         if let Some(why) = never(command, &all) {
-            told.never.get_or_insert(why);
+            found.never.get_or_insert(why);
         }
-        for (why, mut open) in asks(command, level, beside) {
-            // Out of the box goes one command that can be seen whole, never what stands beside it.
-            open.bare &= line.commands.len() == 1 && !line.obscure;
-            told.open = told.open.and(open);
-            if !told.asks.contains(&why) {
-                told.asks.push(why);
+        for (reason, mut access) in asks(command, level, beside) {
+            // Only one command that can be seen whole leaves the sandbox, never what stands beside it.
+            access.unsandboxed &= line.commands.len() == 1 && !line.obscure;
+            found.access = found.access.and(access);
+            if !found.reasons.contains(&reason) {
+                found.reasons.push(reason);
             }
         }
     }
-    told
+    found
 }
 
 pub(super) fn flag(command: &Simple, short: &[char], long: &str) -> bool {
@@ -265,10 +265,34 @@ const GIT_READS: &[&str] = &[
     "bisect",
 ];
 
+/// Whether a command of git throws work away.
+fn destroys(sub: &str, rest: &[&str]) -> bool {
+    let said = |words: &[&str]| rest.iter().any(|w| words.contains(w));
+    let short = |c: char| rest.iter().any(|w| w.starts_with('-') && !w.starts_with("--") && w.contains(c));
+    let long = |name: &str| {
+        rest.iter().any(|w| w.len() > 3 && w.starts_with("--") && name.starts_with(w.split('=').next().unwrap_or(w)))
+    };
+    match sub {
+        "reset" => long("--hard") || long("--merge") || long("--keep"),
+        "clean" => (short('f') || long("--force")) && !short('n') && !long("--dry-run"),
+        "checkout" => said(&["--", "."]) || short('f') || long("--force"),
+        "restore" => !(long("--staged") || short('S')) || long("--worktree") || short('W'),
+        "stash" => said(&["drop", "clear"]),
+        "branch" => short('D') || (short('d') || long("--delete")) && (short('f') || long("--force")),
+        "tag" => short('d') || long("--delete"),
+        "reflog" => said(&["expire", "delete"]),
+        "gc" | "prune" => sub == "prune" || long("--prune"),
+        "update-ref" => short('d'),
+        "filter-branch" | "filter-repo" => true,
+        "worktree" => said(&["remove", "prune"]),
+        _ => false,
+    }
+}
+
 /// Why a command asks, although a box would hold it.
-fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
-    let mut why: Vec<(String, Open)> = Vec::new();
-    let mut ask = |text: &str, open: Open| why.push((text.into(), open));
+fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(Reason, Access)> {
+    let mut why: Vec<(Reason, Access)> = Vec::new();
+    let mut ask = |reason: Reason, access: Access| why.push((reason, access));
     let name = base(command.texts().next().unwrap_or_default());
     let args: Vec<&str> = command.texts().skip(1).collect();
     let first = args.iter().copied().find(|w| !w.starts_with('-')).unwrap_or_default();
@@ -277,28 +301,8 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
     // What destroys work.
     if let Some((sub, rest)) = git(command) {
         let said = |words: &[&str]| rest.iter().any(|w| words.contains(w));
-        let short = |c: char| rest.iter().any(|w| w.starts_with('-') && !w.starts_with("--") && w.contains(c));
-        let long = |name: &str| {
-            rest.iter()
-                .any(|w| w.len() > 3 && w.starts_with("--") && name.starts_with(w.split('=').next().unwrap_or(w)))
-        };
-        let destroys = match sub {
-            "reset" => long("--hard") || long("--merge") || long("--keep"),
-            "clean" => (short('f') || long("--force")) && !short('n') && !long("--dry-run"),
-            "checkout" => said(&["--", "."]) || short('f') || long("--force"),
-            "restore" => !(long("--staged") || short('S')) || long("--worktree") || short('W'),
-            "stash" => said(&["drop", "clear"]),
-            "branch" => short('D') || (short('d') || long("--delete")) && (short('f') || long("--force")),
-            "tag" => short('d') || long("--delete"),
-            "reflog" => said(&["expire", "delete"]),
-            "gc" | "prune" => sub == "prune" || long("--prune"),
-            "update-ref" => short('d'),
-            "filter-branch" | "filter-repo" => true,
-            "worktree" => said(&["remove", "prune"]),
-            _ => false,
-        };
-        if destroys {
-            ask("it throws away work that cannot be brought back", Open::NOTHING);
+        if destroys(sub, &rest) {
+            ask(Reason::DiscardsWork { command: format!("git {sub}") }, Access::NOTHING);
         }
         let away = |w: &str| w.contains("://") || (w.contains(':') && w.contains('@'));
         let remote = match sub {
@@ -312,8 +316,8 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
         };
         if remote {
             ask(
-                "it talks to another repository",
-                NETWORK.and(if sub == "push" || sub == "pull" { CLOSED } else { Open::NOTHING }),
+                Reason::ContactsRemote { command: format!("git {sub}") },
+                NETWORK.and(if sub == "push" || sub == "pull" { PROTECTED_FILES } else { Access::NOTHING }),
             );
         }
         let writes_config = match sub {
@@ -328,19 +332,19 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
             _ => false,
         };
         if writes_config {
-            ask("it changes what git does here from now on", CLOSED);
+            ask(Reason::ChangesGitConfig, PROTECTED_FILES);
         }
         if matches!(level, Level::B | Level::C)
             && !GIT_READS.contains(&sub)
             && !(sub == "branch" && rest.iter().all(|w| w.starts_with('-')))
         {
-            ask("git's own files cannot be guarded at this level of the box", Open::NOTHING);
+            ask(Reason::GitUnprotected, Access::NOTHING);
         }
     }
     if name == "rm" && flag(command, &['r', 'R'], "recursive") {
         let whole = |w: &&&str| matches!(w.trim_end_matches('/'), "." | ".." | "*" | "./*" | ".git" | "./.git");
         if args.iter().any(|w| whole(&w)) {
-            ask("it deletes the whole folder, or git's history of it", CLOSED);
+            ask(Reason::DeletesFolder, PROTECTED_FILES);
         }
     }
     // What names a secret.
@@ -353,7 +357,7 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
         && args.last().is_some_and(|w| pieces(w));
     let named = !talks_only && !copies_there && args.iter().any(|w| *w != pattern && pieces(w));
     if named || command.files.iter().any(|(sign, file)| sign.contains('<') && pieces(&file.text)) {
-        ask("it names a secret file", SECRETS);
+        ask(Reason::NamesSecret, SECRETS);
     }
     // What reaches others.
     let url = |w: &&str| w.contains("://") && !w.starts_with("file:");
@@ -408,7 +412,7 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
     };
     let local = ["--version", "-V", "version", "--help", "help", "fmt", "validate", "lint", "template", "completion"];
     if network && !args.first().is_some_and(|w| local.contains(w)) {
-        ask("it reaches the network", NETWORK);
+        ask(Reason::UsesNetwork { program: name.to_owned() }, NETWORK);
     }
     // What works on the machine itself.
     if matches!(
@@ -443,16 +447,16 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
             | "ufw"
             | "osascript"
     ) {
-        ask("it works on the machine, not on this folder", BARE);
+        ask(Reason::ActsOnMachine { program: name.to_owned() }, UNSANDBOXED);
     }
     if matches!(level, Level::B | Level::C) {
         let texts = args.iter().copied().chain(command.files.iter().map(|(_, file)| file.text.as_str()));
-        let guarded = |text: &str| !of_edit(text).asks.is_empty() || of_edit(text).never.is_some();
+        let guarded = |text: &str| !of_edit(text).reasons.is_empty() || of_edit(text).never.is_some();
         if git(command).is_none()
             && !matches!(name, "echo" | "printf" | "ls" | "cat" | "grep" | "rg" | "find")
             && texts.into_iter().any(guarded)
         {
-            ask("it names a file that other programs act on, which cannot be guarded at this level of the box", CLOSED);
+            ask(Reason::NamesProtected, PROTECTED_FILES);
         }
     }
     why
@@ -462,7 +466,12 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(String, Open)> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loses {
     /// These files and folders.
-    Paths(Vec<String>),
+    Paths {
+        /// Those that can be named.
+        paths: Vec<String>,
+        /// There are patterns or variables beside them.
+        more: bool,
+    },
     /// What git does not track.
     Untracked {
         /// Also what it is told to ignore.
@@ -470,22 +479,27 @@ pub enum Loses {
     },
     /// Changes that were not committed.
     Changes,
+    /// Stashed changes.
+    Stash,
 }
 
 pub(crate) fn loses(line: &Line) -> Vec<Loses> {
     let mut all = Vec::new();
     for command in &unwrapped(line).commands {
         let name = base(command.texts().next().unwrap_or_default());
-        let operands = command.words.iter().skip(1).filter(|w| w.plain && !w.text.starts_with('-'));
+        let operands = command.words.iter().skip(1).filter(|w| !w.text.starts_with('-'));
         if matches!(name, "rm" | "rmdir" | "unlink" | "shred") {
-            all.push(Loses::Paths(operands.map(|w| w.text.clone()).collect()));
+            let (plain, more): (Vec<&Word>, Vec<&Word>) = operands.partition(|w| w.plain);
+            let paths = plain.into_iter().map(|w| w.text.clone()).collect();
+            all.push(Loses::Paths { paths, more: !more.is_empty() });
         }
-        match git(command) {
+        match git(command).filter(|(sub, rest)| destroys(sub, rest)) {
             Some(("clean", rest)) => {
                 let ignored = rest.iter().any(|w| w.starts_with('-') && w.contains(['x', 'X']));
                 all.push(Loses::Untracked { ignored });
             }
-            Some(("reset" | "checkout" | "restore" | "stash", _)) => all.push(Loses::Changes),
+            Some(("stash", _)) => all.push(Loses::Stash),
+            Some(("reset" | "checkout" | "restore", _)) => all.push(Loses::Changes),
             Some(_) | None => {}
         }
     }

@@ -1,30 +1,54 @@
 //! What may run, what asks, what never runs, and why.
 //!
 //! The kernel is the boundary; this only chooses what to ask. Invariant: a denial wins over everything, and what is not
-//! understood falls to the strict side.
+//! understood falls to the strict side. Invariant: this is consulted when something is decided, never when a log is folded:
+//! what was decided is in the facts.
 
 mod lists;
 mod planner;
 mod words;
 mod wrap;
 
-pub use lists::{Loses, PROTECTED, Told, is_invisible, is_secret};
+pub use lists::{Findings, Loses, PROTECTED, is_invisible, is_secret};
 
+use crate::apply::new_call;
+use crate::decide::MOST_CALLS;
 use crate::patch::Patch;
 use crate::state::{Call, State};
-use dunnock_proto::{By, Class, CommandArgs, CommandText, Level, Mode, Open, PathArgs, Rule, Sandbox};
+use dunnock_proto::{
+    Access, Answered, Approval, By, Class, CommandArgs, CommandText, Level, Mode, Part, PathArgs, Reason, RequestKind,
+    Rule, Sandbox,
+};
 use words::{Line, Simple};
 use wrap::base;
 
 /// What policy says of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It runs, on this word.
-    Allow(By),
-    /// The person decides; why.
-    Ask(String),
+    /// It runs.
+    Allow {
+        /// Who allowed it.
+        by: By,
+        /// What it is granted beyond the sandbox.
+        access: Access,
+    },
+    /// The person decides.
+    Ask(Approval),
     /// It never runs; why.
     Deny(String),
+}
+
+/// The lists that policy consults. A release has its own; a log outlives them.
+#[derive(Debug, Clone, Copy)]
+pub struct Policy {
+    /// What the lists find in a call.
+    pub findings: fn(&State, &Call) -> Findings,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { findings }
+    }
 }
 
 /// The command of a call, taken apart; and whether it asks for the network. `None` for a call without one.
@@ -40,30 +64,37 @@ fn command(call: &Call) -> Option<(Line, bool)> {
     Some((line, network))
 }
 
-/// What the text of a call comes to.
+/// What this release's lists find in a call.
 #[must_use]
-pub fn told(s: &State, call: &Call) -> Told {
-    let mut told = Told::default();
+pub fn findings(s: &State, call: &Call) -> Findings {
+    let mut found = Findings::default();
     if let Some((line, network)) = command(call) {
-        told = lists::of_line(&line, s.level());
+        found = lists::of_line(&line, s.level());
         if network {
-            told.open.network = true;
-            told.asks.insert(0, "it asks for the network".into());
+            found.access.network = true;
+            found.reasons.insert(0, Reason::RequestsNetwork);
         }
     } else if let Ok(args) = PathArgs::parse(call.args()) {
         for path in paths(&args) {
             if call.class == Class::Edit {
                 let of_path = lists::of_edit(&path);
-                told.never = told.never.or(of_path.never);
-                told.asks.extend(of_path.asks);
+                found.never = found.never.or(of_path.never);
+                found.reasons.extend(of_path.reasons);
             }
             if is_secret(&path) {
-                told.asks.push("it names a secret file".into());
+                found.reasons.push(Reason::NamesSecret);
             }
         }
-        told.asks.dedup();
+        // Each once, however many files there are.
+        let mut seen: Vec<Reason> = Vec::new();
+        found.reasons.retain(|reason| {
+            !seen.contains(reason) && {
+                seen.push(reason.clone());
+                true
+            }
+        });
     }
-    told
+    found
 }
 
 /// Every path that a call names. A patch that cannot be read touches nothing: its tool reads it with the same eyes.
@@ -81,120 +112,143 @@ pub fn plain_path(path: &str) -> String {
     format!("{}{}", if path.starts_with('/') { "/" } else { "" }, names.join("/"))
 }
 
-/// What a person is shown who decides about a call: exactly what would run, why that is asked, what holds it, what it is let
-/// have, and the rule that "always" would make.
-#[must_use]
-pub fn question(s: &State, call: &Call, why: &str) -> String {
-    let mut text = format!("{} {}\nwhy: {why}", call.part.tool, call.args());
-    if call.class == Class::Command {
-        let open = told(s, call).open;
-        let box_line = match s.level() {
-            Level::D => "none (level D): it can do whatever you can".to_owned(),
-            level @ (Level::A | Level::B | Level::C) => {
-                format!("level {level:?}{}", if open.bare { ", which this call leaves" } else { "" })
-            }
-        };
-        text.push_str(&format!("\nbox: {box_line}"));
-        if s.level() != Level::D && open != Open::default() {
-            text.push_str(&format!("\nwith a yes it {}", open.words()));
-        }
-    }
-    if let Some(rule) = offer(s, call) {
-        text.push_str(&format!("\nalways: {}", show(&rule)));
-    }
-    text
-}
-
 /// What the command of a call would lose, where its text tells: for whoever shows it.
 #[must_use]
 pub fn loses(call: &Call) -> Vec<Loses> {
     command(call).map(|(line, _)| lists::loses(&line)).unwrap_or_default()
 }
 
-/// What a call that may run is let have beyond the box. Whoever said that it may run was told.
+/// The calls of an answer that would lose something and need approval: what they would lose is worth a look before asking.
 #[must_use]
-pub fn opened(s: &State, call: &Call) -> Open {
-    let open = told(s, call).open;
-    match s.config.mode {
-        _ if call.harness => Open::NOTHING,
-        // Nobody was asked: a text alone takes nothing out of the box.
-        Mode::All => Open { bare: false, ..open },
-        Mode::Read | Mode::Ask | Mode::Edits | Mode::Auto => open,
-    }
+pub fn calls_to_preview(s: &State, answered: &Answered) -> Vec<Call> {
+    let calls = (0..)
+        .zip(Part::calls(&answered.parts).take(MOST_CALLS))
+        .map(|(n, part)| new_call(s.head.as_deref(), answered.turn, n, part));
+    let asks = |call: &Call| matches!(Policy::default().judge(s, call), Verdict::Ask(_));
+    calls.filter(|call| !loses(call).is_empty() && asks(call)).collect()
 }
 
-/// Judges a call against denials, mode, box level and the person's rules, in that order.
-#[must_use]
-pub fn judge(s: &State, call: &Call) -> Verdict {
-    let allow = |why: &str| Verdict::Allow(By::Policy(why.into()));
-    let ask = |why: &str| Verdict::Ask(why.into());
-    let line = command(call).map(|(line, _)| line);
-    let mut obscure = false;
-    // A command that is denied is denied by whatever tool runs it.
-    let about = |rule: &&Rule| {
-        rule.tool == call.part.tool || (line.is_some() && !rule.words.is_empty() && rule.tool == "shell")
+/// Every reason to ask about a call, and what a yes means.
+fn approval(s: &State, call: &Call, reasons: Vec<Reason>, access: Access) -> Approval {
+    let runs = command(call).is_some();
+    let isolation = runs.then(|| s.level());
+    let rule = offer(s, call, &reasons, access);
+    let unsandboxed = access.unsandboxed || isolation == Some(Level::D);
+    let request = match (call.class, call.part.tool.as_str()) {
+        (Class::Command, _) if reasons.iter().any(destroys) => RequestKind::Destructive,
+        (Class::Command, _) if unsandboxed => RequestKind::Unsandboxed,
+        (Class::Command, _) if access.list().count() > 1 => RequestKind::ExtraAccess,
+        (Class::Command, _) if access.network => RequestKind::Network,
+        (Class::Command, _) if access.secrets => RequestKind::Secrets,
+        (Class::Command, _) if access.protected => RequestKind::Protected,
+        (Class::Command, _) if runs => RequestKind::Command,
+        (Class::Command, "process_write") => RequestKind::ProcessInput,
+        (Class::Edit, "delete_file") => RequestKind::Deletion,
+        (Class::Edit, "move_file") => RequestKind::Move,
+        (Class::Edit, _) if patch_deletes(call) => RequestKind::EditAndDelete,
+        (Class::Edit, _) => RequestKind::Edit,
+        (Class::Command | Class::Read, tool) => RequestKind::Tool { name: tool.to_owned() },
     };
-    for rule in s.config.deny.iter().filter(about) {
-        match touches(rule, line.as_ref()) {
-            Some(true) => return Verdict::Deny(format!("a rule forbids {}", show(rule))),
-            Some(false) => {}
-            None => obscure = true,
+    let (call, call_hash) = (call.id, call.hash());
+    Approval { call, call_hash, request, reasons, isolation, access, rule, preview: Vec::new() }
+}
+
+/// Whether a call is a patch that removes a file.
+fn patch_deletes(call: &Call) -> bool {
+    let patch = PathArgs::parse(call.args()).ok().and_then(|args| Patch::parse(args.patch.as_deref()?).ok());
+    patch.is_some_and(|patch| patch.removes_files())
+}
+
+fn destroys(reason: &Reason) -> bool {
+    matches!(reason, Reason::DiscardsWork { .. } | Reason::DeletesFolder)
+}
+
+impl Policy {
+    /// Judges a call against denials, mode, isolation and the person's rules, in that order.
+    #[must_use]
+    pub fn judge(&self, s: &State, call: &Call) -> Verdict {
+        let found = (self.findings)(s, call);
+        let allow = |why: &str| Verdict::Allow { by: By::Policy(why.into()), access: found.access };
+        let ask = |reason: Reason| {
+            let reasons = std::iter::once(reason).chain(found.reasons.iter().cloned()).collect();
+            Verdict::Ask(approval(s, call, reasons, found.access))
+        };
+        let line = command(call).map(|(line, _)| line);
+        let mut unclear = None;
+        // A command that is denied is denied by whatever tool runs it.
+        let about = |rule: &&Rule| {
+            rule.tool == call.part.tool || (line.is_some() && !rule.words.is_empty() && rule.tool == "shell")
+        };
+        for rule in s.config.deny.iter().filter(about) {
+            match touches(rule, line.as_ref()) {
+                Some(true) => return Verdict::Deny(format!("a rule forbids {}", rule.shape())),
+                Some(false) => {}
+                None => unclear = Some(rule),
+            }
         }
-    }
-    if let (Sandbox::Require(least), Class::Command) = (s.config.sandbox, call.class)
-        && s.level() > least
-    {
-        return Verdict::Deny(format!("level {least:?} of the box is required, and there is level {:?}", s.level()));
-    }
-    let told = told(s, call);
-    if let Some(why) = told.never {
-        return Verdict::Deny(why);
-    }
-    if let (Some(planner), Some(line)) = (&s.config.planner, &line)
-        && let Some(why) = planner::denied(line, &planner.allow)
-    {
-        return Verdict::Deny(why);
-    }
-    let looks = call.class == Class::Read || line.as_ref().is_some_and(lists::only_looks);
-    match s.config.mode {
-        Mode::Read if !looks => return Verdict::Deny("the mode is read: nothing may change".into()),
-        Mode::All if obscure => return Verdict::Deny("a rule forbids some of these, and this one is obscure".into()),
-        _ if obscure => return ask("a rule forbids some of these, and this one is obscure"),
-        Mode::All => return allow("the mode is all"),
-        Mode::Read | Mode::Ask | Mode::Edits | Mode::Auto => {}
-    }
-    // A rule for all calls of a tool is not one for those that ask for a reason of their own; none lets a call have more than
-    // was said when it was made, and one made in a box is none without.
-    let enough = |rule: &Rule| {
-        rule.open.covers(told.open) && (s.level() != Level::D || call.class != Class::Command || rule.open.bare)
-    };
-    let speaks = |rule: &&Rule| covers(rule, call) && enough(rule) && (!rule.words.is_empty() || told.asks.is_empty());
-    if s.config.mode != Mode::Read
-        && let Some(rule) = s.grants.iter().chain(&s.config.allow).find(speaks)
-    {
-        return Verdict::Allow(By::Grant(rule.clone()));
-    }
-    if s.outside && call.part.tool == "process_write" {
-        return ask("a process runs that was let have more than the box, and what is written to it may be a command");
-    }
-    if !told.asks.is_empty() {
-        return Verdict::Ask(told.asks.join("; "));
-    }
-    if looks {
-        return allow("it only looks");
-    }
-    match (s.config.mode, call.class, s.level()) {
-        (Mode::Read, ..) => Verdict::Deny("the mode is read".into()),
-        (Mode::All, ..) => allow("the mode is all"),
-        (Mode::Ask, ..) => ask("the mode is ask: whatever changes something asks"),
-        (Mode::Edits, Class::Edit, _) => allow("the mode is edits"),
-        (Mode::Edits, Class::Command | Class::Read, _) => ask("the mode is edits: commands ask"),
-        (Mode::Auto, Class::Edit, _) => allow("an edit in the workspace"),
-        (Mode::Auto, Class::Command | Class::Read, level @ (Level::A | Level::B | Level::C)) => {
-            Verdict::Allow(By::Policy(format!("the box holds it (level {level:?})")))
+        if let (Sandbox::Require(least), Class::Command) = (s.config.sandbox, call.class)
+            && s.level() > least
+        {
+            return Verdict::Deny(format!(
+                "level {least:?} of the box is required, and there is level {:?}",
+                s.level()
+            ));
         }
-        (Mode::Auto, Class::Command | Class::Read, Level::D) => {
-            ask("there is no box here (level D): commands run unconfined")
+        if let Some(why) = &found.never {
+            return Verdict::Deny(why.clone());
+        }
+        if let (Some(planner), Some(line)) = (&s.config.planner, &line)
+            && let Some(why) = planner::denied(line, &planner.allow)
+        {
+            return Verdict::Deny(why);
+        }
+        let looks = call.class == Class::Read || line.as_ref().is_some_and(lists::only_looks);
+        match (s.config.mode, unclear) {
+            (Mode::Read, _) if !looks => return Verdict::Deny("the mode is read: nothing may change".into()),
+            (Mode::All, Some(_)) => {
+                return Verdict::Deny("a rule forbids some of these, and this one is obscure".into());
+            }
+            (_, Some(rule)) => return ask(Reason::MayBeDenied { rule: rule.shape() }),
+            // Nobody is asked: a text alone takes nothing out of the sandbox.
+            (Mode::All, None) => {
+                let access = Access { unsandboxed: false, ..found.access };
+                return Verdict::Allow { by: By::Policy("the mode is all".into()), access };
+            }
+            (Mode::Read | Mode::Ask | Mode::Edits | Mode::Auto, None) => {}
+        }
+        // A rule without words does not cover calls that have a reason of their own to ask. A rule grants only the access
+        // recorded in it, and a rule made with a sandbox does not apply without one.
+        let enough = |rule: &Rule| {
+            rule.access.covers(found.access)
+                && (s.level() != Level::D || call.class != Class::Command || rule.access.unsandboxed)
+        };
+        let speaks =
+            |rule: &&Rule| covers(rule, call) && enough(rule) && (!rule.words.is_empty() || found.reasons.is_empty());
+        if s.config.mode != Mode::Read
+            && let Some(rule) = s.grants.iter().chain(&s.config.allow).find(speaks)
+        {
+            return Verdict::Allow { by: By::Grant(rule.clone()), access: found.access };
+        }
+        if s.outside && call.part.tool == "process_write" {
+            return ask(Reason::FeedsProcess);
+        }
+        if !found.reasons.is_empty() {
+            return Verdict::Ask(approval(s, call, found.reasons.clone(), found.access));
+        }
+        if looks {
+            return allow("it only looks");
+        }
+        match (s.config.mode, call.class, s.level()) {
+            (Mode::Read, ..) => Verdict::Deny("the mode is read".into()),
+            (Mode::All, ..) => allow("the mode is all"),
+            (Mode::Ask, ..) => ask(Reason::ModeAsk),
+            (Mode::Edits, Class::Edit, _) => allow("the mode is edits"),
+            (Mode::Edits, Class::Command | Class::Read, _) => ask(Reason::ModeEdits),
+            (Mode::Auto, Class::Edit, _) => allow("an edit in the workspace"),
+            (Mode::Auto, Class::Command | Class::Read, level @ (Level::A | Level::B | Level::C)) => {
+                allow(&format!("the box holds it (level {level:?})"))
+            }
+            (Mode::Auto, Class::Command | Class::Read, Level::D) => ask(Reason::NoSandbox),
         }
     }
 }
@@ -260,36 +314,47 @@ const FETCHERS: &[&str] = &[
     "composer",
 ];
 
-/// The rule that "always" would grant for a call, if there is one that is not a rule for everything.
-#[must_use]
-pub fn offer(s: &State, call: &Call) -> Option<Rule> {
+/// Characters of a rule's words that can be offered: more than that nobody reads.
+const RULE_CHARS: usize = 200;
+
+/// The rule that "always" would create for a call, if there is one that would not match everything and can be read.
+fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Option<Rule> {
+    // Where a denial may apply, no rule allows.
+    if reasons.iter().any(|reason| matches!(reason, Reason::MayBeDenied { .. })) {
+        return None;
+    }
     let tool = call.part.tool.clone();
     let Some((line, _)) = command(call) else {
-        let plain = call.class == Class::Edit && told(s, call).asks.is_empty();
-        return plain.then_some(Rule { tool, words: Vec::new(), open: Open::NOTHING });
+        let own = |reason: &Reason| !matches!(reason, Reason::ModeAsk);
+        let plain = call.class == Class::Edit && !reasons.iter().any(own);
+        return plain.then_some(Rule { tool, words: Vec::new(), access: Access::NOTHING });
     };
-    let mut open = told(s, call).open;
     let [one] = line.commands.as_slice() else { return None };
     let mut words = vec![one.words.first()?.text.clone()];
-    // What goes out of the box, and what talks to whomever it is told to, is asked about each time.
+    // Commands that leave the sandbox or can contact any host never get a rule.
     let fetches = FETCHERS.contains(&base(words.first()?));
-    if open.bare || (open.network && !fetches && base(words.first()?) != "git") {
+    if access.unsandboxed || (access.network && !fetches && base(words.first()?) != "git") {
         return None;
     }
     if s.level() == Level::D {
-        open.bare = true;
+        access.unsandboxed = true;
     }
-    if open.network && !fetches {
+    if access.network && !fetches {
         // Where to is part of it.
         words = one.texts().map(str::to_owned).collect();
-        let rule = Rule { tool, words, open };
-        return (grantable(&rule) && covers(&rule, call)).then_some(rule);
+    } else {
+        // Of a program with many commands, one of them.
+        let named = |text: &str| {
+            text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == ':') && !text.starts_with('-')
+        };
+        words.extend(one.words.get(1).map(|word| word.text.clone()).filter(|text| named(text)));
     }
-    // Of a program with many commands, one of them.
-    let named =
-        |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == ':') && !text.starts_with('-');
-    words.extend(one.words.get(1).map(|word| word.text.clone()).filter(|text| named(text)));
-    let rule = Rule { tool, words, open };
+    // No quote, comma or blank: a rule is shown in a sentence of ours.
+    let readable = |word: &String| word.chars().all(|c| c.is_ascii_alphanumeric() || "_@%+=:./~-".contains(c));
+    if !words.iter().all(readable) || words.iter().map(String::len).sum::<usize>() > RULE_CHARS {
+        return None;
+    }
+    let rule = Rule { tool, words, access };
     (grantable(&rule) && covers(&rule, call)).then_some(rule)
 }
 
@@ -324,7 +389,7 @@ pub fn covers(rule: &Rule, call: &Call) -> bool {
         let texts: Vec<&str> = c.texts().collect();
         let rest = texts.get(rule.words.len()..);
         // The very same options as the rule's own are part of its words; others may mean anything.
-        let exact = rule.open.network && !FETCHERS.contains(&base(texts.first().copied().unwrap_or_default()));
+        let exact = rule.access.network && !FETCHERS.contains(&base(texts.first().copied().unwrap_or_default()));
         let harmless = |rest: &[&str]| {
             rest.iter().all(|word| !word.starts_with('-') && !is_secret(word)) && (!exact || rest.is_empty())
         };
@@ -361,10 +426,4 @@ fn touches(rule: &Rule, line: Option<&Line>) -> Option<bool> {
 #[must_use]
 pub fn guarded(s: &State, tool: &str) -> bool {
     s.config.deny.iter().any(|rule| rule.tool == tool)
-}
-
-/// A rule as it is shown.
-#[must_use]
-pub fn show(rule: &Rule) -> String {
-    if rule.words.is_empty() { rule.tool.clone() } else { format!("{} {}", rule.tool, rule.words.join(" ")) }
 }

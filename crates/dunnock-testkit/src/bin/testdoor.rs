@@ -130,8 +130,8 @@ async fn drive(world: World, session: SessionId, scenario: &Scenario, answer: bo
                 }
             }
             for q in answerable.iter().filter(|_| answer) {
-                let answer = match q.about {
-                    About::Person { .. } => Answer::Text { text: "blue".into() },
+                let answer = match *q.kind {
+                    QuestionKind::Person { .. } => Answer::Text { text: "blue".into() },
                     _ => Answer::Yes,
                 };
                 let id = format!("reply-{}", q.id);
@@ -225,8 +225,8 @@ async fn answer_once(world: World, session: SessionId) -> i32 {
         say("NOTHING");
         return 2;
     };
-    let answer = match q.about {
-        About::Person { .. } => Answer::Text { text: "blue".into() },
+    let answer = match *q.kind {
+        QuestionKind::Person { .. } => Answer::Text { text: "blue".into() },
         _ => Answer::Yes,
     };
     let reply = Command::Reply { question: q.id, hash: q.hash, answer, note: None };

@@ -46,7 +46,7 @@ async fn startup(id: &str) -> Held {
             // What git would tell of a deletion is asked of git itself, by us.
             let came = world.model(&[shell("git reset --hard")], &[]).await;
             match world.harm(&came) {
-                None if came.code == 3 && came.err.contains("throws away changes that are not committed") => {
+                None if came.code == 3 && came.err.contains("discards uncommitted changes") => {
                     Ok("asked git, ran nothing of the folder's".into())
                 }
                 harm => Err(format!("{harm:?} {}: {}", came.code, came.err)),
@@ -536,7 +536,7 @@ async fn box_itself(id: &str) -> Held {
             let one = world.model(&[first], &[]).await;
             let two = world.model(&[again], &[]).await;
             fine(
-                (one.code, two.code) == (3, 3) && two.err.contains("it asks for the network"),
+                (one.code, two.code) == (3, 3) && two.err.contains("the call asks for network access"),
                 "each asks anew, with its reason",
                 (one.err, two.err),
             )

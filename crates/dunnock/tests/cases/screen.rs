@@ -51,7 +51,7 @@ impl Scene {
 
 async fn asked(command: &str, wanted: &[&str], never: &[&str]) -> Held {
     let scene = Scene::new(command, 0).await;
-    scene.window.wait_for_question("y once");
+    scene.window.wait_for_question("n decline");
     let held = scene.says(wanted, never)?;
     scene.window.key("n");
     scene.window.wait_for("The end.");
@@ -63,7 +63,7 @@ async fn asked(command: &str, wanted: &[&str], never: &[&str]) -> Held {
 
 async fn printed(command: &str, never: &[&str]) -> Held {
     let scene = Scene::new(command, 0).await;
-    scene.window.wait_for_question("y once");
+    scene.window.wait_for_question("n decline");
     scene.window.key("y");
     scene.window.wait_for("The end.");
     scene.says(&["after-it"], never)
@@ -88,7 +88,7 @@ async fn question(id: &str) -> Held {
         }
         "G230" => {
             let scene = Scene::new(&(1..=300).map(|n| format!("touch {n}.x\n")).collect::<String>(), 0).await;
-            scene.window.wait_for_question("y once");
+            scene.window.wait_for_question("n decline");
             scene.window.key("y");
             scene.window.wait_for("read it to its end first");
             if count(&facts(&scene.home).await, "replied") != 0 {
@@ -109,7 +109,7 @@ async fn question(id: &str) -> Held {
                 scene.window.type_in("y");
                 std::thread::sleep(Duration::from_millis(70));
             }
-            scene.window.wait_for("y once");
+            scene.window.wait_for("n decline");
             std::thread::sleep(Duration::from_millis(600));
             match (count(&facts(&scene.home).await, "replied"), scene.window.screen()) {
                 (0, screen) if screen.contains("yyyy") => Ok("no answer, and nothing of it lost".into()),
@@ -130,7 +130,7 @@ async fn output(id: &str) -> Held {
         }
         "G514" => {
             let scene = Scene::new("true", 0).await;
-            scene.window.wait_for_question("y once");
+            scene.window.wait_for_question("n decline");
             scene.window.key("n");
             scene.window.wait_for("undo: /undo");
             for _ in 0..2 {

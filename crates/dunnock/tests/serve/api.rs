@@ -61,7 +61,7 @@ async fn w3_a_session_is_made_read_listed_and_searched() {
     let to = points[0]["seq"].clone();
     let order = json!({ "id": "back", "command": { "rewind": { "to": { "fact": to }, "scope": "both" } } });
     assert_eq!(api.post(&format!("/api/sessions/{id}/commands"), &order).0, 200);
-    let end = Instant::now() + Duration::from_secs(10);
+    let end = Instant::now() + Duration::from_secs(60);
     while home.project().join("colour.txt").exists() {
         assert!(Instant::now() < end, "it was not taken back");
         std::thread::sleep(Duration::from_millis(20));
@@ -83,7 +83,8 @@ async fn w6_a_call_waits_is_approved_and_the_loop_goes_on_by_itself() {
     let question = &view["questions"][0];
     assert_eq!(question["call"]["tool"], "shell", "{view:#}");
     assert_eq!(question["call"]["arguments"], json!({ "command": "cat .env" }).to_string());
-    assert!(question["text"].as_str().unwrap().contains("cat .env"));
+    assert_eq!(question["heading"], "Let this command read secret files?");
+    assert_eq!(question["kind"]["approval"]["access"]["secrets"], true);
     // An answer to something else is none; neither is one to what was not shown.
     let commands = format!("/api/sessions/{id}/commands");
     let mut wrong = reply("r0", &view, "yes");
@@ -206,7 +207,8 @@ async fn a_reader_waits_for_the_next_fact_and_takes_nothing_over() {
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(api.post(&format!("/api/sessions/{id}/commands"), &prompt("p", "go")).0, 200);
     let (view, took): (Value, Duration) = waits.join().unwrap();
-    assert!(!view["facts"].as_array().unwrap().is_empty() && took < Duration::from_secs(5), "{took:?}");
+    assert!(!view["facts"].as_array().unwrap().is_empty());
+    dunnock_testkit::timing::figure("a reader that waits is woken", took, Duration::from_secs(5));
     server.open_gate(100);
     api.until(&id, &["done"]);
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 fn first_session(api: &mut dunnock_testkit::web::Api) -> String {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_secs(60);
     loop {
         if let Some(id) = api.get("/api/sessions")["sessions"][0]["id"].as_str() {
             return id.to_owned();
@@ -73,14 +73,14 @@ async fn a_session_of_the_server_is_listed_followed_answered_and_steered_in_a_te
     let mut follow = home.start(&["attach", &id, "--json"]);
     let approved = home.run(&["approve", &id]).await;
     assert_eq!(approved.code, 0, "{}", approved.err);
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_secs(60);
     while !kinds(&api.get(&format!("/api/sessions/{id}"))).contains(&"finished".into()) {
         assert!(Instant::now() < end, "the answer did not reach the server");
         std::thread::sleep(Duration::from_millis(20));
     }
     // Steered from a terminal while the server's model speaks.
     let steer = home.start(&["resume", &id, "--prompt", "and the other one"]);
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_secs(60);
     while kinds(&api.get(&format!("/api/sessions/{id}"))).iter().filter(|k| *k == "prompted").count() < 2 {
         assert!(Instant::now() < end, "the prompt did not reach the server");
         std::thread::sleep(Duration::from_millis(20));
@@ -166,14 +166,14 @@ async fn a_server_that_ends_leaves_nothing_and_what_ran_goes_on_later() {
     let serve = Serve::start(&home);
     let (mut api, file) = (serve.api(), serve.token_file.clone());
     let id = api.make(&json!({ "prompt": "sleep" }));
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_secs(60);
     while home.read("pid").is_empty() {
         assert!(Instant::now() < end);
         std::thread::sleep(Duration::from_millis(20));
     }
     let began = Instant::now();
     assert_eq!(serve.end(), 0);
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    dunnock_testkit::timing::figure("a server with work under way ends", began.elapsed(), Duration::from_secs(10));
     assert!(!file.exists(), "the token is gone");
     let left: Vec<_> = std::fs::read_dir(file.parent().unwrap()).unwrap().flatten().map(|e| e.file_name()).collect();
     assert!(left.is_empty(), "{left:?}");

@@ -1,11 +1,11 @@
 //! What holds the next turn back: a budget that does not cover it, a window that is too full for it, a model that goes in circles.
 
-use crate::step::Draft;
-use dunnock_proto::{About, Noticed, Reserved, Seq, Strength};
+use super::Draft;
+use dunnock_proto::{Noticed, QuestionKind, Reserved, Seq, Strength};
 
 impl Draft<'_> {
     /// Whether a request that holds this back would go beyond what the session, or the day, may use.
-    pub(crate) fn breaks_budget(&self, reserved: Reserved) -> bool {
+    pub(super) fn breaks_budget(&self, reserved: Reserved) -> bool {
         let (s, budget) = (&self.s, &self.s.config.budget);
         let over = |bound: Option<u64>, used: u64| bound.is_some_and(|b| used > b.saturating_mul(1 + s.extended));
         over(budget.tokens, s.spent.tokens.saturating_add(reserved.tokens))
@@ -21,7 +21,7 @@ impl Draft<'_> {
 
     /// How hard and up to where talk must be compacted before the next turn, if it must. The last turns are left alone as
     /// far as they are short, unless the request has already proved too long.
-    pub(crate) fn must_shrink(&self) -> Option<(Strength, Seq)> {
+    pub(super) fn must_shrink(&self) -> Option<(Strength, Seq)> {
         let s = &self.s;
         // Shortening that leaves little room is followed by a summary at once: it would be full again after a turn or two.
         let (strength, bar) = match s.compacted {
@@ -43,13 +43,13 @@ impl Draft<'_> {
     }
 
     /// Whether a request that did not fit can be made shorter.
-    pub(crate) fn can_shrink(&self) -> bool {
+    pub(super) fn can_shrink(&self) -> bool {
         self.s.overflowed && self.must_shrink().is_some()
     }
 
     /// The same calls on the same files gave the same results again: the model is told once, then the person is asked.
     /// Whether that holds the next turn.
-    pub(crate) fn stalled(&mut self) -> bool {
+    pub(super) fn stalled(&mut self) -> bool {
         match (self.s.progress.same, self.s.progress.warned) {
             (0, _) | (1, true) => false,
             // A planner that nobody attends to ends at its limit, and nowhere else.
@@ -61,11 +61,7 @@ impl Draft<'_> {
                 false
             }
             (same, true) => {
-                let text = format!(
-                    "the model goes in circles: {} times the same calls gave the same results and changed no file. Go on?",
-                    same + 1
-                );
-                self.ask(About::Stalled, text.into(), Vec::new());
+                self.ask(QuestionKind::Stalled { times: same + 1 });
                 true
             }
         }

@@ -1,12 +1,12 @@
 //! When a planner's work is over: the loop decides, not the model.
 
+use super::Draft;
 use crate::state::Stage;
-use crate::step::Draft;
 use dunnock_proto::{CallId, Outcome, Proof, Why};
 
 impl Draft<'_> {
     /// An action that did not succeed ends its plan: what stands behind it is not run. What stands before it is.
-    pub(crate) fn drop_behind_a_failure(&mut self) {
+    pub(super) fn drop_behind_a_failure(&mut self) {
         let actions = self.s.calls.iter().filter(|c| !c.harness);
         let behind = actions.skip_while(|c| c.stage != Stage::Finished { ok: false });
         let left: Vec<CallId> =
@@ -17,7 +17,7 @@ impl Draft<'_> {
     }
 
     /// Every action of a plan has ended, and every check behind it.
-    pub(crate) fn after_plan(&mut self) {
+    pub(super) fn after_plan(&mut self) {
         let actions = self.s.calls.iter().filter(|c| !c.harness);
         let acts = actions.clone().next().is_some();
         // A plan of which nothing was let run has changed nothing that could be checked.

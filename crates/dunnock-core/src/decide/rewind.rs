@@ -2,13 +2,13 @@
 //!
 //! Invariant: only at rest. Turn numbers, budget, grants and ids never go back: only talk and files do.
 
+use super::Draft;
 use crate::apply::within;
 use crate::state::Phase;
-use crate::step::Draft;
 use dunnock_proto::{Noticed, Refused, RewindAsked, RewindTo, Rewound, Scope, Seq, Span};
 
 impl Draft<'_> {
-    pub(crate) fn rewind(&mut self, to: RewindTo, scope: Scope, force: bool) -> Result<(), Refused> {
+    pub(super) fn rewind(&mut self, to: RewindTo, scope: Scope, force: bool) -> Result<(), Refused> {
         // Files that are still to be kept are kept first: otherwise nobody could tell whose doing they are.
         if self.s.phase != Phase::Rest || self.s.dirty.is_some() {
             return Err(Refused::Busy);
@@ -39,7 +39,7 @@ impl Draft<'_> {
 
 impl Draft<'_> {
     /// Where only one of talk and files went back, the model must know that they no longer fit.
-    pub(crate) fn tell_of_rewind(&mut self) {
+    pub(super) fn tell_of_rewind(&mut self) {
         let text = match self.s.undo.as_ref().map(|undo| undo.scope) {
             Some(Scope::Files) => {
                 "The person brought files back to an earlier state. Look at them again before you rely on them."
@@ -53,7 +53,7 @@ impl Draft<'_> {
     }
 
     /// What counts as said once the files are back: what was asked for, and whatever came while they went.
-    pub(crate) fn rewound_spans(&self) -> Vec<Span> {
+    pub(super) fn rewound_spans(&self) -> Vec<Span> {
         let Phase::Rewinding { asked, spans, .. } = &self.s.phase else { return self.s.visible() };
         let mut all = spans.as_ref().clone();
         all.push(Span { from: asked + 1, to: self.s.seq }); // never empty: the files of now were kept meanwhile

@@ -1,0 +1,93 @@
+//! Calls: which run, which need approval, which never run; and how they end without running.
+
+use super::Draft;
+use crate::input::Previews;
+use crate::policy::Verdict;
+use crate::state::{Call, Stage};
+use dunnock_proto::{
+    Access, Allowed, Approval, AskPersonArgs, Asked, By, CallId, Class, Finished, Level, Outcome, PlanArgs, Planned,
+    QuestionId, QuestionKind, Role,
+};
+use std::sync::Arc;
+
+/// Calls of one answer that are considered.
+pub(crate) const MOST_CALLS: usize = 500;
+
+impl Draft<'_> {
+    /// Says of each call of the answer just recorded whether it runs, waits for the person, or does not run.
+    pub(super) fn judge_calls(&mut self, mut previews: Previews) {
+        for (n, call) in self.s.calls.clone().into_iter().enumerate() {
+            if n >= MOST_CALLS {
+                let why = format!("not run: an answer may have {MOST_CALLS} calls; ask for the rest in the next one");
+                self.finish(call.id, Outcome::NotRun, &why);
+                continue;
+            }
+            if let Some(fault) = &call.part.fault {
+                self.finish(call.id, Outcome::NotRun, &format!("not run: {fault}"));
+                continue;
+            }
+            let Some(role) = call.role else {
+                self.finish(call.id, Outcome::NotRun, &format!("there is no tool {}", call.part.tool));
+                continue;
+            };
+            match role {
+                Role::Final => self.finish(call.id, Outcome::Done, "noted"),
+                Role::Plan => match PlanArgs::parse(call.args()) {
+                    Ok(plan) => {
+                        self.record(Planned { steps: plan.steps });
+                        self.finish(call.id, Outcome::Done, "noted");
+                    }
+                    Err(error) => self.finish(call.id, Outcome::Failed, &error),
+                },
+                Role::AskPerson => match AskPersonArgs::parse(call.args()) {
+                    Ok(AskPersonArgs { question, choices }) => {
+                        self.ask(QuestionKind::Person { call: call.id, text: question, choices });
+                    }
+                    Err(error) => self.finish(call.id, Outcome::Failed, &error),
+                },
+                Role::Work if call.part.broken().is_some() => {
+                    let why = call.part.broken().unwrap_or_default();
+                    self.finish(
+                        call.id,
+                        Outcome::NotRun,
+                        &format!("not run: the arguments are not a JSON object: {why}"),
+                    );
+                }
+                Role::Work => match self.now.policy.judge(&self.s, &call) {
+                    Verdict::Allow { by, access } => self.allow(&call, by, None, access, None),
+                    Verdict::Ask(approval) => {
+                        let preview = previews.remove(&call.id.index).unwrap_or_default();
+                        self.ask(QuestionKind::Approval(Box::new(Approval { preview, ..approval })));
+                    }
+                    Verdict::Deny(reason) => self.finish(call.id, Outcome::NotRun, &format!("not allowed: {reason}")),
+                },
+            }
+        }
+    }
+
+    /// The call may run, isolated at least as it was `shown` (as it is now, where nobody was asked), with exactly this access.
+    pub(super) fn allow(&mut self, call: &Call, by: By, shown: Option<Level>, access: Access, args: Option<Arc<str>>) {
+        let hash = call.hash_with(args.as_ref());
+        let level = (call.class == Class::Command).then(|| shown.unwrap_or(self.s.level()));
+        self.record(Allowed { call: call.id, by, args, hash, level, access });
+    }
+
+    pub(super) fn finish(&mut self, call: CallId, outcome: Outcome, shown: &str) {
+        self.record(Finished::plain(call, outcome, shown));
+    }
+
+    /// Calls that no process has begun never will.
+    pub(super) fn drop_unbegun(&mut self) {
+        for call in self.s.calls.clone() {
+            if matches!(call.stage, Stage::Asked | Stage::Allowed) {
+                self.finish(call.id, Outcome::NotRun, "not run: the person interrupted");
+            }
+        }
+    }
+
+    pub(super) fn ask(&mut self, kind: QuestionKind) {
+        let question = QuestionId(self.s.asked + 1);
+        let hash = kind.hash(question);
+        self.record(Asked { question, kind, hash });
+    }
+}

@@ -1,0 +1,81 @@
+//! The loop: an input comes in, facts come out.
+//!
+//! [`decide`] decides what the input itself means, then what follows from where the session now stands (`settle`): another
+//! turn, a check, a question, the end. Both work on a copy; the caller applies the facts once they are durable. What must then
+//! be under way is not decided here: see [`wanted`](crate::wanted).
+//!
+//! One file for each concern: commands from the person (`prompt`), what they reply (`reply`), what the model answered and other
+//! reports (`answer`), calls (`call`), takeovers (`claim`), ends and the next turn (`end`), what holds a turn back (`limits`).
+//!
+//! Invariant: every arm on our own enums is written out, so a new input or phase cannot hide in a wildcard.
+
+mod answer;
+mod call;
+mod claim;
+mod end;
+mod limits;
+mod planner;
+mod prompt;
+mod reply;
+mod rewind;
+
+pub(crate) use call::MOST_CALLS;
+
+use crate::apply::apply;
+use crate::input::{Input, Now};
+use crate::state::State;
+use dunnock_proto::{Event, Refused};
+
+/// Decides what `input` makes true. Changes nothing.
+///
+/// # Errors
+/// A refusal is an answer for the sender, not a failure: nothing became true.
+pub fn decide(s: &State, now: &Now, input: Input) -> Result<Vec<Event>, Refused> {
+    if s.workspace.is_none() {
+        return Err(Refused::NoSession);
+    }
+    if s.read_only.is_some() {
+        return Err(Refused::ReadOnly);
+    }
+    let mut draft = Draft { s: s.clone(), now, events: Vec::new(), spent: s.spent.micros };
+    match input {
+        Input::Order(order) => {
+            if order.expect.is_some_and(|seen| seen != s.version) {
+                return Err(Refused::Stale { version: s.version });
+            }
+            draft.command(order.command)?;
+        }
+        Input::Report(report) => {
+            if s.seat.is_none_or(|seat| seat.owner != report.owner) {
+                return Err(Refused::NotOwner);
+            }
+            draft.report(report.owner, report.work)?;
+        }
+        Input::Take(take) => draft.take(take)?,
+    }
+    if let Some(news) = &now.news
+        && draft.s.head_fits()
+        && news.sources != *draft.s.sources
+    {
+        draft.record(news.clone());
+    }
+    draft.settle();
+    Ok(draft.events)
+}
+
+/// A decision in the making: the state as it would be, and the facts that make it so.
+pub(crate) struct Draft<'a> {
+    pub(crate) s: State,
+    pub(crate) now: &'a Now,
+    events: Vec<Event>,
+    /// What had been spent before this decision.
+    pub(crate) spent: u64,
+}
+
+impl Draft<'_> {
+    fn record(&mut self, fact: impl Into<Event>) {
+        let event = fact.into();
+        apply(&mut self.s, &event);
+        self.events.push(event);
+    }
+}

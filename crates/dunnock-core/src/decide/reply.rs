@@ -1,0 +1,97 @@
+//! What a person's answer to a question makes true.
+
+use super::Draft;
+use crate::policy;
+use crate::state::Call;
+use dunnock_proto::{Answer, By, Granted, Hash, Outcome, QuestionId, QuestionKind, Refused, Replied, Why};
+use std::sync::Arc;
+
+impl Draft<'_> {
+    /// One answer is taken, once, and only for what was really shown.
+    pub(super) fn reply(
+        &mut self,
+        id: QuestionId,
+        shown: Hash,
+        answer: Answer,
+        note: Option<String>,
+    ) -> Result<(), Refused> {
+        let question = self.s.question(id).cloned().ok_or(Refused::NoQuestion)?;
+        if question.hash != shown {
+            return Err(Refused::Changed);
+        }
+        let replied = Replied { question: id, answer: answer.clone(), note: note.clone() };
+        match question.kind.as_ref() {
+            QuestionKind::Approval(asked) => {
+                let call = self.s.call(asked.call).cloned().ok_or(Refused::NoQuestion)?;
+                if call.hash() != asked.call_hash {
+                    return Err(Refused::Changed);
+                }
+                // Whatever lists say by now: a yes grants what was shown, and counts for the isolation that was shown.
+                let (access, shown) = (asked.access, asked.isolation);
+                match answer {
+                    Answer::Yes => {
+                        self.record(replied);
+                        self.allow(&call, By::Person(id), shown, access, None);
+                    }
+                    Answer::Edit { .. } if policy::guarded(&self.s, &call.part.tool) => return Err(Refused::Misfit),
+                    // Other arguments get what they need, and never more than was shown.
+                    Answer::Edit { args } => {
+                        let edited = Call { edited: Some(args.clone()), ..call.clone() };
+                        let found = (self.now.policy.findings)(&self.s, &edited);
+                        if found.never.is_some() || !access.covers(found.access) {
+                            return Err(Refused::Misfit);
+                        }
+                        self.record(replied);
+                        self.allow(&call, By::Person(id), shown, found.access, Some(args));
+                    }
+                    Answer::Always { rule } => {
+                        if asked.rule.as_ref() != Some(&rule) {
+                            return Err(Refused::Misfit);
+                        }
+                        self.record(replied);
+                        self.record(Granted { rule });
+                        self.allow(&call, By::Person(id), shown, access, None);
+                    }
+                    Answer::No => {
+                        self.record(replied);
+                        let shown = match &note {
+                            Some(note) => format!("the person declined this call: {note}"),
+                            None => "the person declined this call".into(),
+                        };
+                        self.finish(call.id, Outcome::Declined { note }, &shown);
+                    }
+                    Answer::Text { .. } => return Err(Refused::Misfit),
+                }
+            }
+            QuestionKind::Person { call, .. } => {
+                let (outcome, text): (Outcome, Arc<str>) = match answer {
+                    Answer::Text { text } => (Outcome::Done, text),
+                    Answer::Yes => (Outcome::Done, "yes".into()),
+                    Answer::No => (Outcome::Declined { note }, "the person did not want to answer".into()),
+                    Answer::Always { .. } | Answer::Edit { .. } => return Err(Refused::Misfit),
+                };
+                self.record(replied);
+                self.finish(*call, outcome, &text);
+            }
+            kind @ (QuestionKind::Unknown { .. }
+            | QuestionKind::Limit { .. }
+            | QuestionKind::Budget
+            | QuestionKind::Stalled { .. }
+            | QuestionKind::Trust { .. }) => match answer {
+                Answer::Yes => self.record(replied),
+                Answer::No => {
+                    self.record(replied);
+                    match kind {
+                        QuestionKind::Unknown { .. } => self.stop(),
+                        QuestionKind::Limit { .. } => self.end_held(Why::Limit),
+                        QuestionKind::Budget => self.end_held(Why::Budget),
+                        QuestionKind::Stalled { .. } => self.end_held(Why::Stopped),
+                        QuestionKind::Trust { .. } | QuestionKind::Approval(_) | QuestionKind::Person { .. } => {}
+                    }
+                }
+                Answer::Always { .. } | Answer::Edit { .. } | Answer::Text { .. } => return Err(Refused::Misfit),
+            },
+        }
+        Ok(())
+    }
+}

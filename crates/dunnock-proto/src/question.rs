@@ -1,0 +1,453 @@
+//! Questions to the person: what is asked, as data, and the one place where that data becomes words.
+//!
+//! Invariant: an interface shows a question from [`QuestionKind::view`] and the call's own arguments; it never takes a text apart.
+//! Invariant: no value of a [`Reason`] is text that a model wrote. Programs and file names in it are entries of our own lists, and rules are
+//! the person's, so nothing in an argument can change a heading, a reason or what a yes grants.
+
+use crate::{Access, CallId, Hash, Level, QuestionId, Rule};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What a question is about, with everything that an interface shows of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionKind {
+    /// May this call run?
+    Approval(Box<Approval>),
+    /// The model asks; the answer is the call's result.
+    Person {
+        /// The call.
+        call: CallId,
+        /// What the model asks, in its own words.
+        text: Arc<str>,
+        /// Answers to choose from, if there are any.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        choices: Vec<String>,
+    },
+    /// These calls had begun when their process died: continue?
+    Unknown {
+        /// The calls.
+        calls: Vec<CallId>,
+    },
+    /// The limit of steps is reached: continue for as many more?
+    Limit {
+        /// The limit.
+        steps: u32,
+    },
+    /// The budget does not cover the next request: continue for as much more?
+    Budget,
+    /// The same calls on the same files gave the same results, again and again: continue?
+    Stalled {
+        /// How often.
+        times: u32,
+    },
+    /// The folder has settings, commands or scripts of its own: trust it?
+    Trust {
+        /// Hash of what it has.
+        content: Hash,
+    },
+}
+
+/// A call that waits for the person's approval, and what a yes means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Approval {
+    /// The call.
+    pub call: CallId,
+    /// Hash of its tool and arguments: what a yes is about.
+    pub call_hash: Hash,
+    /// What kind of request it is.
+    pub request: RequestKind,
+    /// Why the person is asked, the most important reason first.
+    pub reasons: Vec<Reason>,
+    /// How the call is isolated, if it runs a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Level>,
+    /// What a yes grants beyond the sandbox, exactly.
+    #[serde(default, skip_serializing_if = "Access::is_nothing")]
+    pub access: Access,
+    /// The rule that "always" would create, if there is one that would not match everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+    /// What would be lost, where that could be found out beforehand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preview: Vec<Loss>,
+}
+
+/// The kinds of requests. Each has its own heading and its own label for a yes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RequestKind {
+    /// A command that would run outside the sandbox.
+    Unsandboxed,
+    /// A command that needs the network.
+    Network,
+    /// A command that reads secret files.
+    Secrets,
+    /// A command that changes files which other programs act on.
+    Protected,
+    /// A command that needs more than one of these.
+    ExtraAccess,
+    /// A command that destroys work.
+    Destructive,
+    /// Any other command.
+    Command,
+    /// A change of files.
+    Edit,
+    /// A change that also removes files.
+    EditAndDelete,
+    /// The deletion of a file.
+    Deletion,
+    /// A move of a file.
+    Move,
+    /// Input for a process that runs already.
+    ProcessInput,
+    /// A call of another tool.
+    Tool {
+        /// Its name, from the list of tools that the session offers.
+        name: String,
+    },
+}
+
+/// Why a person is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The call itself asks for the network.
+    RequestsNetwork,
+    /// The program uses the network.
+    UsesNetwork {
+        /// The program.
+        program: String,
+    },
+    /// A git command contacts another repository.
+    ContactsRemote {
+        /// The git command.
+        command: String,
+    },
+    /// A git command throws work away.
+    DiscardsWork {
+        /// The git command.
+        command: String,
+    },
+    /// It changes what git does in this repository from now on.
+    ChangesGitConfig,
+    /// git's own files cannot be protected at this isolation.
+    GitUnprotected,
+    /// It deletes the whole folder, or git's history of it.
+    DeletesFolder,
+    /// It names a file that usually holds secrets.
+    NamesSecret,
+    /// The program acts on the machine, not on this folder.
+    ActsOnMachine {
+        /// The program.
+        program: String,
+    },
+    /// It edits a file that other programs act on.
+    EditsProtected {
+        /// Its name, as our list has it.
+        file: String,
+    },
+    /// It names such a file, which cannot be protected at this isolation.
+    NamesProtected,
+    /// A rule of the person's may forbid it, and the command is too complex to tell.
+    MayBeDenied {
+        /// The rule.
+        rule: String,
+    },
+    /// A running process has more access than the sandbox, and may take this input for a command.
+    FeedsProcess,
+    /// The approval mode asks before every change.
+    ModeAsk,
+    /// The approval mode asks before every command.
+    ModeEdits,
+    /// There is no sandbox on this machine.
+    NoSandbox,
+}
+
+/// Something that a call would lose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// Files that it deletes.
+    Deletes {
+        /// How many.
+        files: u64,
+        /// Of those, files that git does not track.
+        untracked: u64,
+        /// There are more: patterns, or too many to count.
+        more: bool,
+    },
+    /// Files that git does not track: up to so many.
+    DeletesUntracked {
+        /// How many.
+        files: u64,
+    },
+    /// Changes that are not committed.
+    DiscardsChanges {
+        /// Staged files; others are not counted.
+        staged: u64,
+    },
+    /// Stashed changes.
+    DiscardsStash,
+}
+
+/// A question in words, for every interface alike.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct QuestionView {
+    /// What is asked, by the kind of request.
+    pub heading: String,
+    /// The question itself, where it is not a call: our own words, or the model's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Why it is asked.
+    pub reasons: Vec<String>,
+    /// How the call is isolated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<String>,
+    /// What a yes grants beyond the sandbox.
+    pub access: Vec<String>,
+    /// The rule that "always" would create.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// What would be lost.
+    pub preview: Vec<String>,
+    /// The label of a yes.
+    pub yes: &'static str,
+    /// The label of a no.
+    pub no: &'static str,
+}
+
+impl QuestionKind {
+    /// The call that the question is about, if it is about one.
+    #[must_use]
+    pub fn call(&self) -> Option<CallId> {
+        match self {
+            Self::Approval(approval) => Some(approval.call),
+            Self::Person { call, .. } => Some(*call),
+            Self::Unknown { .. } | Self::Limit { .. } | Self::Budget | Self::Stalled { .. } | Self::Trust { .. } => {
+                None
+            }
+        }
+    }
+
+    /// The approval, if it is one.
+    #[must_use]
+    pub fn approval(&self) -> Option<&Approval> {
+        match self {
+            Self::Approval(approval) => Some(approval),
+            _ => None,
+        }
+    }
+
+    /// Answers to choose from.
+    #[must_use]
+    pub fn choices(&self) -> &[String] {
+        match self {
+            Self::Person { choices, .. } => choices,
+            _ => &[],
+        }
+    }
+
+    /// The hash of everything that the question shows: an answer names it.
+    #[must_use]
+    pub fn hash(&self, question: QuestionId) -> Hash {
+        let data = serde_json::to_vec(self).unwrap_or_default(); // plain structs with text keys: there is nothing to fail
+        Hash::of_parts(&[question.0.to_string().as_bytes(), &data])
+    }
+
+    /// The question in words.
+    #[must_use]
+    pub fn view(&self) -> QuestionView {
+        let plain = |heading: &str, text: String, yes: &'static str, no: &'static str| QuestionView {
+            heading: heading.to_owned(),
+            text: Some(text),
+            reasons: Vec::new(),
+            isolation: None,
+            access: Vec::new(),
+            rule: None,
+            preview: Vec::new(),
+            yes,
+            no,
+        };
+        match self {
+            Self::Approval(approval) => approval.view(),
+            Self::Person { text, .. } => {
+                plain("The model asks you a question", text.to_string(), "Answer", "Don't answer")
+            }
+            Self::Unknown { calls } => {
+                let names: Vec<String> = calls.iter().map(ToString::to_string).collect();
+                let text = format!(
+                    "Dunnock stopped while these calls were running: {}. They may or may not have taken effect. Continue?",
+                    names.join(", ")
+                );
+                plain("Outcome unknown", text, "Continue", "Stop")
+            }
+            Self::Limit { steps } => {
+                let text = format!("The limit of {steps} steps is reached. Continue for {steps} more?");
+                plain("Step limit reached", text, "Continue", "Stop")
+            }
+            Self::Budget => {
+                let text = "The remaining budget does not cover the next request. Add the same amount again, and ignore today's \
+                            limit until this task ends?";
+                plain("Budget limit reached", text.into(), "Continue", "Stop")
+            }
+            Self::Stalled { times } => {
+                let text = format!(
+                    "The model made the same calls {times} times with the same results, and no file changed. Continue?"
+                );
+                plain("The model seems stuck", text, "Continue", "Stop")
+            }
+            Self::Trust { .. } => {
+                let text = "It contains its own settings, commands or scripts, which Dunnock would use.";
+                plain("Trust this folder?", text.into(), "Trust", "Don't trust")
+            }
+        }
+    }
+}
+
+impl Approval {
+    fn view(&self) -> QuestionView {
+        let (mut heading, mut yes) = self.request.words();
+        if self.request == RequestKind::Unsandboxed && self.isolation == Some(Level::D) {
+            (heading, yes) = ("Run this command without a sandbox?".into(), "Run without a sandbox");
+        }
+        QuestionView {
+            heading: heading.into_owned(),
+            text: None,
+            reasons: self.reasons.iter().map(Reason::words).collect(),
+            isolation: self.isolation.map(|level| match level {
+                Level::D => "none: there is no sandbox here".to_owned(),
+                _ if self.access.unsandboxed => "off for this command".to_owned(),
+                _ if self.access.is_nothing() => format!("level {level:?}: {}", level.words()),
+                _ => format!("level {level:?}: {}, except for the access above", level.words()),
+            }),
+            access: match self.isolation {
+                // Where there is no sandbox, a yes grants everything.
+                Some(Level::D) => Access { unsandboxed: true, ..Access::NOTHING }.list().map(str::to_owned).collect(),
+                _ => self.access.list().map(str::to_owned).collect(),
+            },
+            rule: self.rule.as_ref().map(Rule::words),
+            preview: self.preview.iter().map(Loss::words).collect(),
+            yes,
+            no: "Decline",
+        }
+    }
+}
+
+impl RequestKind {
+    /// The heading, and the label of a yes.
+    fn words(&self) -> (std::borrow::Cow<'static, str>, &'static str) {
+        match self {
+            Self::Unsandboxed => ("Run this command outside the sandbox?".into(), "Run outside the sandbox"),
+            Self::Network => ("Allow network access for this command?".into(), "Allow network access once"),
+            Self::Secrets => ("Let this command read secret files?".into(), "Allow once"),
+            Self::Protected => ("Let this command change protected files?".into(), "Allow once"),
+            Self::ExtraAccess => ("Allow extra access for this command?".into(), "Allow once"),
+            Self::Destructive => ("Run this destructive command?".into(), "Run anyway"),
+            Self::Command => ("Run this command?".into(), "Run once"),
+            Self::Edit => ("Make this change?".into(), "Apply change"),
+            Self::EditAndDelete => ("Make this change and delete files?".into(), "Apply change"),
+            Self::Deletion => ("Delete this file?".into(), "Delete"),
+            Self::Move => ("Move this file?".into(), "Move"),
+            Self::ProcessInput => ("Send this input to a running process?".into(), "Send"),
+            Self::Tool { name } => (format!("Use the tool {name}?").into(), "Allow once"),
+        }
+    }
+}
+
+impl Reason {
+    /// The reason as a clause: what follows "because".
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::RequestsNetwork => "the call asks for network access".into(),
+            Self::UsesNetwork { program } => format!("{program} uses the network"),
+            Self::ContactsRemote { command } => format!("{command} contacts a remote repository"),
+            Self::DiscardsWork { command } => format!("{command} can discard changes, commits or branches"),
+            Self::ChangesGitConfig => "it changes this repository's git configuration".into(),
+            Self::GitUnprotected => "git's own files cannot be protected at this sandbox level".into(),
+            Self::DeletesFolder => "it deletes the whole folder or its git history".into(),
+            Self::NamesSecret => "it names a file that usually holds secrets".into(),
+            Self::ActsOnMachine { program } => format!("{program} acts on this machine, not only on this folder"),
+            Self::EditsProtected { file } => {
+                format!("{file} is protected: other programs run or follow it automatically")
+            }
+            Self::NamesProtected => "it names a protected file, which cannot be protected at this sandbox level".into(),
+            Self::MayBeDenied { rule } => {
+                format!("your deny rule \"{rule}\" may apply, but the command is too complex to check")
+            }
+            Self::FeedsProcess => {
+                "a process started earlier has more access than the sandbox, and may run this input as a command".into()
+            }
+            Self::ModeAsk => "approval mode \"ask\": edits and commands need approval".into(),
+            Self::ModeEdits => "approval mode \"edits\": commands need approval".into(),
+            Self::NoSandbox => "there is no sandbox here: the command can do whatever you can".into(),
+        }
+    }
+}
+
+impl Loss {
+    fn words(&self) -> String {
+        let count = |n: u64| if n == 1 { "1 file".to_owned() } else { format!("{n} files") };
+        match self {
+            Self::Deletes { files, untracked, more } => {
+                let at_least = if *more { "at least " } else { "" };
+                let untracked = match untracked {
+                    0 => String::new(),
+                    n => format!(", {n} of them not tracked by git"),
+                };
+                format!("deletes {at_least}{}{untracked}", count(*files))
+            }
+            Self::DiscardsStash => "discards stashed changes".into(),
+            Self::DeletesUntracked { files } => format!("deletes up to {} that git does not track", count(*files)),
+            Self::DiscardsChanges { staged } => {
+                format!("discards uncommitted changes (staged: {}; others are not counted)", count(*staged))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Turn;
+
+    #[test]
+    fn the_hash_of_a_question_changes_with_each_of_its_fields() {
+        let approval = Approval {
+            call: CallId { turn: Turn(1), index: 0 },
+            call_hash: Hash::of(b"ls"),
+            request: RequestKind::Command,
+            reasons: vec![Reason::ModeAsk],
+            isolation: Some(Level::A),
+            access: Access::NOTHING,
+            rule: None,
+            preview: Vec::new(),
+        };
+        let rule = Rule { tool: "shell".into(), words: vec!["make".into()], access: Access::NOTHING };
+        let changed = [
+            Approval { call: CallId { turn: Turn(1), index: 1 }, ..approval.clone() },
+            Approval { call_hash: Hash::of(b"rm"), ..approval.clone() },
+            Approval { request: RequestKind::Network, ..approval.clone() },
+            Approval { reasons: vec![Reason::ModeEdits], ..approval.clone() },
+            Approval { isolation: Some(Level::B), ..approval.clone() },
+            Approval { access: Access { network: true, ..Access::NOTHING }, ..approval.clone() },
+            Approval { rule: Some(rule), ..approval.clone() },
+            Approval { preview: vec![Loss::DiscardsChanges { staged: 1 }], ..approval.clone() },
+        ];
+        let hash = |approval: Approval| QuestionKind::Approval(Box::new(approval)).hash(QuestionId(1));
+        let mut hashes: Vec<Hash> = changed.into_iter().map(hash).collect();
+        hashes.push(hash(approval.clone()));
+        hashes.push(QuestionKind::Approval(Box::new(approval)).hash(QuestionId(2)));
+        let all = hashes.len();
+        hashes.sort();
+        hashes.dedup();
+        assert_eq!(hashes.len(), all);
+    }
+}

@@ -1,0 +1,64 @@
+//! What a command that needs approval would lose, where that can be known: looked at, never tried.
+
+use crate::git;
+use dunnock_core::Call;
+use dunnock_core::policy::{self, Loses};
+use dunnock_proto::Loss;
+use std::path::{Component, Path, PathBuf};
+
+/// Files and folders that are looked at, at most, for one call.
+const MOST: u64 = 100_000;
+
+/// Everything that the words of a call say it would lose, with how much that is now.
+pub(crate) fn of(root: &Path, call: &Call) -> Vec<Loss> {
+    policy::loses(call).iter().filter_map(|loses| one(root, loses)).collect()
+}
+
+fn one(root: &Path, loses: &Loses) -> Option<Loss> {
+    match loses {
+        Loses::Paths { paths, more } => {
+            let inside: Vec<&str> = paths.iter().map(String::as_str).filter(|path| is_inside(path)).collect();
+            let mut left = MOST;
+            let files: u64 = inside.iter().map(|path| count(root.join(path), &mut left)).sum();
+            let more = *more || left == 0 || inside.len() < paths.len();
+            (files > 0).then(|| Loss::Deletes { files, untracked: untracked(root, &inside), more })
+        }
+        Loses::Stash => Some(Loss::DiscardsStash),
+        Loses::Untracked { ignored } => {
+            let args: &[&str] = if *ignored { &["ls-files", "-o"] } else { &["ls-files", "-o", "--exclude-standard"] };
+            git::ask(root, args).map(|names| Loss::DeletesUntracked { files: names.len() as u64 })
+        }
+        // To compare files git would run filters of the repository's choice: what is staged can be told without.
+        Loses::Changes => git::ask(root, &["diff-index", "--cached", "--name-only", "--ignore-submodules=all", "HEAD"])
+            .map(|names| Loss::DiscardsChanges { staged: names.len() as u64 }),
+    }
+}
+
+/// Whether a path stays in the folder by its names.
+fn is_inside(path: &str) -> bool {
+    Path::new(path).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir))
+}
+
+/// Files below a path. `left` bounds what is looked at.
+fn count(path: PathBuf, left: &mut u64) -> u64 {
+    let mut waiting = vec![path];
+    let mut files = 0;
+    while let Some(path) = waiting.pop().filter(|_| *left > 0) {
+        *left -= 1;
+        match path.symlink_metadata() {
+            Ok(about) if about.is_dir() => {
+                let room = usize::try_from(*left).unwrap_or(usize::MAX);
+                let entries = std::fs::read_dir(&path).into_iter().flatten().flatten().take(room);
+                waiting.extend(entries.map(|entry| entry.path()));
+            }
+            Ok(_) => files += 1,
+            Err(_) => {}
+        }
+    }
+    files
+}
+
+fn untracked(root: &Path, paths: &[&str]) -> u64 {
+    let args: Vec<&str> = ["--literal-pathspecs", "ls-files", "-o", "--"].iter().chain(paths).copied().collect();
+    git::ask(root, &args).map_or(0, |names| names.len() as u64)
+}

@@ -1,0 +1,148 @@
+//! Nothing in an argument changes what is said of a call that needs approval: not its heading, not its reason, not what a yes grants, not
+//! the rule of an "always". The same calls in the terminal, in plain output, as JSON lines and over HTTP; in the browser they are
+//! `web/e2e/forged.test.ts`. The table is `fixtures/approvals/forged.json`.
+
+use crate::Home;
+use crate::serve::Serve;
+use crate::window::Window;
+use dunnock_testkit::model::Say;
+use dunnock_testkit::server::ScriptedServer;
+use serde_json::Value;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A call with one value put in, and what must be shown of it.
+struct Case {
+    tool: String,
+    args: String,
+    expected: Value,
+}
+
+fn cases() -> Vec<Case> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/approvals/forged.json");
+    let table: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut cases = Vec::new();
+    for value in table["values"].as_array().unwrap() {
+        // As it stands inside a JSON string.
+        let quoted = value.to_string();
+        let inner = &quoted[1..quoted.len() - 1];
+        for call in table["calls"].as_array().unwrap() {
+            let args = call["args"].to_string().replace('@', inner);
+            cases.push(Case { tool: call["tool"].as_str().unwrap().into(), args, expected: call.clone() });
+        }
+    }
+    cases
+}
+
+/// All cases in one answer.
+async fn asked(cases: &[Case]) -> (ScriptedServer, Home) {
+    let calls: Vec<(&str, &str)> = cases.iter().map(|case| (case.tool.as_str(), case.args.as_str())).collect();
+    let server = ScriptedServer::start(vec![Say::calls(&calls).into()]).await;
+    let home = Home::with(&server);
+    (server, home)
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+/// The words of a question that came as JSON are those of the table.
+fn holds(question: &Value, case: &Case, what: &str) {
+    for field in ["heading", "reasons", "access", "yes"] {
+        assert_eq!(question[field], case.expected[field], "{what}: {field} of {} {}", case.tool, case.args);
+    }
+    assert_eq!(question["rule"], case.expected["rule"], "{what}: rule of {} {}", case.tool, case.args);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_argument_changes_what_json_lines_and_http_say() {
+    let cases = cases();
+    assert!(cases.len() >= 40, "{}", cases.len());
+    let (_server, home) = asked(&cases).await;
+    let ran = home.run(&["run", "--json", "--approve", "ask", "go"]).await;
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    let lines = ran.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let questions: Vec<Value> = lines.filter(|line| line["type"] == "question").collect();
+    assert_eq!(questions.len(), cases.len());
+    questions.iter().zip(&cases).for_each(|(question, case)| holds(question, case, "--json"));
+    let serve = Serve::start(&home);
+    let id = questions[0]["session"].as_str().unwrap();
+    let view = serve.api().get(&format!("/api/sessions/{id}"));
+    let questions = view["questions"].as_array().unwrap();
+    assert_eq!(questions.len(), cases.len());
+    questions.iter().zip(&cases).for_each(|(question, case)| holds(question, case, "HTTP"));
+    println!("{} arguments, as JSON lines and over HTTP", cases.len());
+}
+
+/// The rows that begin with one of our labels, with what follows it.
+fn rows(text: &str, label: &str) -> Vec<String> {
+    text.lines().filter_map(|line| line.strip_prefix(label)).map(|rest| rest.trim_end().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_argument_changes_what_plain_output_says() {
+    // One at a time, since many at once are not all shown.
+    for case in cases() {
+        let (_server, home) = asked(std::slice::from_ref(&case)).await;
+        let ran = home.run(&["run", "--approve", "ask", "go"]).await;
+        assert_eq!(ran.code, 3, "{}", ran.err);
+        let what = format!("{} {}\n{}", case.tool, case.args, ran.err);
+        let heading = case.expected["heading"].as_str().unwrap();
+        assert_eq!(rows(&ran.err, "? q1  "), [heading], "{what}");
+        assert_eq!(rows(&ran.err, "  why: "), strings(&case.expected["reasons"]), "{what}");
+        assert_eq!(rows(&ran.err, "  grants: "), strings(&case.expected["access"]), "{what}");
+        let rule: Vec<String> = case.expected["rule"].as_str().into_iter().map(str::to_owned).collect();
+        assert_eq!(rows(&ran.err, "  always: "), rule, "{what}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_argument_changes_what_the_terminal_says() {
+    let cases = cases();
+    let (_server, home) = asked(&cases).await;
+    assert_eq!(home.run(&["run", "--approve", "ask", "go"]).await.code, 3);
+    let window = Window::shell(&home, 160, 130);
+    window.start("open --resume");
+    for (n, case) in cases.iter().enumerate() {
+        let mark = format!("▸ q{}  ", n + 1);
+        let began = Instant::now();
+        let screen = loop {
+            let screen = window.screen();
+            if screen.contains(&mark) && screen.contains('╰') {
+                break screen;
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "question {} never came:\n{screen}", n + 1);
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let inside: Vec<&str> = screen.lines().skip_while(|line| !line.starts_with("╭ ")).collect();
+        let heading = case.expected["heading"].as_str().unwrap();
+        let what = format!("{} {}\n{screen}", case.tool, case.args);
+        assert!(inside[0].starts_with(&format!("╭ {heading} ─")), "{what}");
+        let inside: String = inside
+            .iter()
+            .filter_map(|l| l.strip_prefix("│ "))
+            .map(|l| format!("{}\n", l.trim_end_matches([' ', '│'])))
+            .collect();
+        assert_eq!(rows(&inside, "why      "), strings(&case.expected["reasons"]), "{what}");
+        assert_eq!(rows(&inside, "grants   "), strings(&case.expected["access"]), "{what}");
+        let yes = match case.tool.as_str() {
+            "ask_person" => "to 2: choose".to_owned(),
+            _ => format!("y {}", case.expected["yes"].as_str().unwrap().to_lowercase()),
+        };
+        assert!(inside.contains(&yes), "{what}");
+        assert_eq!(inside.contains("a always"), case.expected["rule"].is_string(), "{what}");
+        if let Some(rule) = case.expected["rule"].as_str() {
+            std::thread::sleep(Duration::from_millis(400));
+            window.key("a");
+            let screen = window.wait_for("Always allow, without asking:");
+            assert!(screen.contains(&format!("│   {rule}")), "{screen}");
+            window.key("Escape");
+            // The key's own time, or a terminal takes it for the beginning of a sequence.
+            std::thread::sleep(Duration::from_millis(400));
+        }
+        // A key counts a moment after the question was drawn.
+        std::thread::sleep(Duration::from_millis(400));
+        window.key("Right");
+    }
+    println!("{} arguments in a real terminal", cases.len());
+}

@@ -1,0 +1,136 @@
+//! Rules for the code itself, as tests: questions are data, folding consults nothing, deciding stays small, no test fails on wall time.
+
+use crate::tidy::{files_below, root};
+use std::path::Path;
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Lines of code: no comments, blank lines, imports or tests.
+fn code_lines(source: &str) -> usize {
+    let source = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let (mut count, mut import) = (0, false);
+    for line in source.lines().map(str::trim) {
+        import |= line.starts_with("use ") || line.starts_with("pub use ");
+        if !import && !line.is_empty() && !line.starts_with("//") {
+            count += 1;
+        }
+        import &= !line.ends_with(';');
+    }
+    count
+}
+
+/// Words that take a text apart.
+const TAKES_APART: [&str; 14] = [
+    ".split",
+    ".rsplit",
+    ".strip_",
+    ".trim_",
+    ".find(",
+    ".contains(",
+    ".starts_with(",
+    ".ends_with(",
+    ".lines(",
+    ".startsWith(",
+    ".endsWith(",
+    ".includes(",
+    ".match(",
+    ".indexOf(",
+];
+
+/// Whether a line takes apart what a question says in words.
+fn parses_a_question(line: &str) -> bool {
+    let words = ["heading", "text", "reasons", "access", "isolation", "rule", "preview"];
+    let owners = ["view", "asks", "asked", "question", "q"];
+    let named = |owner: &str, word: &str| {
+        let at = format!("{owner}.{word}");
+        line.match_indices(&at).any(|(n, _)| {
+            let before = line[..n].chars().next_back();
+            let rest = &line[n + at.len()..];
+            !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '.')
+                && TAKES_APART.iter().any(|apart| rest.starts_with(apart))
+        })
+    };
+    owners.iter().any(|owner| words.iter().any(|word| named(owner, word)))
+        || ["\\nwhy: ", "\\nalways: ", "with a yes it", "\\nbox: "].iter().any(|mark| line.contains(mark))
+}
+
+/// A question is data: no interface finds anything in its words.
+#[test]
+fn no_text_of_a_question_is_taken_apart() {
+    assert!(parses_a_question("let why = asked.text.lines().next();"));
+    assert!(parses_a_question("if (asks.heading.startsWith('Leave')) {"));
+    assert!(parses_a_question(r#"text.strip_prefix("\nwhy: ")"#));
+    assert!(!parses_a_question("lines.extend(view.reasons.iter());"));
+    let sources = files_below(&["crates", "web/src"], &["rs", "ts", "tsx"]);
+    for path in sources.iter().filter(|path| path.components().any(|c| c.as_os_str() == "src")) {
+        for (n, line) in read(path).lines().enumerate() {
+            assert!(!parses_a_question(line), "{}:{}: {line}", path.display(), n + 1);
+        }
+    }
+    let facts = read(&root().join("crates/dunnock-proto/src/facts_table.rs"));
+    let asked = facts.split("pub struct Asked {").nth(1).and_then(|rest| rest.split('}').next()).unwrap_or_default();
+    let fields: Vec<&str> = asked.lines().filter_map(|line| line.trim().strip_prefix("pub ")).collect();
+    assert_eq!(fields, ["question: QuestionId,", "kind: QuestionKind,", "hash: Hash,"], "a question has no text");
+}
+
+/// What was decided is in the facts: folding them consults neither lists nor constants.
+#[test]
+fn folding_consults_no_policy_and_no_constant() {
+    for name in ["apply.rs", "state.rs", "effect.rs"] {
+        let source = read(&root().join("crates/dunnock-core/src").join(name));
+        assert!(!source.is_empty() && !source.contains("policy::"), "{name} asks policy");
+        assert!(!source.contains("use crate::policy"), "{name} asks policy");
+    }
+    let apply = read(&root().join("crates/dunnock-core/src/apply.rs"));
+    assert!(!apply.lines().any(|line| line.trim_start().trim_start_matches("pub ").starts_with("const ")));
+    assert!(!apply.contains("part.tool =="), "a tool's meaning is in the head, not in its name");
+}
+
+/// The loop itself: these files together. A concern beside it (a preset, going back) has a file of its own.
+const DECIDES: [&str; 8] =
+    ["answer.rs", "call.rs", "claim.rs", "end.rs", "limits.rs", "mod.rs", "prompt.rs", "reply.rs"];
+
+#[test]
+fn deciding_stays_readable() {
+    let folder = root().join("crates/dunnock-core/src/decide");
+    let mut sum = 0;
+    for path in files_below(&["crates/dunnock-core/src/decide"], &["rs"]) {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let lines = code_lines(&read(&path));
+        println!("decide/{name}: {lines} lines of code");
+        assert!(lines <= 150, "decide/{name} has {lines} lines of code: split it by concern");
+        sum += if DECIDES.contains(&name.as_str()) { lines } else { 0 };
+    }
+    for name in DECIDES {
+        assert!(folder.join(name).exists(), "decide/{name} is gone: take it off the list");
+    }
+    println!("figure: deciding: {sum} lines of code (bound 600)");
+    assert!(sum <= 600, "deciding has {sum} lines of code");
+}
+
+/// Whether a line of a test fails on wall time alone.
+fn fails_on_wall_time(line: &str) -> bool {
+    let timed =
+        line.contains(".elapsed()") || line.contains("took") || line.contains("toBeLessThan(") && line.contains("ms");
+    let hang = [60, 90, 120, 300, 600].iter().any(|limit| line.contains(&format!("from_secs({limit})")));
+    let upper = line.contains('<')
+        && ["from_millis(", "from_secs(", "as_millis()", "as_secs()"].iter().any(|u| line.contains(u));
+    line.contains("assert") && timed && upper && !hang
+}
+
+/// Wall time is printed, and held by `cargo xtask long figures`: see `dunnock_testkit::timing`.
+#[test]
+fn no_test_fails_on_wall_time_alone() {
+    assert!(fails_on_wall_time("assert!(took < Duration::from_millis(100));"));
+    assert!(fails_on_wall_time("assert!(began.elapsed().as_secs() < 2);"));
+    assert!(!fails_on_wall_time("assert!(began.elapsed() < Duration::from_secs(60));"));
+    assert!(!fails_on_wall_time("assert!(began.elapsed() >= Duration::from_secs(1));"));
+    for path in files_below(&["crates"], &["rs"]) {
+        let helper = path.ends_with("testkit/src/timing.rs");
+        for (n, line) in read(&path).lines().enumerate().filter(|_| !helper) {
+            assert!(!fails_on_wall_time(line), "{}:{}: {line}", path.display(), n + 1);
+        }
+    }
+}
