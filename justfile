@@ -2,6 +2,12 @@
 default:
     @just --list
 
+# The inner loop: formatting, lints and the tests that take seconds
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+    cargo nextest run --workspace --locked --no-fail-fast -E 'not (test(browser_) | test(kills) | test(cases::) | test(speed) | test(r4_) | test(r6_) | test(r9_) | test(r19_) | test(r24_) | test(schemathesis) | test(load_of) | test(everyday_) | test(context::) | test(damage::) | test(bench_edits) | test(every_property) | test(a_log_is_folded) | test(boxed::two_hundred) | test(figures::) | test(web::) | test(replays::) | test(guides::) | test(window::))'
+
 # Everything that CI checks
 ci:
     bash .ci/run
@@ -9,11 +15,6 @@ ci:
 # All tests
 test *ARGS:
     cargo nextest run --workspace {{ARGS}}
-
-# Formatting and lints
-lint:
-    cargo fmt --all --check
-    cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # Files made from the code
 generate:
@@ -23,7 +24,7 @@ generate:
 dist:
     cargo xtask dist
 
-# Long runs: core, kills, processes, damage, mutants
+# Long runs: one by NAME, or all of them (hours)
 long *NAME:
     cargo xtask long {{NAME}}
 

@@ -2,6 +2,7 @@
 
 use crate::say;
 use crate::tidy::root;
+use std::process::Command;
 use std::time::Instant;
 
 /// A long run: its name, what it shows, and how it is started.
@@ -17,8 +18,12 @@ struct Run {
 enum What {
     /// These tests.
     Tests(&'static str),
+    /// These tests, one at a time.
+    Alone(&'static str),
     /// Mutants of the core.
     Mutants,
+    /// Mutants of the lines of the core that changed since `DUNNOCK_BASE`, or in the last four hours.
+    ChangedMutants,
     /// Fuzzing of these targets, for so many minutes, and so many inputs at least.
     Fuzz(&'static [&'static str], u64, u64),
     /// The tests with a real model, and so many plans.
@@ -27,13 +32,48 @@ enum What {
 
 const TEST: &[&str] = &["nextest", "run", "--no-fail-fast", "--success-output", "immediate", "--profile", "long", "-E"];
 
+/// Stands for a new seed, which is printed.
+const RANDOM: &str = "random";
+
 const RUNS: &[Run] = &[
+    Run {
+        name: "figures",
+        shows: "every wall-time figure within its bound, on a quiet machine, one test at a time",
+        minutes: 30,
+        what: What::Alone(
+            "test(speed) or test(figures::) or test(interrupts::) or test(troubles::) or test(slips::) or test(takeover) \
+             or test(an_interrupt_) or test(r10_) or test(r11_) or test(r13_) or test(a_thousand_changed_files) \
+             or test(a_background_child) or test(many_places) or test(a_server_that)",
+        ),
+        env: &[("DUNNOCK_HOLD_FIGURES", "1")],
+    },
+    Run {
+        name: "screens",
+        shows: "every screen of the web app in both themes, wide and on a phone, with axe-core",
+        minutes: 15,
+        what: What::Tests("test(browser_every_screen)"),
+        env: &[("DUNNOCK_ALL_SCREENS", "1")],
+    },
+    Run {
+        name: "fuzz",
+        shows: "inboxes, patches, paths, streams and texts of any bytes, two minutes each",
+        minutes: 20,
+        what: What::Fuzz(&crate::fuzz::ALL, 2, 10_000),
+        env: &[],
+    },
+    Run {
+        name: "changed",
+        shows: "every mutant of changed lines of the core's deciding code is caught",
+        minutes: 30,
+        what: What::ChangedMutants,
+        env: &[("DUNNOCK_STEPS", "40000"), ("CARGO_INCREMENTAL", "1")],
+    },
     Run {
         name: "core",
         shows: "twenty million random steps of the core",
         minutes: 15,
         what: What::Tests("test(every_property_holds)"),
-        env: &[("DUNNOCK_STEPS", "20000000"), ("DUNNOCK_SEED", "7")],
+        env: &[("DUNNOCK_STEPS", "20000000"), ("DUNNOCK_SEED", RANDOM)],
     },
     Run {
         name: "kills",
@@ -170,8 +210,8 @@ fn run(run: &Run) -> Result<(), String> {
             return if inputs >= least { Ok(()) } else { Err(format!("{least} inputs were wanted")) };
         }
         What::Real(plans) => return crate::real::run(plans),
-        What::Tests(filter) => Some(filter),
-        What::Mutants => None,
+        What::Tests(filter) | What::Alone(filter) => Some(filter),
+        What::Mutants | What::ChangedMutants => None,
     };
     let mut command = crate::program("timeout");
     command.arg(format!("{}m", run.minutes)).arg("cargo").current_dir(root());
@@ -179,8 +219,41 @@ fn run(run: &Run) -> Result<(), String> {
         None => command.args(["mutants", "--no-shuffle", "--baseline", "skip", "--timeout", "60"]),
         Some(filter) => command.args(TEST).arg(filter),
     };
-    command.envs(run.env.iter().copied());
+    match run.what {
+        What::Alone(_) => drop(command.args(["--test-threads", "1"])),
+        What::ChangedMutants => drop(command.arg("--in-diff").arg(changed()?)),
+        What::Tests(_) | What::Mutants | What::Fuzz(..) | What::Real(_) => {}
+    }
+    for (name, value) in run.env {
+        let seed = std::process::id().to_string();
+        let value = if *value == RANDOM { seed.as_str() } else { value };
+        say(&format!("{}: {name}={value}", run.name));
+        command.env(name, value);
+    }
     let status = command.status().map_err(|e| format!("{}: {e}", run.name))?;
     say(&format!("{}: {} after {} s", run.name, status, began.elapsed().as_secs()));
     if status.success() { Ok(()) } else { Err(format!("the long run {} failed", run.name)) }
+}
+
+/// A file with what changed in the core's deciding code.
+fn changed() -> Result<std::path::PathBuf, String> {
+    let git = |args: &[&str]| -> Result<String, String> {
+        let output = Command::new("git").args(args).current_dir(root()).output().map_err(|e| e.to_string())?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let base = match std::env::var("DUNNOCK_BASE") {
+        Ok(base) => base,
+        Err(_) => git(&["rev-list", "-1", "--before=4 hours ago", "HEAD"])?.trim().to_owned(),
+    };
+    if base.is_empty() {
+        return Err("there is no commit of four hours ago: name one in DUNNOCK_BASE".into());
+    }
+    let file = root().join("target/changed.diff");
+    let diff = git(&["diff", &base, "HEAD", "--", "crates/dunnock-core/src"])?;
+    if diff.is_empty() {
+        return Err(format!("nothing of the core changed since {base}"));
+    }
+    std::fs::write(&file, diff).map_err(|e| e.to_string())?;
+    say(&format!("changed: since {base}"));
+    Ok(file)
 }
