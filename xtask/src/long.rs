@@ -26,8 +26,8 @@ enum What {
     ChangedMutants,
     /// Fuzzing of these targets, for so many minutes, and so many inputs at least.
     Fuzz(&'static [&'static str], u64, u64),
-    /// The tests with a real model, and so many plans.
-    Real(u32),
+    /// All tests with a real model.
+    Real,
 }
 
 const TEST: &[&str] = &["nextest", "run", "--no-fail-fast", "--success-output", "immediate", "--profile", "long", "-E"];
@@ -97,6 +97,13 @@ const RUNS: &[Run] = &[
         env: &[("DUNNOCK_DAMAGE", "5000")],
     },
     Run {
+        name: "events",
+        shows: "R9: every hostile stream, with a million events in one answer",
+        minutes: 10,
+        what: What::Tests("test(r9_every)"),
+        env: &[("DUNNOCK_EVENTS", "1000000")],
+    },
+    Run {
         name: "streams",
         shows: "R9: five million streams and texts of any bytes, on every wire and in every dialect",
         minutes: 45,
@@ -132,10 +139,10 @@ const RUNS: &[Run] = &[
         env: &[("DUNNOCK_EXAMPLES", "300")],
     },
     Run {
-        name: "plans",
-        shows: "twenty plans and five planner runs of a real model, all valid",
+        name: "real",
+        shows: "a real model: a conversation that overflows, twenty plans and five planner runs, all valid",
         minutes: 15,
-        what: What::Real(20),
+        what: What::Real,
         env: &[],
     },
     Run {
@@ -209,7 +216,7 @@ fn run(run: &Run) -> Result<(), String> {
             say(&format!("{}: {inputs} inputs", run.name));
             return if inputs >= least { Ok(()) } else { Err(format!("{least} inputs were wanted")) };
         }
-        What::Real(plans) => return crate::real::run(plans),
+        What::Real => return crate::real::run(crate::real::Share::All),
         What::Tests(filter) | What::Alone(filter) => Some(filter),
         What::Mutants | What::ChangedMutants => None,
     };
@@ -222,7 +229,7 @@ fn run(run: &Run) -> Result<(), String> {
     match run.what {
         What::Alone(_) => drop(command.args(["--test-threads", "1"])),
         What::ChangedMutants => drop(command.arg("--in-diff").arg(changed()?)),
-        What::Tests(_) | What::Mutants | What::Fuzz(..) | What::Real(_) => {}
+        What::Tests(_) | What::Mutants | What::Fuzz(..) | What::Real => {}
     }
     for (name, value) in run.env {
         let seed = std::process::id().to_string();

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         }
         // Of the terminal app, from the binary that `dist` made.
         ["pictures"] => pictures::make().map_err(|error| error.to_string()),
-        ["real"] => real::run(8),
+        ["real"] => real::run(real::Share::Ci),
         ["long"] => long::all(),
         ["long", name] => long::one(name),
         _ => Err(

@@ -146,7 +146,7 @@ where
             Some((next, (bytes, whole, over)))
         }
     });
-    let mut bytes = Box::pin(without_mark(timed));
+    let mut bytes = Box::pin(whole_lines(timed));
     match ear.framing {
         Framing::Events => {
             let mut events = bytes.eventsource();
@@ -187,23 +187,33 @@ fn one_line(line: &[u8], ear: &mut Ear<'_>, each: &mut (dyn FnMut(Piece) + Send)
     ear.take(line, each)
 }
 
-/// The bytes without a byte order mark at their start, in whatever pieces that comes: the parser panics at one.
-fn without_mark<B: AsRef<[u8]>>(
+/// The bytes in whole lines, without a byte order mark at their start.
+///
+/// The parser panics at a mark, and reads an unfinished line again from its start with every piece: a long line in small pieces would
+/// cost the square of its length.
+fn whole_lines<B: AsRef<[u8]>>(
     bytes: impl Stream<Item = Result<B, Broken>>,
 ) -> impl Stream<Item = Result<Vec<u8>, Broken>> {
     const MARK: &[u8] = b"\xef\xbb\xbf";
-    bytes.scan(Some(Vec::new()), |start: &mut Option<Vec<u8>>, piece| {
-        let piece = piece.map(|piece| match start.take() {
-            None => piece.as_ref().to_vec(),
-            Some(mut held) => {
-                held.extend_from_slice(piece.as_ref());
-                if held.len() < MARK.len() && MARK.starts_with(&held) {
-                    *start = Some(held);
-                    return Vec::new();
-                }
-                held.strip_prefix(MARK).map_or_else(|| held.clone(), <[u8]>::to_vec)
+    let pieces = bytes.map(Some).chain(futures_util::stream::iter([None]));
+    pieces.scan((true, Vec::new()), |(first, held), piece| {
+        let lines = match piece {
+            Some(Err(broken)) => Err(broken),
+            Some(Ok(piece)) => {
+                let piece = piece.as_ref();
+                let ended = piece.iter().rposition(|byte| matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+                let (ended, rest) = piece.split_at(ended);
+                let lines = if ended.is_empty() { Vec::new() } else { [&std::mem::take(held), ended].concat() };
+                held.extend_from_slice(rest);
+                Ok(lines)
             }
+            None => Ok(std::mem::take(held)),
+        };
+        let lines = lines.map(|lines| match lines.strip_prefix(MARK) {
+            Some(rest) if *first => rest.to_vec(),
+            _ => lines,
         });
-        std::future::ready(Some(piece))
+        *first &= lines.as_ref().is_ok_and(Vec::is_empty);
+        std::future::ready(Some(lines))
     })
 }

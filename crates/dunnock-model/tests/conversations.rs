@@ -124,7 +124,7 @@ async fn what_is_sealed_goes_back_byte_for_byte_and_only_to_its_maker() {
                 model: if own { "other/scripted".into() } else { "script/scripted".into() },
                 ..crate::config()
             };
-            let asked = crate::ask_as(&speaker, &config, talk, Halt::default()).await;
+            let asked = crate::ask_as(&speaker, &config, talk, Halt::default(), crate::Seen::default()).await;
             asked.answer.unwrap();
             let body = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
             for secret in secrets {

@@ -92,12 +92,14 @@ pub struct Asked {
 }
 
 pub async fn ask_with(speaker: &Speaker, events: &[Event], halt: Halt) -> Asked {
-    ask_as(speaker, &config(), events, halt).await
+    ask_as(speaker, &config(), events, halt, Seen::default()).await
 }
 
-pub async fn ask_as(speaker: &Speaker, config: &Config, events: &[Event], halt: Halt) -> Asked {
+/// The deltas that were shown so far.
+pub type Seen = Arc<Mutex<Vec<Delta>>>;
+
+pub async fn ask_as(speaker: &Speaker, config: &Config, events: &[Event], halt: Halt, seen: Seen) -> Asked {
     let (head, blob) = speaker.head(config, "/w").await.unwrap();
-    let seen: Arc<Mutex<Vec<Delta>>> = Arc::default();
     let log = seen.clone();
     let live: Live = Arc::new(move |delta| log.lock().unwrap().push(delta));
     let asking = Asking {

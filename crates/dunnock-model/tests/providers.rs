@@ -78,7 +78,8 @@ async fn every_provider_is_asked_at_its_address_with_its_headers() {
             let machine = format!("{scheme}://{host}");
             one.base_url = one.base_url.replacen(&machine, &server.root(), 1);
             let config = Config { model: format!("{}/scripted", known.name), ..Config::default() };
-            let Asked { answer, .. } = ask_as(&speaker(one), &config, &[prompt("hi")], Halt::default()).await;
+            let Asked { answer, .. } =
+                ask_as(&speaker(one), &config, &[prompt("hi")], Halt::default(), crate::Seen::default()).await;
             answer.unwrap_or_else(|e| panic!("{}: {e:?}", known.name));
             let asked = server.asked();
             let got = asked.last().unwrap();

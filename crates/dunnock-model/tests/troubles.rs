@@ -1,6 +1,6 @@
 //! What goes wrong with servers: told in words that say what to do, tried again where that may help, stopped at once (R8).
 
-use crate::{Asked, ask, ask_with, patience, prompt, provider, speaker};
+use crate::{Asked, Seen, ask, ask_as, ask_with, config, patience, prompt, provider, speaker};
 use dunnock_core::ports::Halt;
 use dunnock_proto::*;
 use dunnock_testkit::model::Say;
@@ -101,10 +101,14 @@ async fn an_interrupt_is_heard_wherever_it_comes() {
         let halt = Halt::default();
         let speaker = speaker(provider(&server.base_url(), None));
         let events = [prompt("hi")];
-        let asking = ask_with(&speaker, &events, halt.clone());
+        let (config, seen) = (config(), Seen::default());
+        let asking = ask_as(&speaker, &config, &events, halt.clone(), seen.clone());
         let stop = async {
             server.wait_for(1).await;
             tokio::time::sleep(Duration::from_millis(60)).await;
+            while what == "between words" && seen.lock().unwrap().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
             halt.tell();
             Instant::now()
         };

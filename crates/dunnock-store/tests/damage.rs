@@ -111,7 +111,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn seeds() -> u64 {
-    std::env::var("DUNNOCK_DAMAGE").ok().and_then(|n| n.parse().ok()).unwrap_or(500)
+    std::env::var("DUNNOCK_DAMAGE").ok().and_then(|n| n.parse().ok()).unwrap_or(250)
 }
 
 #[tokio::test(flavor = "multi_thread")]

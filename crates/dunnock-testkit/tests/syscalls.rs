@@ -17,7 +17,7 @@ fn strace(inject: &str, dir: &Path, scenario: &str) -> Output {
 }
 
 fn share() -> u64 {
-    std::env::var("DUNNOCK_R2").ok().and_then(|n| n.parse().ok()).unwrap_or(200)
+    std::env::var("DUNNOCK_R2").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
 }
 
 /// Kills at the k-th write or sync of a thread, resumes, compares. Scenarios take turns; `k` is counted for each thread.

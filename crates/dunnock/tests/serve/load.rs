@@ -124,7 +124,7 @@ async fn parked_sessions_cost_no_memory() {
 /// R24: the same again and again, and nothing grows but the database, evenly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r24_memory_and_descriptors_stay_flat() {
-    let sessions = number("DUNNOCK_R24", 200);
+    let sessions = number("DUNNOCK_R24", 100);
     let server = model().await;
     let home = Home::with(&server);
     let serve = Serve::start(&home);
