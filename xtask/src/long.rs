@@ -28,6 +28,8 @@ enum What {
     Fuzz(&'static [&'static str], u64, u64),
     /// All tests with a real model.
     Real,
+    /// The static binary that people download, and these tests with it.
+    Dist(&'static str),
 }
 
 const TEST: &[&str] = &["nextest", "run", "--no-fail-fast", "--success-output", "immediate", "--profile", "long", "-E"];
@@ -53,6 +55,13 @@ const RUNS: &[Run] = &[
         minutes: 15,
         what: What::Tests("test(browser_every_screen)"),
         env: &[("DUNNOCK_ALL_SCREENS", "1")],
+    },
+    Run {
+        name: "dist",
+        shows: "the static release binary, its size, and the README examples with it",
+        minutes: 30,
+        what: What::Dist("test(readme::)"),
+        env: &[],
     },
     Run {
         name: "fuzz",
@@ -217,6 +226,10 @@ fn run(run: &Run) -> Result<(), String> {
             return if inputs >= least { Ok(()) } else { Err(format!("{least} inputs were wanted")) };
         }
         What::Real => return crate::real::run(crate::real::Share::All),
+        What::Dist(filter) => {
+            crate::dist::make("release")?;
+            Some(filter)
+        }
         What::Tests(filter) | What::Alone(filter) => Some(filter),
         What::Mutants | What::ChangedMutants => None,
     };
@@ -229,6 +242,7 @@ fn run(run: &Run) -> Result<(), String> {
     match run.what {
         What::Alone(_) => drop(command.args(["--test-threads", "1"])),
         What::ChangedMutants => drop(command.arg("--in-diff").arg(changed()?)),
+        What::Dist(_) => drop(command.env("DUNNOCK_BIN", root().join("dist/dunnock"))),
         What::Tests(_) | What::Mutants | What::Fuzz(..) | What::Real => {}
     }
     for (name, value) in run.env {

@@ -29,6 +29,12 @@ async fn goes_on(home: &Home, what: &str) {
     assert_eq!(home.run(&["sessions", "verify"]).await.code, 0);
 }
 
+/// Whether a process waits for a connection to this port of 127.0.0.1: its state is SYN_SENT.
+fn connects_to(port: u16) -> bool {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    table.lines().any(|line| line.contains(&format!(" 0100007F:{port:04X} 02 ")))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn while_connecting() {
     // A listener whose queue is full takes no more connections: the program waits for its own to be made.
@@ -45,7 +51,9 @@ async fn while_connecting() {
     let config = |url: &str| format!("model = \"script/scripted\"\n[providers.script]\nbase_url = \"{url}\"\n");
     home.configure(&config(&format!("http://{address}/v1")));
     let child = home.start(&["run", "go"]);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    while !connects_to(address.port()) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     interrupted(child, "connecting").await;
     let server = ScriptedServer::start(vec![]).await;
     home.configure(&config(&server.base_url()));

@@ -52,6 +52,8 @@ fn plain(text: &str) -> Vec<String> {
     lines.retain(|line| !line.ends_with(" ..") && !line.starts_with("total "));
     // `/proc` can only be read in the box, so a debugger says that it goes on with ptrace.
     lines.retain(|line| !(line.starts_with("warning: opening /proc/") && line.contains("Read-only file system")));
+    // Another cargo on this machine.
+    lines.retain(|line| !line.contains("Blocking waiting for file lock"));
     lines.sort();
     lines
 }
