@@ -34,10 +34,10 @@ def call(method, path, body=None):
 
 def command(session, what):
     """A command with an id of its own: sent again after a failure, it is still carried out once."""
-    order = {"id": uuid.uuid4().hex, "command": what}
+    request = {"id": uuid.uuid4().hex, "command": what}
     while True:
         try:
-            return call("POST", f"/api/sessions/{session}/commands", order)
+            return call("POST", f"/api/sessions/{session}/commands", request)
         except OSError:
             time.sleep(0.5)
 
@@ -51,8 +51,8 @@ def main(task):
     while True:
         # Waits up to 20 seconds for something new.
         _, view = call("GET", f"/api/sessions/{session}?from={seen}&wait=20")
-        for fact in view["facts"]:
-            seen, kind, body = fact["seq"], fact["kind"], fact["body"]
+        for event in view["events"]:
+            seen, kind, body = event["seq"], event["kind"], event["body"]
             if kind == "answered":
                 for part in body["parts"]:
                     answer = part["text"]["text"] if "text" in part else answer

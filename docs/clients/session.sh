@@ -12,14 +12,14 @@ echo "session $session" >&2
 seen=0
 while true; do
     view=$(call "$url/api/sessions/$session?from=$seen&wait=20")
-    seen=$(jq "[$seen, .facts[].seq] | max" <<<"$view")
+    seen=$(jq "[$seen, .events[].seq] | max" <<<"$view")
     # Here a person would be asked; the hash says what was shown to them.
     jq -c '.questions[]' <<<"$view" | while read -r question; do
         jq -r '.heading, .text // empty, (.call // {} | .tool // empty, .arguments // empty), .reasons[], .access[]' <<<"$question" >&2
         jq -c --arg id "$RANDOM$RANDOM" '{id: $id, command: {reply: {question: .id, hash: .hash, answer: "yes"}}}' <<<"$question" |
             call -d @- "$url/api/sessions/$session/commands" >/dev/null
     done
-    said=$(jq -r '[.facts[] | select(.kind == "answered") | .body.parts[] | .text.text // empty] | last // empty' <<<"$view")
+    said=$(jq -r '[.events[] | select(.kind == "answered") | .body.parts[] | .text.text // empty] | last // empty' <<<"$view")
     answer=${said:-${answer:-}}
     state=$(jq -r 'if .more then "working" else .state end' <<<"$view")
     case $state in working | waiting) continue ;; esac

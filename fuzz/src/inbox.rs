@@ -1,11 +1,11 @@
 //! Inboxes of any letters: nothing is made up, the kind of line break does not matter, and the beginning of an answer is never
 //! taken for more than the answer.
 
-use dunnock_model::dialects::carried::{Said, read};
+use dunnock_model::dialects::bridge::{InboxItem, read};
 
 /// What would be done.
-fn acts(text: &str) -> Vec<Said> {
-    read(text).said.into_iter().filter(|said| !matches!(said, Said::Refused(_))).collect()
+fn acts(text: &str) -> Vec<InboxItem> {
+    read(text).said.into_iter().filter(|said| !matches!(said, InboxItem::Refused(_))).collect()
 }
 
 /// Every line of a body stood in the text, in this order.
@@ -25,22 +25,22 @@ pub fn run(data: &[u8]) {
     let upper = text.to_uppercase();
     for said in &inbox.said {
         let word = match said {
-            Said::Read { .. } => "READ",
-            Said::List { .. } => "LIST",
-            Said::Search { .. } => "SEARCH",
-            Said::Write { body, .. } => {
+            InboxItem::Read { .. } => "READ",
+            InboxItem::List { .. } => "LIST",
+            InboxItem::Search { .. } => "SEARCH",
+            InboxItem::Write { body, .. } => {
                 stood(&text, body, "a file");
                 "WRITE"
             }
-            Said::Replace { old, new, .. } => {
+            InboxItem::Replace { old, new, .. } => {
                 stood(&text, old, "the old lines");
                 stood(&text, new, "the new lines");
                 "REPLACE"
             }
-            Said::Delete { .. } => "DELETE",
-            Said::Run { .. } => "RUN",
-            Said::Done => "DONE",
-            Said::Refused(why) => {
+            InboxItem::Delete { .. } => "DELETE",
+            InboxItem::Run { .. } => "RUN",
+            InboxItem::Done => "DONE",
+            InboxItem::Refused(why) => {
                 assert!(why.len() > 20, "a refusal says why: {why}");
                 continue;
             }
@@ -49,7 +49,7 @@ pub fn run(data: &[u8]) {
     }
     // A beginning says no more than the whole, where that was understood in all: what stands at an end may cast doubt on what
     // stands before it. (Of fences the end decides what was inside.)
-    let understood = !inbox.said.iter().any(|said| matches!(said, Said::Refused(_)));
+    let understood = !inbox.said.iter().any(|said| matches!(said, InboxItem::Refused(_)));
     if understood && !text.contains(['`', '~']) && !text.contains("think") {
         let all = acts(&text);
         let ends = text.match_indices('\n').map(|(at, _)| at + 1);

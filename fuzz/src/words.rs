@@ -1,6 +1,6 @@
 //! Calls in words of any letters: the pieces do not matter, what runs fits, and what is no call comes out as it went in.
 
-use dunnock_model::dialects::{Callable, Found, Heard, schema, text_calls::Reader};
+use dunnock_model::dialects::{Callable, FoundCall, Parsed, schema, text_calls::Reader};
 use std::sync::{Arc, OnceLock};
 
 fn tools() -> &'static Arc<[Callable]> {
@@ -19,16 +19,16 @@ fn tools() -> &'static Arc<[Callable]> {
     })
 }
 
-fn hear(pieces: &mut dyn Iterator<Item = String>) -> (String, Vec<Found>) {
+fn hear(pieces: &mut dyn Iterator<Item = String>) -> (String, Vec<FoundCall>) {
     let (mut reader, mut out) = (Reader::new(tools().clone()), Vec::new());
     pieces.for_each(|piece| reader.feed(&piece, &mut out));
     reader.finish(false, &mut out);
     let (mut said, mut calls) = (String::new(), Vec::new());
     for heard in out {
         match heard {
-            Heard::Text(text) => said.push_str(&text),
-            Heard::Call(found) => calls.push(found),
-            Heard::Reasoning(_) | Heard::AllThought | Heard::Doubt => panic!("words are no thoughts here"),
+            Parsed::Text(text) => said.push_str(&text),
+            Parsed::Call(found) => calls.push(found),
+            Parsed::Reasoning(_) | Parsed::AllThought | Parsed::Doubt => panic!("words are no thoughts here"),
         }
     }
     (said, calls)

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ask, over, ready, said, send, session, talk } from './help';
-import { call, gate, say, shell, type Turn } from './model';
+import { call, gate, say, shell, type Reply } from './model';
 import { until, World } from './world';
 
 interface Case {
@@ -41,8 +41,8 @@ afterEach(async () => {
 });
 
 /** The attacker's words on the page; anything that would run says so in `window.pwned`. */
-async function page(turns: Turn[], options = {}): Promise<Page> {
-  w = await World.start(turns, options);
+async function page(replies: Reply[], options = {}): Promise<Page> {
+  w = await World.start(replies, options);
   const page = await w.page();
   await send(page, 'Go');
   return page;
@@ -104,8 +104,8 @@ const HELD: Record<string, () => Promise<string>> = {
     for (const head of await talk(p).locator('.call .head').all()) await head.click();
     await nothingHappened(p);
     // The bytes themselves, as a page that was opened on them would get them.
-    const view = await w.api<{ facts: { kind: string; body: { diff?: string } }[] }>('GET', `/api/sessions/${session(p)}`);
-    const hash = view.facts.map((f) => f.body?.diff).find(Boolean) as string;
+    const view = await w.api<{ events: { kind: string; body: { diff?: string } }[] }>('GET', `/api/sessions/${session(p)}`);
+    const hash = view.events.map((f) => f.body?.diff).find(Boolean) as string;
     const answer = await fetch(`${w.url}/api/sessions/${session(p)}/blobs/${hash}`, { headers: { authorization: `Bearer ${w.token}` } });
     expect(answer.headers.get('content-security-policy')).toContain('sandbox');
     expect(answer.headers.get('x-content-type-options')).toBe('nosniff');

@@ -50,4 +50,4 @@ test('no argument changes a heading, a reason, what a yes grants, a label or a r
   }
   // oxlint-disable-next-line no-console -- counted by whoever reads the log
   console.log(`figure: ${cases.length} arguments in the browser`);
-}, 240_000);
+}, 600_000);

@@ -151,7 +151,7 @@ for (const dark of [false, true]) {
       expect(wrong).toEqual([]);
       // oxlint-disable-next-line no-console -- counted by whoever reads the log
       console.log(`${kind}: ${some.length} screens (${some.map((s) => s.name).join(', ')}), 0 violations`);
-    }, 180_000);
+    }, 600_000);
   }
 }
 

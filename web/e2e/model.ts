@@ -3,7 +3,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface Turn {
+export interface Reply {
   reasoning?: string;
   text?: string;
   calls?: { tool: string; args: unknown }[];
@@ -14,15 +14,15 @@ export interface Turn {
   hold?: Promise<void>;
 }
 
-export const say = (text: string): Turn => ({ text });
-export const call = (tool: string, args: unknown, text = ''): Turn => ({ text, calls: [{ tool, args }] });
-export const shell = (command: string, text = ''): Turn => call('shell', { command }, text);
+export const say = (text: string): Reply => ({ text });
+export const call = (tool: string, args: unknown, text = ''): Reply => ({ text, calls: [{ tool, args }] });
+export const shell = (command: string, text = ''): Reply => call('shell', { command }, text);
 
 const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
 export class Model {
   private server: Server;
-  private turns: Turn[] = [];
+  private replies: Reply[] = [];
   readonly requests: { messages: { role: string; content: unknown }[] }[] = [];
 
   private constructor() {
@@ -33,9 +33,9 @@ export class Model {
     });
   }
 
-  static async start(...turns: Turn[]): Promise<Model> {
+  static async start(...replies: Reply[]): Promise<Model> {
     const model = new Model();
-    model.turns = turns;
+    model.replies = replies;
     await new Promise<void>((done) => model.server.listen(0, '127.0.0.1', done));
     return model;
   }
@@ -45,8 +45,8 @@ export class Model {
   }
 
   /** What it says next, after what it was to say. */
-  next(...turns: Turn[]) {
-    this.turns.push(...turns);
+  next(...replies: Reply[]) {
+    this.replies.push(...replies);
   }
 
   async stop() {
@@ -59,23 +59,23 @@ export class Model {
     // Programs look for other things, too: what a server holds, how large its window is.
     if (!path.endsWith('/chat/completions')) return void out.writeHead(404).end();
     this.requests.push(JSON.parse(body));
-    const turn = this.turns.shift() ?? say('There is nothing more to do.');
+    const reply = this.replies.shift() ?? say('There is nothing more to do.');
     out.writeHead(200, { 'content-type': 'text/event-stream' });
     const put = (delta: unknown, finish: string | null = null) =>
       out.write(`data: ${JSON.stringify({ id: 'x', model: 'm-1', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`);
     const stream = async (key: string, text: string) => {
-      const size = turn.piece ?? 24;
+      const size = reply.piece ?? 24;
       for (let at = 0; at < text.length; at += size) {
         put({ [key]: text.slice(at, at + size) });
-        if (turn.pace) await sleep(turn.pace);
+        if (reply.pace) await sleep(reply.pace);
       }
     };
     put({ role: 'assistant' });
-    if (turn.reasoning) await stream('reasoning_content', turn.reasoning);
-    if (turn.text) await stream('content', turn.text);
-    if (turn.hold) await turn.hold;
-    turn.calls?.forEach((one, index) => put({ tool_calls: [{ index, id: `c${this.requests.length}-${index}`, type: 'function', function: { name: one.tool, arguments: JSON.stringify(one.args) } }] }));
-    put({}, turn.calls ? 'tool_calls' : 'stop');
+    if (reply.reasoning) await stream('reasoning_content', reply.reasoning);
+    if (reply.text) await stream('content', reply.text);
+    if (reply.hold) await reply.hold;
+    reply.calls?.forEach((one, index) => put({ tool_calls: [{ index, id: `c${this.requests.length}-${index}`, type: 'function', function: { name: one.tool, arguments: JSON.stringify(one.args) } }] }));
+    put({}, reply.calls ? 'tool_calls' : 'stop');
     out.write(`data: ${JSON.stringify({ id: 'x', model: 'm-1', choices: [], usage: { prompt_tokens: 1200, completion_tokens: 80, prompt_tokens_details: { cached_tokens: 800 } } })}\n\n`);
     out.end('data: [DONE]\n\n');
   }

@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterEach, expect, test } from 'vitest';
 import { ask, field, ready, said, send, session, talk } from './help';
-import { call, gate, say, shell, type Turn } from './model';
+import { call, gate, say, shell, type Reply } from './model';
 import { until, World, type Options } from './world';
 
 let w: World;
 /** Of the questions that are on the page. */
 const hashes = (page: Page) => page.locator('section.ask').evaluateAll((all) => all.map((el) => (el as HTMLElement).dataset.hash ?? ''));
-const world = async (turns: Turn[], options: Options = {}) => (w = await World.start(turns, options));
+const world = async (replies: Reply[], options: Options = {}) => (w = await World.start(replies, options));
 afterEach(async () => {
   await w?.stop();
 });

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { ask, over, ready, said, send, session, talk } from './help';
-import { call, gate, say, shell, type Turn } from './model';
+import { call, gate, say, shell, type Reply } from './model';
 import { until, World, type Options } from './world';
 
 let w: World;
-const world = async (turns: Turn[], options: Options = {}) => (w = await World.start(turns, options));
+const world = async (replies: Reply[], options: Options = {}) => (w = await World.start(replies, options));
 afterEach(async () => {
   await w?.stop();
 });

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 import { afterAll } from 'vitest';
-import { Model, type Turn } from './model';
+import { Model, type Reply } from './model';
 
 const ROOT = join(import.meta.dirname, '../..');
 const BIN = process.env.DUNNOCK_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'debug/dunnock');
@@ -41,10 +41,10 @@ export class World {
   readonly complaints: string[] = [];
   model!: Model;
 
-  static async start(turns: Turn[], options: Options = {}): Promise<World> {
+  static async start(replies: Reply[], options: Options = {}): Promise<World> {
     for (const need of [BIN, CHROMIUM]) if (!existsSync(need)) throw new Error(`${need} is not there`);
     const world = new World();
-    world.model = await Model.start(...turns);
+    world.model = await Model.start(...replies);
     mkdirSync(world.folder, { recursive: true });
     for (const [path, text] of Object.entries(options.files ?? {})) {
       mkdirSync(join(world.folder, path, '..'), { recursive: true });
@@ -125,7 +125,7 @@ export class World {
     const context = options.context ?? (await browser!.newContext({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', reducedMotion: 'reduce' }));
     this.contexts.push(context);
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(60_000);
     page.on('console', (message) => {
       if (message.type() === 'error' && !/WebSocket|ERR_CONNECTION|Failed to load resource/.test(message.text())) this.complaints.push(message.text());
     });
@@ -180,7 +180,7 @@ export class World {
 }
 
 /** Waits until something holds; says what it was waiting for if it never does. */
-export async function until<T>(what: string, look: () => T | Promise<T>, within = 15_000): Promise<NonNullable<T>> {
+export async function until<T>(what: string, look: () => T | Promise<T>, within = 60_000): Promise<NonNullable<T>> {
   const end = Date.now() + within;
   for (;;) {
     const found = await look();

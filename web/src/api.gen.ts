@@ -4,7 +4,7 @@ import type * as proto from './proto.gen';
 type ConfigPatch = proto.ConfigPatch;
 type Hash = proto.Hash;
 type InputId = proto.InputId;
-type Level = proto.Level;
+type Isolation = proto.Isolation;
 type Mode = proto.Mode;
 type Proof = proto.Proof;
 type QuestionId = proto.QuestionId;
@@ -15,6 +15,38 @@ type RewindTo = proto.RewindTo;
 type Rule = proto.Rule;
 type Scope = proto.Scope;
 type SessionId = proto.SessionId;
+
+/** A command that was taken; it is durable. */
+export interface Accepted {
+  id: InputId;
+  /** The last event that it made. */
+  seq: number;
+}
+
+/** What reading a session shows. */
+export interface Activity {
+  /** Whether files are kept, so that a change can be taken back. */
+  checkpoints: boolean;
+  /** How commands are confined. */
+  isolation: Isolation;
+  /** Millionths of a US dollar; nothing where the price is not known. */
+  micros?: number | null;
+  /** `provider/model` in use. */
+  model: string;
+  /** Whether the work was checked. */
+  proof: Proof;
+  /** What waits for a person, oldest first. */
+  questions: (OpenQuestion)[];
+  /** What runs, if something does. */
+  running?: AskedCall | null;
+  /** Steps since the last prompt, and how many there may be. */
+  step: number;
+  steps: number;
+  /** The model is being asked. */
+  thinking: boolean;
+  /** Tokens in and out. */
+  tokens: number;
+}
 
 /** What the service answers, always. */
 export interface AgentAnswer {
@@ -31,7 +63,7 @@ export interface AgentAnswer {
 /** What is asked of the service. */
 export interface AgentRequest {
   /** What was asked and answered before: the service itself remembers nothing. */
-  contextHistory?: (Past)[] | null;
+  contextHistory?: (HistoryEntry)[] | null;
   /** What to do. */
   prompt: string;
   /** Accepted and ignored. */
@@ -48,59 +80,6 @@ export interface AskedCall {
   harness: boolean;
   id: string;
   tool: string;
-}
-
-/** A question, with all that a person should see before answering it. */
-export interface Asks {
-  /** What a yes grants beyond the sandbox. */
-  access: (string)[];
-  /** The call that it is about, with its arguments as they would run. */
-  call?: AskedCall | null;
-  /** What an answer names. */
-  hash: Hash;
-  /** What is asked, by the kind of request. */
-  heading: string;
-  id: QuestionId;
-  /** How the call is isolated. */
-  isolation?: string | null;
-  /** What it is about, as data. */
-  kind: QuestionKind;
-  /** The label of a no. */
-  no: string;
-  /** What would be lost. */
-  preview: (string)[];
-  /** Why it is asked. */
-  reasons: (string)[];
-  /** The rule that "always" would create. */
-  rule?: string | null;
-  /** The question itself, where it is not a call: our own words, or the model's. */
-  text?: string | null;
-  /** The label of a yes. */
-  yes: string;
-}
-
-/** A session at a glance. */
-export interface Brief {
-  /** RFC 3339, UTC. */
-  created: string;
-  /** Where the words of a search were found. */
-  excerpt?: string | null;
-  /** This server drives it right now. */
-  here: boolean;
-  id: SessionId;
-  /** More of it; not there until it was read. */
-  more?: More | null;
-  /** Facts so far. */
-  seq: number;
-  /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
-  state: string;
-  /** Given, or the first line of the first prompt. */
-  title: string;
-  /** RFC 3339, UTC. */
-  updated: string;
-  /** The last fact that a person caused: what a command may expect. */
-  version: number;
-  workspace: string;
 }
 
 /** How a file differs between two steps. */
@@ -137,10 +116,34 @@ export interface Code {
 /** A command that was not taken, with how things stand. */
 export interface Conflict {
   error: string;
-  /** The session now, without its facts. */
-  session?: View | null;
   /** Why not. */
-  why?: Refused | null;
+  reason?: Refused | null;
+  /** The session now, without its events. */
+  session?: View | null;
+}
+
+/** A session that was made. */
+export interface CreatedSession {
+  id: SessionId;
+  /** Events so far. */
+  seq: number;
+  workspace: string;
+}
+
+/** A command of the person's own, from a file. */
+export interface CustomCommand {
+  /** What it does. */
+  description: string;
+  /** Without the slash. */
+  name: string;
+  /** What is sent; `$ARGS` stands for what follows the command. */
+  text: string;
+}
+
+/** What is said when something was not done. */
+export interface ErrorBody {
+  /** What, and what to do next. */
+  error: string;
 }
 
 /** Files of a session's folder. */
@@ -153,19 +156,29 @@ export interface Files {
 
 /** Where to branch off. */
 export interface Fork {
-  /** The last fact that the new session has; all of them if not given. */
+  /** The last event that the new session has; all of them if not given. */
   at?: number | null;
 }
 
 /** A session that branched off. */
-export interface Forked {
+export interface ForkedSession {
   id: SessionId;
 }
 
-/** A picture that is kept. */
-export interface Kept {
-  /** What a prompt names it by. */
-  hash: Hash;
+/** An earlier call of the service. */
+export interface HistoryEntry {
+  /** What was asked. */
+  prompt?: string | null;
+  /** What came of it, in any form. */
+  result?: unknown;
+  /** When, in any form. */
+  timestamp?: unknown;
+}
+
+/** A picture for a prompt. */
+export interface ImageUpload {
+  /** The bytes of a PNG, JPEG, GIF or WebP picture, in base64. */
+  data: string;
 }
 
 /** What opens the door for a browser: one of the two. */
@@ -174,14 +187,6 @@ export type Login = {
 } | {
   password: string;
 };
-
-/** A session that was made. */
-export interface Made {
-  id: SessionId;
-  /** Facts so far. */
-  seq: number;
-  workspace: string;
-}
 
 /** Whoever is let in. */
 export interface Me {
@@ -197,33 +202,8 @@ export interface Models {
   models: (string)[];
 }
 
-/** What reading a session shows. */
-export interface More {
-  /** Whether files are kept, so that a change can be taken back. */
-  checkpoints: boolean;
-  /** What runs, if something does. */
-  doing?: AskedCall | null;
-  /** How commands are confined. */
-  level: Level;
-  /** Millionths of a US dollar; nothing where the price is not known. */
-  micros?: number | null;
-  /** `provider/model` in use. */
-  model: string;
-  /** Whether the work was checked. */
-  proof: Proof;
-  /** What waits for a person, oldest first. */
-  questions: (Asks)[];
-  /** Steps since the last prompt, and how many there may be. */
-  step: number;
-  steps: number;
-  /** The model is being asked. */
-  thinking: boolean;
-  /** Tokens in and out. */
-  tokens: number;
-}
-
 /** A new session. */
-export interface New {
+export interface NewSession {
   /** What to begin with. */
   prompt?: string | null;
   /** Settings that are not as configured. */
@@ -235,47 +215,74 @@ export interface New {
 /** Nothing has to be said. */
 export type Nothing = { [key: string]: never };
 
+/** A question, with all that a person should see before answering it. */
+export interface OpenQuestion {
+  /** What a yes grants beyond the sandbox. */
+  access: (string)[];
+  /** The call that it is about, with its arguments as they would run. */
+  call?: AskedCall | null;
+  /** What an answer names. */
+  hash: Hash;
+  /** What is asked, by the kind of request. */
+  heading: string;
+  id: QuestionId;
+  /** How the call is isolated. */
+  isolation?: string | null;
+  /** What it is about, as data. */
+  kind: QuestionKind;
+  /** The label of a no. */
+  no: string;
+  /** What would be lost. */
+  preview: (string)[];
+  /** Why it is asked. */
+  reasons: (string)[];
+  /** The rule that "always" would create. */
+  rule?: string | null;
+  /** The question itself, where it is not a call: our own words, or the model's. */
+  text?: string | null;
+  /** The label of a yes. */
+  yes: string;
+}
+
 /** How all sessions stand. */
 export interface Overview {
   /** The newest first. */
-  sessions: (Brief)[];
+  sessions: (OverviewRow)[];
   today: Today;
 }
 
-/** A command of the person's own, from a file. */
-export interface OwnCommand {
-  /** What it does. */
-  about: string;
-  /** Without the slash. */
-  name: string;
-  /** What is sent; `$ARGS` stands for what follows the command. */
-  text: string;
-}
-
-/** An earlier call of the service. */
-export interface Past {
-  /** What was asked. */
-  prompt?: string | null;
-  /** What came of it, in any form. */
-  result?: unknown;
-  /** When, in any form. */
-  timestamp?: unknown;
-}
-
-/** A picture for a prompt. */
-export interface Picture {
-  /** The bytes of a PNG, JPEG, GIF or WebP picture, in base64. */
-  data: string;
+/** A session at a glance. */
+export interface OverviewRow {
+  /** RFC 3339, UTC. */
+  created: string;
+  /** Where the words of a search were found. */
+  excerpt?: string | null;
+  /** This server drives it right now. */
+  here: boolean;
+  id: SessionId;
+  /** More of it; not there until it was read. */
+  more?: Activity | null;
+  /** Events so far. */
+  seq: number;
+  /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
+  state: string;
+  /** Given, or the first line of the first prompt. */
+  title: string;
+  /** RFC 3339, UTC. */
+  updated: string;
+  /** The last event that a person caused: what a command may expect. */
+  version: number;
+  workspace: string;
 }
 
 /** A step that can be gone back to. */
 export interface Point {
   /** Files that going back there would change, where that was looked at. */
   files?: number | null;
-  /** Files that would be left alone, since others changed them. */
-  kept: (string)[];
-  /** Its last fact: what a rewind names. */
+  /** Its last event: what a rewind names. */
   seq: number;
+  /** Files that would be left alone, since others changed them. */
+  skipped: (string)[];
   /** The step. */
   step: number;
   /** What it did. */
@@ -289,7 +296,7 @@ export interface Row {
   /** Where the words of a search were found. */
   excerpt?: string | null;
   id: SessionId;
-  /** Facts so far. */
+  /** Events so far. */
   seq: number;
   /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
   state: string;
@@ -297,7 +304,7 @@ export interface Row {
   title: string;
   /** RFC 3339, UTC. */
   updated: string;
-  /** The last fact that a person caused: what a command may expect. */
+  /** The last event that a person caused: what a command may expect. */
   version: number;
   workspace: string;
 }
@@ -308,9 +315,9 @@ export interface Rows {
 }
 
 /** One of them. */
-export interface Ruled {
+export interface RuleRow {
   /** It lets something run; otherwise it forbids it. */
-  allows: boolean;
+  allow: boolean;
   rule: Rule;
   /** The same in words. */
   words: string;
@@ -318,28 +325,21 @@ export interface Ruled {
 
 /** Rules that hold in every session. */
 export interface Rules {
-  rules: (Ruled)[];
-}
-
-/** A rule to make or to take back. */
-export interface SetRule {
-  /** Which it is: one that lets something run, or one that forbids it. Only the former can be made here. */
-  allows: boolean;
-  /** Whether it holds from now on. */
-  holds: boolean;
-  rule: Rule;
+  rules: (RuleRow)[];
 }
 
 /** The same, and where else one could work. */
-export interface Started {
+export interface SessionDefaults {
   /** Its branch, if it is a repository. */
   branch?: string | null;
+  /** The person's own commands. */
+  commands: (CustomCommand)[];
   /** The same, as people write it. */
   folder: string;
   /** Folders of earlier sessions, the newest first. */
   folders: (string)[];
   /** How commands are confined here. */
-  level: Level;
+  isolation: Isolation;
   /** What to do, where there is no model. */
   missing: (string)[];
   /** Who would be asked. */
@@ -348,19 +348,25 @@ export interface Started {
   model?: string | null;
   /** What the person should know of the folder. */
   notes: (string)[];
-  /** The person's own commands. */
-  own: (OwnCommand)[];
   /** This release. */
   version: string;
   /** The folder, whole. */
   workspace: string;
 }
 
-/** A command that was taken; it is durable. */
-export interface Taken {
-  id: InputId;
-  /** The last fact that it made. */
-  seq: number;
+/** A rule to make or to take back. */
+export interface SetRule {
+  /** Whether it holds from now on. */
+  active: boolean;
+  /** Which it is: one that lets something run, or one that forbids it. Only the former can be made here. */
+  allow: boolean;
+  rule: Rule;
+}
+
+/** A picture that is kept. */
+export interface StoredImage {
+  /** What a prompt names it by. */
+  hash: Hash;
 }
 
 /** What was used on this day (UTC), by all sessions that are told of. */
@@ -375,22 +381,32 @@ export interface Today {
   unknown: boolean;
 }
 
+/** What taking back the last task would do, or the last undo. */
+export interface UndoPreview {
+  /** What it would take back. */
+  scope: Scope;
+  /** In words, with the files that would change. */
+  summary: (string)[];
+  /** Where the command `rewind` would go. */
+  to: RewindTo;
+}
+
 /** A session. */
 export interface View {
   /** RFC 3339, UTC. */
   created: string;
+  /** The events after the one that was named, in order. */
+  events: (Record)[];
   /** Where the words of a search were found. */
   excerpt?: string | null;
-  /** The facts after the one that was named, in order. */
-  facts: (Record)[];
   id: SessionId;
   /** `provider/model` in use. */
   model: string;
   /** Whether there are more of them. */
   more: boolean;
   /** What waits for a person, oldest first. */
-  questions: (Asks)[];
-  /** Facts so far. */
+  questions: (OpenQuestion)[];
+  /** Events so far. */
   seq: number;
   /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
   state: string;
@@ -398,19 +414,9 @@ export interface View {
   title: string;
   /** RFC 3339, UTC. */
   updated: string;
-  /** The last fact that a person caused: what a command may expect. */
+  /** The last event that a person caused: what a command may expect. */
   version: number;
   workspace: string;
-}
-
-/** What taking back the last task would do, or the last undo. */
-export interface WayBack {
-  /** What it would take back. */
-  scope: Scope;
-  /** Where the command `rewind` would go. */
-  to: RewindTo;
-  /** In words, with the files that would change. */
-  told: (string)[];
 }
 
 /** What a page sends from then on. */
@@ -419,10 +425,4 @@ export interface Welcome {
   header: string;
   /** Its value. It is given here and nowhere else; a page keeps it where only its own origin can read. */
   token: string;
-}
-
-/** What is said when something was not done. */
-export interface Wrong {
-  /** What, and what to do next. */
-  error: string;
 }

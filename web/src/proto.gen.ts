@@ -21,14 +21,23 @@ export interface Allowed {
   /** The arguments, where the person changed them. */
   args?: string | null;
   /** On whose word. */
-  by: By;
+  by: AllowedBy;
   /** Which. */
   call: CallId;
   /** Of tool and arguments: what runs is what was allowed. */
   hash: Hash;
   /** How commands were confined when that was said: with less it does not run. */
-  level?: Level | null;
+  isolation?: Isolation | null;
 }
+
+/** On whose word a call may run. */
+export type AllowedBy = {
+  policy: string;
+} | {
+  grant: Rule;
+} | {
+  person: QuestionId;
+} | "harness";
 
 /** What the person answers. */
 export type Answer = "yes" | "no" | {
@@ -60,10 +69,10 @@ export interface Answered {
   raw?: Hash | null;
   /** The hash of the request's bytes. */
   request: Hash;
+  /** The step. */
+  step: Step;
   /** Why it stopped. */
   stop: Stop;
-  /** The turn. */
-  turn: Turn;
   /** What all tries used. */
   usage: Usage;
   /** Over which wire: opaque parts go back only to their maker. */
@@ -79,7 +88,7 @@ export interface Approval {
   /** Hash of its tool and arguments: what a yes is about. */
   call_hash: Hash;
   /** How the call is isolated, if it runs a program. */
-  isolation?: Level | null;
+  isolation?: Isolation | null;
   /** What would be lost, where that could be found out beforehand. */
   preview?: (Loss)[];
   /** Why the person is asked, the most important reason first. */
@@ -163,15 +172,6 @@ export interface Budget {
   tokens: number | null;
 }
 
-/** On whose word a call may run. */
-export type By = {
-  policy: string;
-} | {
-  grant: Rule;
-} | {
-  person: QuestionId;
-} | "harness";
-
 /** A call, written TURN.INDEX. */
 export type CallId = string;
 
@@ -190,7 +190,7 @@ export interface CallPart {
 }
 
 /** The harness made a call of its own: a check of the finished work. */
-export interface Called {
+export interface CheckCalled {
   /** The arguments. */
   args: string;
   /** Its name, counted on after the answer's own calls. */
@@ -207,7 +207,7 @@ export interface Called {
 
 /** The files of the workspace were kept, or could not be. */
 export interface Checkpointed {
-  /** The fact after which they had to be. */
+  /** The event after which they had to be. */
   mark: number;
   /** What could not be kept, in words. */
   note?: string | null;
@@ -263,48 +263,58 @@ export type Command = {
   };
 };
 
-/** Talk could not be compacted; it stays as it was. */
-export interface CompactFailed {
-  /** The summary had begun and did not come to its end. */
-  broke?: boolean;
+/** A command with the id that its sender minted; sending it twice gives the first answer again. */
+export interface CommandRequest {
+  /** What to do. */
+  command: Command;
+  /** The version that the sender saw; if it has moved on, the command is refused. */
+  expect?: number | null;
+  /** Minted by the sender. */
+  id: InputId;
+}
+
+/** Conversation was compacted. */
+export interface Compacted {
+  /** Bytes of conversation after: fewer. */
+  after: number;
+  /** Bytes of conversation before. */
+  before: number;
+  /** What must not depend on a model's summary, word for word: the task, answers of the person, the plan, changed files. */
+  notes?: string | null;
+  /** The preamble from here on. */
+  preamble: Preamble;
+  /** Results that became shorter. */
+  shortened?: (Shortened)[];
+  /** What stands for everything up to `upto`, if it was summarised. */
+  summary?: string | null;
+  /** The last event it covers. */
+  upto: number;
+  /** What asking for the summary used. */
+  usage?: Usage;
+}
+
+/** Conversation could not be compacted; it stays as it was. */
+export interface CompactionFailed {
   /** Why. */
   error: string;
+  /** The summary had begun and did not come to its end. */
+  incomplete?: boolean;
   /** What it may have used beyond that, then. */
   lost?: Reserved;
   /** What asking for a summary used. */
   usage?: Usage;
 }
 
-/** Talk up to a turn's boundary is being compacted. */
-export interface CompactStarted {
+/** Conversation up to a step's boundary is being compacted. */
+export interface CompactionStarted {
   /** Whether the person asked for it. */
   asked: boolean;
   /** What the budget holds back for it. */
   reserved?: Reserved;
   /** How hard. */
   strength: Strength;
-  /** The last fact it covers: always the end of a turn, so no call loses its result. */
+  /** The last event it covers: always the end of a step, so no call loses its result. */
   upto: number;
-}
-
-/** Talk was compacted. */
-export interface Compacted {
-  /** Bytes of talk after: fewer. */
-  after: number;
-  /** Bytes of talk before. */
-  before: number;
-  /** The head from here on. */
-  head: Head;
-  /** What must not depend on a model's summary, word for word: the task, answers of the person, the plan, changed files. */
-  kept?: string | null;
-  /** Results that became shorter. */
-  shortened?: (Shortened)[];
-  /** What stands for everything up to `upto`, if it was summarised. */
-  summary?: string | null;
-  /** The last fact it covers. */
-  upto: number;
-  /** What asking for the summary used. */
-  usage?: Usage;
 }
 
 /** The settings of a session, whole. Its defaults serve tests and doors; a log holds the values. Only a setting that is younger than a log is missing there, and its default is what its absence meant. */
@@ -321,9 +331,9 @@ export interface Config {
   budget: Budget;
   /** Whether the workspace's state is kept after each change. */
   checkpoints: boolean;
-  /** Percent of the window at which talk is compacted. */
+  /** Percent of the window at which conversation is compacted. */
   compact_at: number;
-  /** How many of the last turns compaction leaves alone. */
+  /** How many of the last steps compaction leaves alone. */
   compact_keep: number;
   /** Never, whatever else allows it. */
   deny: (Rule)[];
@@ -373,9 +383,9 @@ export interface ConfigPatch {
   budget: Budget;
   /** Whether the workspace's state is kept after each change. */
   checkpoints: boolean;
-  /** Percent of the window at which talk is compacted. */
+  /** Percent of the window at which conversation is compacted. */
   compact_at: number;
-  /** How many of the last turns compaction leaves alone. */
+  /** How many of the last steps compaction leaves alone. */
   compact_keep: number;
   /** Never, whatever else allows it. */
   deny: (Rule)[];
@@ -432,17 +442,17 @@ export interface Created {
   workspace: string;
 }
 
-/** Something live that is not a fact: it is never stored. */
+/** Something live that is not an event: it is never stored. */
 export type Delta = {
   text: {
     /** Which try at it. */
     attempt: number;
     /** Where this piece begins. */
     offset: number;
+    /** The step. */
+    step: Step;
     /** The piece. */
     text: string;
-    /** The turn. */
-    turn: Turn;
   };
 } | {
   reasoning: {
@@ -450,10 +460,10 @@ export type Delta = {
     attempt: number;
     /** Where this piece begins. */
     offset: number;
+    /** The step. */
+    step: Step;
     /** The piece. */
     text: string;
-    /** The turn. */
-    turn: Turn;
   };
 } | {
   output: {
@@ -467,24 +477,32 @@ export type Delta = {
     text: string;
   };
 } | {
-  said: {
+  notice: {
     /** The line. */
     text: string;
   };
 };
 
+/** Why work ended. */
+export type EndReason = "done" | "stopped" | {
+  failed: {
+    /** What to do about it. */
+    error: string;
+  };
+} | "limit" | "budget" | "unproven";
+
 /** Work ended; the session rests. */
 export interface Ended {
-  /** Prompts that no turn has told yet wait for the next one, instead of making a turn due now. */
+  /** Prompts that no step has told yet wait for the next one, instead of making a step due now. */
   hold?: boolean;
   /** Whether it was checked. */
   proof: Proof;
   /** Why. */
-  why: Why;
+  reason: EndReason;
 }
 
 /** Why a request came to nothing. */
-export type Failure = "cut" | "overflow" | "rejected" | "transport";
+export type Failure = "interrupted" | "overflow" | "rejected" | "transport";
 
 /** A call ended; this is what the model is told of it. */
 export interface Finished {
@@ -492,6 +510,8 @@ export interface Finished {
   before?: Tree | null;
   /** Which. */
   call: CallId;
+  /** The files as a check found them, where it changed them itself: it says nothing of those it left. */
+  checked_tree?: Tree | null;
   /** What an edit changed, as a unified diff, for doors. */
   diff?: Hash | null;
   /** The program's exit code. */
@@ -499,15 +519,13 @@ export interface Finished {
   /** All of the output, where `shown` is not all. */
   full?: Hash | null;
   /** How it was confined. */
-  level?: Level | null;
+  isolation?: Isolation | null;
   /** How long it took. */
   ms: number;
-  /** The files as a check found them, where it changed them itself: it says nothing of those it left. */
-  on?: Tree | null;
   /** How. */
   outcome: Outcome;
   /** Files as the model knows them now: read, written, or shown because an edit did not fit. */
-  saw?: (Saw)[];
+  seen_files?: (SeenFile)[];
   /** The exact text for the model, fixed here. */
   shown: string;
   /** Which of the output came from which stream, where both spoke: `[["out", 12], ["err", 4], ...]`, in bytes. */
@@ -516,25 +534,25 @@ export interface Finished {
   tree?: Tree | null;
 }
 
-/** The session began as a branch of another, whose talk up to a fact is its own past. */
+/** The session began as a branch of another, whose conversation up to an event is its own past. */
 export interface Forked {
   /** The release that made it. */
   app: string;
-  /** The last fact that they share. */
+  /** The last event that they share. */
   at: number;
   /** Its settings, whole. */
   config: Config;
   /** The session it came from. */
   from: SessionId;
   /** Turns are counted on from here, so that ids stay unique across both. */
-  turn: Turn;
+  step: Step;
   /** The folder it works in. */
   workspace: string;
 }
 
 /** What a door receives. */
 export type Frame = {
-  fact: Record;
+  event: Record;
 } | {
   partial: Partial;
 } | {
@@ -543,7 +561,7 @@ export type Frame = {
   accepted: {
     /** Which. */
     id: InputId;
-    /** The last fact that it made. */
+    /** The last event that it made. */
     seq: number;
   };
 } | {
@@ -552,10 +570,10 @@ export type Frame = {
     id: InputId;
     /** The questions that stand now. */
     questions: (QuestionId)[];
+    /** Why not. */
+    reason: Refused;
     /** The version now. */
     version: number;
-    /** Why not. */
-    why: Refused;
   };
 } | "lagged" | "closing";
 
@@ -574,7 +592,7 @@ export type Greeting = {
     link: number;
     /** The owner. */
     owner: Owner;
-    /** Facts so far. */
+    /** Events so far. */
     seq: number;
   };
 } | {
@@ -586,67 +604,17 @@ export type Greeting = {
   };
 } | "wrong_session";
 
-/** A request was written down for a person, who carries it to a chat and brings the answer back. */
-export interface HandedOver {
-  /** The file in which the answer is expected. */
-  inbox: string;
-  /** The file to carry away; further parts lie beside it. */
-  outbox: string;
-  /** How many files the request is. */
-  parts: number;
-  /** The turn. */
-  turn: Turn;
-}
-
 /** BLAKE3, in hexadecimal digits. */
 export type Hash = string;
-
-/** System text, tools and instructions as rendered: a blob, named here. */
-export interface Head {
-  /** A person carries requests and answers: whoever waits for one may leave meanwhile. */
-  by_hand?: boolean;
-  /** Its length in bytes. */
-  bytes: number;
-  /** How calls are written. */
-  dialect: string;
-  /** The first byte that differs from the head before, if there was one. */
-  first_changed?: number | null;
-  /** The blob with the exact bytes. */
-  hash: Hash;
-  /** The longest answer that is asked for, in tokens, where one is. */
-  max_output?: number | null;
-  /** `provider/model`. */
-  model: string;
-  /** Which subset of tools and prompts. */
-  profile: string;
-  /** What it was made of, so that a change of any of it can be noticed. */
-  sources?: (Source)[];
-  /** Every tool it offers. */
-  tools: (Tool)[];
-  /** The release that rendered it. */
-  version: string;
-  /** Why there is a new one. */
-  why: string;
-  /** Tokens that the model holds, where the server or a table says. */
-  window?: number | null;
-  /** How the model is reached. */
-  wire: string;
-}
-
-/** A head was rendered and is in use from here on. */
-export interface Headed {
-  /** It. */
-  head: Head;
-}
 
 /** A command: minted by its sender. */
 export type InputId = string;
 
 /** The person wants everything under way to stop. */
-export type InterruptAsked = { [key: string]: never };
+export type InterruptRequested = { [key: string]: never };
 
 /** How well a command is confined, A best. */
-export type Level = "A" | "B" | "C" | "D";
+export type Isolation = "A" | "B" | "C" | "D";
 
 /** Something that a call would lose. */
 export type Loss = {
@@ -681,12 +649,12 @@ export interface Moved {
   workspace: string;
 }
 
-/** What a reader must do with a fact that it does not know. */
+/** What a reader must do with an event that it does not know. */
 export type Need = "must" | "may";
 
 /** Something the model should know came to light: changed instructions, tools, folder. */
 export interface Noticed {
-  /** What a head would be made of now, if this tells of a change of that. */
+  /** What a preamble would be made of now, if this tells of a change of that. */
   sources?: (Source)[];
   /** That nothing changes any more: said once before the person is asked. */
   stalled?: boolean;
@@ -694,14 +662,16 @@ export interface Noticed {
   text: string;
 }
 
-/** A command with the id that its sender minted; sending it twice gives the first answer again. */
-export interface Order {
-  /** What to do. */
-  command: Command;
-  /** The version that the sender saw; if it has moved on, the command is refused. */
-  expect?: number | null;
-  /** Minted by the sender. */
-  id: InputId;
+/** A request was written down for a person, who carries it to a chat and brings the answer back. */
+export interface OutboxWritten {
+  /** The file in which the answer is expected. */
+  inbox: string;
+  /** The file to carry away; further parts lie beside it. */
+  outbox: string;
+  /** How many files the request is. */
+  parts: number;
+  /** The step. */
+  step: Step;
 }
 
 /** How a call ended. */
@@ -710,10 +680,24 @@ export type Outcome = "done" | "failed" | {
     /** And why. */
     note?: string | null;
   };
-} | "cut" | "not_run" | "unknown";
+} | "interrupted" | "not_run" | "unknown";
 
 /** A process that drives a session. */
 export type Owner = string;
+
+/** A process took the session over. */
+export interface OwnerChanged {
+  /** Its release. */
+  app: string;
+  /** How well it can confine commands. */
+  isolation: Isolation;
+  /** What a request may have used that was under way when the process before was gone. */
+  lost?: Reserved;
+  /** It, now. */
+  owner: Owner;
+  /** Its system. */
+  platform: string;
+}
 
 /** One piece of an answer, in the order it came. */
 export type Part = {
@@ -734,15 +718,15 @@ export type Part = {
 
 /** All that came live so far of one piece of work. */
 export type Partial = {
-  turn: {
+  step: {
     /** Which try at it. */
     attempt: number;
     /** What was thought. */
     reasoning: string;
+    /** The step. */
+    step: Step;
     /** What was said. */
     text: string;
-    /** The turn. */
-    turn: Turn;
   };
 } | {
   call: {
@@ -777,6 +761,44 @@ export interface Planner {
   file: string;
   /** What earlier runs of the same task left there, as this one found it. */
   memory?: string;
+}
+
+/** System text, tools and instructions as rendered: a blob, named here. */
+export interface Preamble {
+  /** Its length in bytes. */
+  bytes: number;
+  /** How calls are written. */
+  dialect: string;
+  /** The first byte that differs from the preamble before, if there was one. */
+  first_changed?: number | null;
+  /** The blob with the exact bytes. */
+  hash: Hash;
+  /** The longest answer that is asked for, in tokens, where one is. */
+  max_output?: number | null;
+  /** `provider/model`. */
+  model: string;
+  /** Which subset of tools and prompts. */
+  profile: string;
+  /** Why there is a new one. */
+  reason: string;
+  /** What it was made of, so that a change of any of it can be noticed. */
+  sources?: (Source)[];
+  /** Every tool it offers. */
+  tools: (Tool)[];
+  /** The release that rendered it. */
+  version: string;
+  /** A person carries requests and answers: whoever waits for one may leave meanwhile. */
+  via_bridge?: boolean;
+  /** Tokens that the model holds, where the server or a table says. */
+  window?: number | null;
+  /** How the model is reached. */
+  wire: string;
+}
+
+/** A preamble was rendered and is in use from here on. */
+export interface PreambleSet {
+  /** It. */
+  preamble: Preamble;
 }
 
 /** What a model costs, in millionths of a US dollar per million tokens. */
@@ -872,7 +894,7 @@ export type Reason = "requests_network" | {
   };
 } | "feeds_process" | "mode_ask" | "mode_edits" | "no_sandbox";
 
-/** A stored fact. */
+/** A stored event. */
 export interface Record {
   /** When it was recorded; orders nothing. */
   at: At;
@@ -884,7 +906,7 @@ export interface Record {
   kind: string;
   /** What a reader must do that does not know it. */
   need: Need;
-  /** The chain up to the fact before. */
+  /** The chain up to the event before. */
   prev: Hash;
   /** Its place, from 1. */
   seq: number;
@@ -893,7 +915,7 @@ export interface Record {
 }
 
 /** What becomes of a call that was started by a process that is gone. */
-export type Recovery = "repeat" | "rejoin" | "unknown" | "restore";
+export type Recovery = "repeat" | "rejoin" | "unknown";
 
 /** Why an input was not taken. A value, not a failure: the door shows it, with the current state. */
 export type Refused = "no_session" | "read_only" | {
@@ -901,7 +923,7 @@ export type Refused = "no_session" | "read_only" | {
     /** The version now. */
     version: number;
   };
-} | "no_question" | "changed" | "misfit" | "busy" | "nothing" | "no_point" | "budget" | "invalid" | "late" | "not_owner";
+} | "no_question" | "changed" | "invalid_answer" | "busy" | "nothing_to_continue" | "no_such_point" | "budget" | "invalid" | "not_running" | "not_owner";
 
 /** The person answered a question. */
 export interface Replied {
@@ -935,13 +957,19 @@ export interface Revoked {
   rule: Rule;
 }
 
+/** The session could not go back; nothing changed. */
+export interface RewindFailed {
+  /** Why. */
+  error: string;
+}
+
 /** The person wants to go back. */
-export interface RewindAsked {
+export interface RewindRequested {
   /** Also what others changed since. */
   force: boolean;
   /** What is meant. */
   scope: Scope;
-  /** The facts that will count as said, in full; what follows the rewind counts too. */
+  /** The events that will count as said, in full; what follows the rewind counts too. */
   spans: (Span)[];
   /** Where to, as the person said it. */
   to?: RewindTo | null;
@@ -949,22 +977,16 @@ export interface RewindAsked {
   tree: Tree | null;
 }
 
-/** The session could not go back; nothing changed. */
-export interface RewindFailed {
-  /** Why. */
-  error: string;
-}
-
 /** Where a rewind goes. */
 export type RewindTo = {
-  fact: number;
+  event: number;
 } | "undo";
 
 /** The session went back. */
 export interface Rewound {
   /** What was kept, left out or could not be restored, in words. */
   note?: string | null;
-  /** The facts that count as said, in full. */
+  /** The events that count as said, in full. */
   spans: (Span)[];
   /** The state of the files now. */
   tree: Tree | null;
@@ -987,19 +1009,19 @@ export interface Rule {
 
 /** How well commands must be confined before they run at all. */
 export type Sandbox = "auto" | "off" | {
-  require: Level;
+  require: Isolation;
 };
 
+/** What a rewind takes back. */
+export type Scope = "files" | "conversation" | "both";
+
 /** A file that the model has seen. */
-export interface Saw {
+export interface SeenFile {
   /** What it held. */
   hash: Hash;
   /** Below the root. */
   path: string;
 }
-
-/** What a rewind takes back. */
-export type Scope = "files" | "talk" | "both";
 
 /** A session. */
 export type SessionId = string;
@@ -1012,7 +1034,7 @@ export interface Shortened {
   shown: string;
 }
 
-/** Something that a head is made of: a file of instructions, a prompt, the tools, the program. */
+/** Something that a preamble is made of: a file of instructions, a prompt, the tools, the program. */
 export interface Source {
   /** Of its text. */
   hash: Hash;
@@ -1020,7 +1042,7 @@ export interface Source {
   name: string;
 }
 
-/** A range of facts, both ends included. */
+/** A range of events, both ends included. */
 export interface Span {
   /** First. */
   from: number;
@@ -1038,26 +1060,55 @@ export interface Started {
   recovery: Recovery;
 }
 
+/** One model request, counted from 1 through the whole session. */
+export type Step = number;
+
+/** The request came to nothing. */
+export interface StepFailed {
+  /** Every try. */
+  attempts: (Attempt)[];
+  /** In words, with what to do. */
+  error: string;
+  /** What kind. */
+  failure: Failure;
+  /** The answer had begun and did not come to its end, so that what it used is not known. */
+  incomplete?: boolean;
+  /** What it may have used beyond that, then. */
+  lost?: Reserved;
+  /** What had arrived: text only, never a call. */
+  partial?: string;
+  /** When it is worth trying again, if it is. */
+  retry_at?: At | null;
+  /** The step. */
+  step: Step;
+  /** What it used. */
+  usage: Usage;
+}
+
+/** A request to the model is pinned: it is a function of the preamble and the events up to `upto`. */
+export interface StepStarted {
+  /** The preamble it uses. */
+  preamble: Hash;
+  /** What the budget holds back for it. */
+  reserved: Reserved;
+  /** Its number. */
+  step: Step;
+  /** The last event that the request tells of. */
+  upto: number;
+}
+
 /** Why the model stopped. */
 export type Stop = "end" | "calls" | "length" | "filter" | {
   other: string;
 };
 
-/** How hard talk is compacted. */
+/** How hard conversation is compacted. */
 export type Strength = "shorten" | "summarise";
 
-/** A process took the session over. */
-export interface Taken {
-  /** Its release. */
-  app: string;
-  /** How well it can confine commands. */
-  level: Level;
-  /** What a request may have used that was under way when the process before was gone. */
-  lost?: Reserved;
-  /** It, now. */
-  owner: Owner;
-  /** Its system. */
-  platform: string;
+/** The time to try again has come. */
+export interface TimerFired {
+  /** The moment that was waited for. */
+  at: At;
 }
 
 /** The session has a title. */
@@ -1066,7 +1117,7 @@ export interface Titled {
   title: string;
 }
 
-/** What the core must know of a tool; recorded with the head, so that old calls keep their meaning. */
+/** What the core must know of a tool; recorded with the preamble, so that old calls keep their meaning. */
 export interface Tool {
   /** Reader or writer, edit or command. */
   class: Class;
@@ -1085,46 +1136,9 @@ export interface Tool {
 /** Names the state of a workspace's files, as the checkpoint store knows it. */
 export type Tree = string;
 
-/** One model request, counted from 1 through the whole session. */
-export type Turn = number;
-
-/** The request came to nothing. */
-export interface TurnFailed {
-  /** Every try. */
-  attempts: (Attempt)[];
-  /** The answer had begun and did not come to its end, so that what it used is not known. */
-  broke?: boolean;
-  /** In words, with what to do. */
-  error: string;
-  /** What kind. */
-  failure: Failure;
-  /** What it may have used beyond that, then. */
-  lost?: Reserved;
-  /** What had arrived: text only, never a call. */
-  partial?: string;
-  /** When it is worth trying again, if it is. */
-  retry_at?: At | null;
-  /** The turn. */
-  turn: Turn;
-  /** What it used. */
-  usage: Usage;
-}
-
-/** A request to the model is pinned: it is a function of the head and the facts up to `upto`. */
-export interface TurnStarted {
-  /** The head it uses. */
-  head: Hash;
-  /** What the budget holds back for it. */
-  reserved: Reserved;
-  /** Its number. */
-  turn: Turn;
-  /** The last fact that the request tells of. */
-  upto: number;
-}
-
 /** What a client sends. */
 export type Up = {
-  order: Order;
+  command: CommandRequest;
 };
 
 /** What a request used. */
@@ -1141,57 +1155,43 @@ export interface Usage {
   written?: number;
 }
 
-/** Why work ended. */
-export type Why = "done" | "stopped" | {
-  failed: {
-    /** What to do about it. */
-    error: string;
-  };
-} | "limit" | "budget" | "unproven";
-
-/** The time to try again has come. */
-export interface Woken {
-  /** The moment that was waited for. */
-  at: At;
-}
-
-/** The body of a fact, by its kind. */
-export interface Facts {
+/** The body of an event, by its kind. */
+export interface EventBodies {
   created: Created;
   forked: Forked;
   moved: Moved;
   configured: Configured;
-  headed: Headed;
+  preamble_set: PreambleSet;
   prompted: Prompted;
   continued: Continued;
-  turn_started: TurnStarted;
-  handed_over: HandedOver;
+  step_started: StepStarted;
+  outbox_written: OutboxWritten;
   answered: Answered;
-  turn_failed: TurnFailed;
-  woken: Woken;
+  step_failed: StepFailed;
+  timer_fired: TimerFired;
   asked: Asked;
   replied: Replied;
   granted: Granted;
   revoked: Revoked;
   allowed: Allowed;
-  called: Called;
+  check_called: CheckCalled;
   started: Started;
   finished: Finished;
   planned: Planned;
-  interrupt_asked: InterruptAsked;
+  interrupt_requested: InterruptRequested;
   ended: Ended;
-  taken: Taken;
+  owner_changed: OwnerChanged;
   checkpointed: Checkpointed;
   baselined: Baselined;
-  rewind_asked: RewindAsked;
+  rewind_requested: RewindRequested;
   rewound: Rewound;
   rewind_failed: RewindFailed;
-  compact_started: CompactStarted;
+  compaction_started: CompactionStarted;
   compacted: Compacted;
-  compact_failed: CompactFailed;
+  compaction_failed: CompactionFailed;
   titled: Titled;
   noticed: Noticed;
 }
 
-/** A fact whose kind this release knows. */
-export type Fact = { [K in keyof Facts]: Record & { kind: K; body: Facts[K] } }[keyof Facts];
+/** An event whose kind this release knows. */
+export type KnownEvent = { [K in keyof EventBodies]: Record & { kind: K; body: EventBodies[K] } }[keyof EventBodies];

@@ -1,14 +1,14 @@
 /** Questions: built from the arguments, the same words and keys as in the terminal. */
 
 import { describe, expect, test } from 'vitest';
-import type { Asks } from '../src/api.gen';
+import type { OpenQuestion } from '../src/api.gen';
 import type { Rule } from '../src/proto.gen';
 import { firstStage, key, shown } from '../src/state/ask';
 import { beside, readDiff, signed } from '../src/ui/Diff';
 
 const around = { workspace: '/home/ada/webshop', checkpoints: true, session: 'abcdefghij' };
 const RULE: Rule = { tool: 'shell', words: ['cargo', 'add'], access: { network: true, secrets: false, protected: false, unsandboxed: false } };
-const approval = (tool: string, args: unknown, more: Partial<Asks> = {}, rule: Rule | null = null): Asks => ({
+const approval = (tool: string, args: unknown, more: Partial<OpenQuestion> = {}, rule: Rule | null = null): OpenQuestion => ({
   id: 1,
   hash: 'h',
   kind: { approval: { call: '1.0', call_hash: 'c', request: 'command', reasons: ['mode_ask'], isolation: 'A', rule } },
@@ -23,7 +23,7 @@ const approval = (tool: string, args: unknown, more: Partial<Asks> = {}, rule: R
   call: { id: '1.0', tool, arguments: JSON.stringify(args), harness: false },
   ...more,
 });
-const plain = (kind: Asks['kind'], text: string): Asks => ({ id: 1, hash: 'h', kind, heading: 'Heading', text, reasons: [], access: [], preview: [], yes: 'Continue', no: 'Stop' });
+const plain = (kind: OpenQuestion['kind'], text: string): OpenQuestion => ({ id: 1, hash: 'h', kind, heading: 'Heading', text, reasons: [], access: [], preview: [], yes: 'Continue', no: 'Stop' });
 
 describe('what is shown', () => {
   test('a command is shown whole, with why, what a yes grants, and whether it can be undone', () => {

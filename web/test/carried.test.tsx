@@ -2,7 +2,7 @@
 
 import { render } from '@testing-library/react';
 import { expect, test } from 'vitest';
-import type { Fact, Part } from '../src/proto.gen';
+import type { KnownEvent, Part } from '../src/proto.gen';
 import { empty, fold, type Item, type Session } from '../src/state/fold';
 import { furtherParts } from '../src/state/words';
 import { Now } from '../src/ui/Conversation';
@@ -11,16 +11,16 @@ const USAGE = { input: 0, cached: 0, output: 0, reasoning: 0, written: 0 };
 
 /** Folds facts, numbered as they come. */
 function take(s: Session, ...facts: [string, object][]): Session {
-  for (const [kind, body] of facts) fold(s, { fact: { seq: s.seq + 1, at: 1000 * (s.seq + 1), kind, version: 1, need: 'must', body } as unknown as Fact }, 1000);
+  for (const [kind, body] of facts) fold(s, { event: { seq: s.seq + 1, at: 1000 * (s.seq + 1), kind, version: 1, need: 'must', body } as unknown as KnownEvent }, 1000);
   return s;
 }
 
 const begun = () => take(empty('s'), ['prompted', { text: 'Look at it' }]);
-const round = (turn: number, parts = 1): [string, object][] => [
-  ['turn_started', { turn, upto: 1 }],
-  ['handed_over', { turn, outbox: `/w/.dunnock/bridge/00${turn}-outbox.md`, inbox: `/w/.dunnock/bridge/00${turn}-inbox.md`, parts }],
+const round = (step: number, parts = 1): [string, object][] => [
+  ['step_started', { step, upto: 1 }],
+  ['outbox_written', { step, outbox: `/w/.dunnock/bridge/00${step}-outbox.md`, inbox: `/w/.dunnock/bridge/00${step}-inbox.md`, parts }],
 ];
-const answer = (turn: number, ...parts: Part[]): [string, object] => ['answered', { turn, attempts: [], model: 'carried/chat', wire: 'files', parts, stop: 'calls', usage: USAGE, request: '' }];
+const answer = (step: number, ...parts: Part[]): [string, object] => ['answered', { step, attempts: [], model: 'carried/chat', wire: 'files', parts, stop: 'calls', usage: USAGE, request: '' }];
 const read: Part = { call: { id: '', tool: 'view_file', args: '{"path":"README.md"}' } };
 const carries = (s: Session) => s.items.filter((i): i is Extract<Item, { kind: 'carry' }> => i.kind === 'carry');
 const now = (s: Session) => {
@@ -50,7 +50,7 @@ test('a request that is carried says what to do, and waits until the answer is t
 });
 
 test('whoever takes the session up meanwhile finds it waiting', () => {
-  const s = take(begun(), ...round(1), ['taken', { owner: '1', level: 'B' }]);
+  const s = take(begun(), ...round(1), ['owner_changed', { owner: '1', isolation: 'B' }]);
   expect(s.carried).toBe(true);
   expect(now(s).text).toBe('waiting for the answer you bring');
 });
@@ -60,25 +60,25 @@ test('each round has a row of its own, and only the last is open', () => {
   expect(carries(s).map((c) => [c.outbox.slice(-13), c.parts, c.open])).toEqual([['001-outbox.md', 1, false], ['002-outbox.md', 3, true]]);
   expect(new Set(s.items.map((i) => i.key)).size).toBe(s.items.length);
   expect(now(s).text).toBe('waiting for the answer you bring');
-  take(s, answer(2, { text: { text: 'All done.' } }, { call: { id: '', tool: 'final_output', args: '{"answer":"All done."}' } }), ['ended', { why: 'done', proof: 'none' }]);
+  take(s, answer(2, { text: { text: 'All done.' } }, { call: { id: '', tool: 'final_output', args: '{"answer":"All done."}' } }), ['ended', { reason: 'done', proof: 'none' }]);
   expect(carries(s).every((c) => !c.open)).toBe(true);
   expect(s).toMatchObject({ working: false, carried: false, answer: 'All done.' });
   expect(now(s).text).toBe('');
 });
 
 test('a request that is carried can be stopped', () => {
-  const s = take(begun(), ...round(1), ['interrupt_asked', {}]);
+  const s = take(begun(), ...round(1), ['interrupt_requested', {}]);
   expect(now(s).text).toBe('stopping');
-  take(s, ['turn_failed', { turn: 1, attempts: [], failure: 'cut', error: 'interrupted', usage: USAGE }]);
+  take(s, ['step_failed', { step: 1, attempts: [], failure: 'cut', error: 'interrupted', usage: USAGE }]);
   expect(s.carried).toBe(false);
   expect(carries(s)[0]?.open).toBe(false);
-  take(s, ['ended', { why: 'stopped', proof: 'none' }]);
+  take(s, ['ended', { reason: 'stopped', proof: 'none' }]);
   expect(s).toMatchObject({ working: false, stopping: false, carried: false });
   expect(s.steps[0]?.state).toBe('failed');
 });
 
 test('an end without an answer leaves nothing open', () => {
-  const s = take(begun(), ...round(1), ['ended', { why: 'stopped', proof: 'none' }]);
+  const s = take(begun(), ...round(1), ['ended', { reason: 'stopped', proof: 'none' }]);
   expect(s.carried).toBe(false);
   expect(carries(s)[0]?.open).toBe(false);
 });
@@ -87,7 +87,7 @@ test('what is said while a request is carried is told at the next step', () => {
   const s = take(begun(), ...round(1), ['prompted', { text: 'and mind the leap years' }]);
   expect(s.waiting.map((p) => p.text)).toEqual(['and mind the leap years']);
   expect(s.carried).toBe(true);
-  take(s, answer(1, read), ['turn_started', { turn: 2, upto: s.seq }]);
+  take(s, answer(1, read), ['step_started', { step: 2, upto: s.seq }]);
   expect(s.waiting).toEqual([]);
   expect(s.items.some((i) => i.kind === 'prompt' && i.text === 'and mind the leap years')).toBe(true);
 });

@@ -64,7 +64,7 @@ test('there are scenes to be tested with', () => {
 test.each(SCENES.filter((s) => s.frames.length > 3).map((s) => [s.scene, s.frames] as const))('%s: whoever comes back and reads too much sees the same', (_, frames) => {
   const whole = empty('s');
   for (const frame of frames) fold(whole, frame, 1000);
-  const isFact = (f: Frame) => typeof f === 'object' && 'fact' in f;
+  const isFact = (f: Frame) => typeof f === 'object' && 'event' in f;
   for (let cut = 1; cut < frames.length; cut++) {
     const s = empty('s');
     for (const frame of frames.slice(0, cut)) fold(s, frame, 1000);

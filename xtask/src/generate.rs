@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Each file and what it must hold.
 pub(crate) fn files() -> Vec<(PathBuf, String)> {
     vec![
-        (root().join("docs/facts.md"), facts()),
+        (root().join("docs/events.md"), facts()),
         (root().join("docs/asked.md"), crate::asked::page()),
         (root().join("web/src/proto.gen.ts"), crate::typescript::file()),
         (root().join("web/src/api.gen.ts"), crate::typescript::api()),
@@ -18,7 +18,7 @@ pub(crate) fn files() -> Vec<(PathBuf, String)> {
 fn facts() -> String {
     let mut text = String::from(
         "# Kinds of facts\n\nMade by `cargo xtask generate` from `crates/dunnock-proto/src/event.rs`; the fields are documented \
-         in `facts_table.rs` beside it.\n\nA reader that meets a kind or version it does not know skips it if the log says `may`, and \
+         in `events_table.rs` beside it.\n\nA reader that meets a kind or version it does not know skips it if the log says `may`, and \
          opens the session read-only if it says `must`.\n\n| kind | version | need |\n|---|---|---|\n",
     );
     for (kind, v, need) in Event::TABLE {

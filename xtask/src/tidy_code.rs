@@ -69,13 +69,13 @@ fn no_text_of_a_question_is_taken_apart() {
             assert!(!parses_a_question(line), "{}:{}: {line}", path.display(), n + 1);
         }
     }
-    let facts = read(&root().join("crates/dunnock-proto/src/facts_table.rs"));
+    let facts = read(&root().join("crates/dunnock-proto/src/events_table.rs"));
     let asked = facts.split("pub struct Asked {").nth(1).and_then(|rest| rest.split('}').next()).unwrap_or_default();
     let fields: Vec<&str> = asked.lines().filter_map(|line| line.trim().strip_prefix("pub ")).collect();
     assert_eq!(fields, ["question: QuestionId,", "kind: QuestionKind,", "hash: Hash,"], "a question has no text");
 }
 
-/// What was decided is in the facts: folding them consults neither lists nor constants.
+/// What was decided is in the events: folding them consults neither lists nor constants.
 #[test]
 fn folding_consults_no_policy_and_no_constant() {
     for name in ["apply.rs", "state.rs", "effect.rs"] {
@@ -132,5 +132,72 @@ fn no_test_fails_on_wall_time_alone() {
         for (n, line) in read(&path).lines().enumerate().filter(|_| !helper) {
             assert!(!fails_on_wall_time(line), "{}:{}: {line}", path.display(), n + 1);
         }
+    }
+}
+
+/// Names that were replaced by the field's own words; the changelog lists them.
+const RETIRED: &[&str] = &[
+    "Asking",
+    "Boxed",
+    "Briefing",
+    "CompactFailed",
+    "CompactStarted",
+    "Confinement",
+    "DoorError",
+    "Ear",
+    "Guest",
+    "Hall",
+    "Halt",
+    "Hand",
+    "HandOver",
+    "HandedOver",
+    "Hands",
+    "HeadFailed",
+    "Headed",
+    "InterruptAsked",
+    "Keeper",
+    "MakeHead",
+    "Misfit",
+    "Offer",
+    "Past",
+    "RewindAsked",
+    "Room",
+    "Saw",
+    "Seat",
+    "Speaker",
+    "Summed",
+    "Surroundings",
+    "Tongue",
+    "Turn",
+    "TurnFailed",
+    "TurnStarted",
+    "Undoes",
+    "Woken",
+    "box_level",
+    "box_read",
+    "box_write",
+    "by_hand",
+    "handed_over",
+    "interrupt_asked",
+    "rewind_asked",
+    "turn_failed",
+    "turn_started",
+];
+
+/// The retired names in a source, comments and this list aside.
+fn retired(source: &str) -> Vec<&str> {
+    let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let words = code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    words.filter(|word| RETIRED.contains(word)).collect()
+}
+
+#[test]
+fn no_retired_name_comes_back() {
+    assert_eq!(retired("struct Hall; // a Guest\nlet by_hand = 1;"), ["Hall", "Guest", "by_hand"]);
+    assert!(retired("// Hall\nlet hall = \"Halls\";").is_empty());
+    let sources = files_below(&["crates", "xtask", "fuzz/src", "web/src"], &["rs", "ts", "tsx"]);
+    assert!(sources.len() > 200);
+    for path in sources.iter().filter(|path| !path.ends_with("xtask/src/tidy_code.rs")) {
+        assert_eq!(retired(&read(path)), Vec::<&str>::new(), "{}", path.display());
     }
 }

@@ -1,6 +1,6 @@
 //! The words on the wire as TypeScript, made from the JSON schemas of `dunnock-proto`.
 
-use dunnock_proto::{Event, Frame, Greeting, Order, Record, Up};
+use dunnock_proto::{CommandRequest, Event, Frame, Greeting, Record, Up};
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
@@ -16,12 +16,12 @@ const HEAD: &str = "\
 pub(crate) fn file() -> String {
     // As they are sent, so that what is always there is not said to be optional.
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    for make in [of::<Order>, of::<Up>, of::<Greeting>, of::<Frame>, of::<Record>] {
+    for make in [of::<CommandRequest>, of::<Up>, of::<Greeting>, of::<Frame>, of::<Record>] {
         make(&mut generator);
     }
     let facts = Event::schemas(&mut generator);
     let mut text = String::from(HEAD);
-    let mut kinds = String::from("/** The body of a fact, by its kind. */\nexport interface Facts {\n");
+    let mut kinds = String::from("/** The body of an event, by its kind. */\nexport interface EventBodies {\n");
     for (kind, schema) in facts {
         let _ = writeln!(kinds, "  {kind}: {};", shape(schema.as_value(), 1));
     }
@@ -29,7 +29,7 @@ pub(crate) fn file() -> String {
         let _ = write!(text, "\n{}{}", about(&schema, 0), declared(&name, &schema));
     }
     let _ = write!(text, "\n{kinds}}}\n");
-    text.push_str("\n/** A fact whose kind this release knows. */\nexport type Fact = { [K in keyof Facts]: Record & { kind: K; body: Facts[K] } }[keyof Facts];\n");
+    text.push_str("\n/** An event whose kind this release knows. */\nexport type KnownEvent = { [K in keyof EventBodies]: Record & { kind: K; body: EventBodies[K] } }[keyof EventBodies];\n");
     text
 }
 
@@ -50,8 +50,7 @@ pub(crate) fn api() -> String {
     let mut out = String::from(API_HEAD);
     let empty = Map::new();
     let schemas = document.pointer("/components/schemas").and_then(Value::as_object).unwrap_or(&empty);
-    let (theirs, ours): (Vec<_>, Vec<_>) =
-        schemas.iter().partition(|(name, _)| is_known(name) && !CLASHES.contains(&name.as_str()));
+    let (theirs, ours): (Vec<_>, Vec<_>) = schemas.iter().partition(|(name, _)| is_known(name));
     let body: String =
         ours.iter().map(|(name, schema)| format!("\n{}{}", about(schema, 0), declared(name, schema))).collect();
     let words: Vec<&str> = body.split(|c: char| !c.is_alphanumeric()).collect();
@@ -60,9 +59,6 @@ pub(crate) fn api() -> String {
     }
     out + &body
 }
-
-/// Names that mean one thing on the link and another to the server.
-const CLASHES: &[&str] = &["Forked", "Started", "Taken"];
 
 fn of<T: schemars::JsonSchema>(generator: &mut SchemaGenerator) {
     generator.subschema_for::<T>();

@@ -2,13 +2,13 @@
 
 #![expect(clippy::expect_used, clippy::print_stdout, clippy::print_stderr, reason = "an example")]
 
-use dunnock_agent::{Agent, Approve, Commands, Endpoint, Error, Event, Outcome, QuestionKind, Reply, Task};
+use dunnock_agent::{Agent, Approve, Endpoint, Error, Event, Launcher, Outcome, QuestionKind, Reply, Task};
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let commands = match Commands::through_this_program() {
-        Ok(commands) => commands,
+    let launcher = match Launcher::run_if_requested() {
+        Ok(launcher) => launcher,
         Err(code) => return code,
     };
     let runtime = dunnock_agent::tokio::runtime::Runtime::new().expect("a runtime");
@@ -17,10 +17,10 @@ fn main() -> ExitCode {
         let project = home.path().join("project");
         std::fs::create_dir_all(&project).expect("a folder");
         let server = scripted().await;
-        let agent = Agent::open(home.path().join("data"), commands)
+        let agent = Agent::open(home.path().join("data"), launcher)
             .endpoint("script", Endpoint::chat(server.base_url()))
             .model("script/scripted")
-            .ready()
+            .build()
             .await?;
         let outcome = follow(&agent, &project).await?;
         let made: Vec<String> = ["greeting.txt", "unwanted.txt"]
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 }
 
 async fn follow(agent: &Agent, project: &Path) -> Result<Outcome, Error> {
-    let task = Task::new("Write a greeting", project).approve(Approve::Ask).answered();
+    let task = Task::new("Write a greeting", project).approve(Approve::Ask).interactive();
     let mut run = agent.start(task).await?;
     while let Some(event) = run.next().await? {
         match event {

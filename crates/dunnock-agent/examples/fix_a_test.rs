@@ -3,14 +3,14 @@
 
 #![expect(clippy::expect_used, clippy::print_stdout, clippy::print_stderr, reason = "an example")]
 
-use dunnock_agent::{Agent, Commands, Endpoint, Error, Outcome, Task};
+use dunnock_agent::{Agent, Endpoint, Error, Launcher, Outcome, Task};
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // Before anything else: this program is also the process that starts commands.
-    let commands = match Commands::through_this_program() {
-        Ok(commands) => commands,
+    let launcher = match Launcher::run_if_requested() {
+        Ok(launcher) => launcher,
         Err(code) => return code,
     };
     let runtime = dunnock_agent::tokio::runtime::Runtime::new().expect("a runtime");
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         let home = tempfile::tempdir().expect("a folder");
         let project = project(home.path());
         let server = scripted().await;
-        mend(home.path(), &project, &server.base_url(), commands).await
+        mend(home.path(), &project, &server.base_url(), launcher).await
     });
     match outcome {
         Ok(outcome) => {
@@ -33,13 +33,13 @@ fn main() -> ExitCode {
     }
 }
 
-async fn mend(data: &Path, project: &Path, url: &str, commands: Commands) -> Result<Outcome, Error> {
-    let agent = Agent::open(data.join("data"), commands)
+async fn mend(data: &Path, project: &Path, url: &str, launcher: Launcher) -> Result<Outcome, Error> {
+    let agent = Agent::open(data.join("data"), launcher)
         .endpoint("script", Endpoint::chat(url))
         .model("script/scripted")
-        .ready()
+        .build()
         .await?;
-    let task = Task::new("Make the test pass", project).check("python3 -B test_add.py").planner().limit(5);
+    let task = Task::new("Make the test pass", project).check("python3 -B test_add.py").planner().max_steps(5);
     agent.run(task).await
 }
 

@@ -2,27 +2,27 @@
 
 use crate::run::{Run, broken};
 use crate::{Error, Outcome, Task, Undone};
-use dunnock_core::Undoes;
+use dunnock_core::UndoTarget;
 use dunnock_core::ports::{Checkpoints, Files};
-use dunnock_engine::{SystemClock, World, go_back, load, past};
-use dunnock_model::{Briefing, Patience, Prompts, Provider, Speaker, Surroundings, Wire};
-use dunnock_proto::{Command, Config, Level, RewindTo, Scope, SessionId};
-use dunnock_tools::{Hands, Limits, Shell, instructions};
+use dunnock_engine::{Ports, SystemClock, go_back, load, past};
+use dunnock_model::{Environment, ModelClient, PreambleInputs, Prompts, Provider, Timeouts, Wire};
+use dunnock_proto::{Command, Config, RewindTo, Scope, SessionId};
+use dunnock_tools::{Limits, Shell, Toolbox, instructions};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 /// How commands are started: through a process that confines them and leaves none behind.
 #[derive(Debug, Clone)]
-pub struct Commands(PathBuf);
+pub struct Launcher(PathBuf);
 
-impl Commands {
+impl Launcher {
     /// Through this program itself, executed once more. Call it first in `main`, before any thread is started.
     ///
     /// # Errors
     /// No error, but the other end: this is the process that starts commands, it has done its work, and `main` must return with
     /// this code.
-    pub fn through_this_program() -> Result<Self, ExitCode> {
+    pub fn run_if_requested() -> Result<Self, ExitCode> {
         if std::env::args_os().nth(1).is_some_and(|word| word == dunnock_sandbox::LAUNCH) {
             return Err(dunnock_sandbox::serve());
         }
@@ -32,7 +32,7 @@ impl Commands {
     }
 
     /// Through a `dunnock` program, for those who do not own their `main`.
-    pub fn through(program: impl Into<PathBuf>) -> Self {
+    pub fn from_program(program: impl Into<PathBuf>) -> Self {
         Self(program.into())
     }
 }
@@ -40,7 +40,7 @@ impl Commands {
 /// How well commands are confined, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Confinement {
+pub enum Isolation {
     /// All namespaces, Landlock and seccomp: what is outside is not there.
     A,
     /// No namespace of files: what is outside is there, and refused.
@@ -103,7 +103,7 @@ impl Endpoint {
 #[derive(Debug)]
 pub struct AgentBuilder {
     data: PathBuf,
-    commands: Commands,
+    launcher: Launcher,
     endpoints: Vec<(String, Endpoint)>,
     model: Option<String>,
     sockets: Option<PathBuf>,
@@ -133,7 +133,7 @@ impl AgentBuilder {
     ///
     /// # Errors
     /// When the folder cannot be used, or the model's endpoint is not known.
-    pub async fn ready(self) -> Result<Agent, Error> {
+    pub async fn build(self) -> Result<Agent, Error> {
         let data = |error: &dyn std::fmt::Display| Error::Data(error.to_string());
         let folder = std::path::absolute(&self.data).map_err(|e| data(&e))?;
         let opened = dunnock_store::Sqlite::open(&folder).await.map_err(|e| data(&e))?;
@@ -144,12 +144,12 @@ impl AgentBuilder {
             speaker.knows(model).map_err(Error::Usage)?;
         }
         let limits = Limits { spool: folder.join("spool"), journals: folder.join("edits"), ..Limits::default() };
-        let hands = Hands::new(limits, &self.commands.0, &[dunnock_sandbox::LAUNCH]);
+        let hands = Toolbox::new(limits, &self.launcher.0, &[dunnock_sandbox::LAUNCH]);
         #[cfg(target_os = "linux")]
         let hands = hands.boxed(dunnock_tools::layout(&folder, std::slice::from_ref(&folder)));
         let level = level(&hands, &folder);
         let keeper = keeper(&folder);
-        let world = World {
+        let world = Ports {
             log: log.clone(),
             model: speaker.clone(),
             tools: Arc::new(hands.reading(log)),
@@ -166,7 +166,7 @@ impl AgentBuilder {
     }
 }
 
-fn speaker(endpoints: &[(String, Endpoint)]) -> Speaker {
+fn speaker(endpoints: &[(String, Endpoint)]) -> ModelClient {
     let provider = |(name, endpoint): &(String, Endpoint)| Provider {
         key: endpoint.key.clone().map(Into::into),
         window: endpoint.window,
@@ -174,8 +174,8 @@ fn speaker(endpoints: &[(String, Endpoint)]) -> Speaker {
     };
     let brief = |config: &Config, workspace: &str| {
         let root = Path::new(workspace);
-        Ok(Briefing {
-            surroundings: Surroundings {
+        Ok(PreambleInputs {
+            environment: Environment {
                 os: format!("{} ({})", std::env::consts::OS, std::env::consts::ARCH),
                 shell: Shell::Auto.program().into(),
                 root: workspace.into(),
@@ -187,34 +187,34 @@ fn speaker(endpoints: &[(String, Endpoint)]) -> Speaker {
         })
     };
     let providers = endpoints.iter().map(provider).collect();
-    Speaker::new(providers, Prompts::default(), Arc::new(brief), Patience::default(), env!("CARGO_PKG_VERSION"))
+    ModelClient::new(providers, Prompts::default(), Arc::new(brief), Timeouts::default(), env!("CARGO_PKG_VERSION"))
 }
 
 /// A folder like any other, made to try it.
-fn level(hands: &Hands, data: &Path) -> Level {
+fn level(hands: &Toolbox, data: &Path) -> dunnock_proto::Isolation {
     let folder = data.join("boxes/probe");
     match std::fs::create_dir_all(&folder).and_then(|()| folder.canonicalize()) {
-        Ok(folder) => hands.probe(&folder, Level::A).level,
-        Err(_) => Level::D,
+        Ok(folder) => hands.probe(&folder, dunnock_proto::Isolation::A).level,
+        Err(_) => dunnock_proto::Isolation::D,
     }
 }
 
 #[cfg(unix)]
-fn keeper(data: &Path) -> Option<Arc<dunnock_tools::Keeper>> {
+fn keeper(data: &Path) -> Option<Arc<dunnock_tools::CheckpointStore>> {
     let own = vec![data.to_path_buf()];
-    Some(Arc::new(dunnock_tools::Keeper::new(data.join("checkpoints"), own, dunnock_tools::Bounds::default())))
+    Some(Arc::new(dunnock_tools::CheckpointStore::new(data.join("checkpoints"), own, dunnock_tools::Bounds::default())))
 }
 
 #[cfg(not(unix))]
-fn keeper(_: &Path) -> Option<Arc<dunnock_tools::Keeper>> {
+fn keeper(_: &Path) -> Option<Arc<dunnock_tools::CheckpointStore>> {
     None
 }
 
 /// Runs tasks. It can be cloned, and run several at once.
 #[derive(Clone)]
 pub struct Agent {
-    pub(crate) world: World,
-    pub(crate) speaker: Arc<Speaker>,
+    pub(crate) world: Ports,
+    pub(crate) speaker: Arc<ModelClient>,
     pub(crate) model: Option<String>,
 }
 
@@ -226,18 +226,18 @@ impl std::fmt::Debug for Agent {
 
 impl Agent {
     /// An agent that keeps its sessions in this folder.
-    pub fn open(data: impl Into<PathBuf>, commands: Commands) -> AgentBuilder {
-        AgentBuilder { data: data.into(), commands, endpoints: Vec::new(), model: None, sockets: None }
+    pub fn open(data: impl Into<PathBuf>, launcher: Launcher) -> AgentBuilder {
+        AgentBuilder { data: data.into(), launcher, endpoints: Vec::new(), model: None, sockets: None }
     }
 
     /// How well commands are confined on this machine.
     #[must_use]
-    pub fn confinement(&self) -> Confinement {
+    pub fn isolation(&self) -> Isolation {
         match self.world.level {
-            Level::A => Confinement::A,
-            Level::B => Confinement::B,
-            Level::C => Confinement::C,
-            Level::D => Confinement::None,
+            dunnock_proto::Isolation::A => Isolation::A,
+            dunnock_proto::Isolation::B => Isolation::B,
+            dunnock_proto::Isolation::C => Isolation::C,
+            dunnock_proto::Isolation::D => Isolation::None,
         }
     }
 
@@ -266,7 +266,7 @@ impl Agent {
     }
 
     /// Takes back what was done in a session since it last rested, which is what its last prompt began or a [resume](Agent::resume)
-    /// went on with: the talk, and the files of the folder. Once more, and that is taken back. What merely waits is stopped for it;
+    /// went on with: the conversation, and the files of the folder. Once more, and that is taken back. What merely waits is stopped for it;
     /// what a command wrote that was under way when its run was dropped counts as somebody else's, and stays.
     /// It waits for whoever writes in the folder.
     ///
@@ -278,9 +278,9 @@ impl Agent {
         let log = self.world.log.as_ref();
         let (state, past) =
             (load(log, &session).await.map_err(broken)?.state, past(log, &session).await.map_err(broken)?);
-        let (to, scope) = match past.undoes() {
-            Some(Undoes::Run(before)) => (RewindTo::Fact(before.max(1)), Scope::Both),
-            Some(Undoes::Rewind(_, scope)) => (RewindTo::Undo, scope),
+        let (to, scope) = match past.undo_target() {
+            Some(UndoTarget::Run(before)) => (RewindTo::Event(before.max(1)), Scope::Both),
+            Some(UndoTarget::Rewind(_, scope)) => (RewindTo::Undo, scope),
             None => return Err(Error::Usage("nothing was done that could be taken back".into())),
         };
         let rewind = Command::Rewind { to, scope, force: false };

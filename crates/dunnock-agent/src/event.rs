@@ -6,11 +6,11 @@ use dunnock_proto::{Hash, QuestionId};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The model is asked for the so-and-so-many-eth time.
+    /// A step began: the model is asked.
     #[non_exhaustive]
-    Asking {
+    StepStarted {
         /// Counted from 1.
-        request: u32,
+        step: u32,
     },
     /// The model says more.
     Text(String),

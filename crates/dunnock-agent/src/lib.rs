@@ -5,21 +5,21 @@
 //! program, if it is given the same data folder, and the other way round.
 //!
 //! ```no_run
-//! use dunnock_agent::{Agent, Commands, Endpoint, Error, Task, tokio};
+//! use dunnock_agent::{Agent, Launcher, Endpoint, Error, Task, tokio};
 //! use std::process::ExitCode;
 //!
 //! fn main() -> ExitCode {
 //!     // First of all: commands are started through a process of their own, which is this very program.
-//!     let commands = match Commands::through_this_program() {
-//!         Ok(commands) => commands,
+//!     let launcher = match Launcher::run_if_requested() {
+//!         Ok(launcher) => launcher,
 //!         Err(code) => return code,
 //!     };
 //!     let Ok(runtime) = tokio::runtime::Runtime::new() else { return ExitCode::FAILURE };
 //!     let outcome = runtime.block_on(async {
-//!         let agent = Agent::open("/var/lib/my-app", commands)
+//!         let agent = Agent::open("/var/lib/my-app", launcher)
 //!             .endpoint("local", Endpoint::ollama("http://127.0.0.1:11434"))
 //!             .model("local/qwen3")
-//!             .ready()
+//!             .build()
 //!             .await?;
 //!         let task = Task::new("Make the tests pass", "/src/project").check("cargo test").planner();
 //!         agent.run(task).await
@@ -41,7 +41,7 @@ mod event;
 mod run;
 mod task;
 
-pub use agent::{Agent, AgentBuilder, Commands, Confinement, Endpoint};
+pub use agent::{Agent, AgentBuilder, Endpoint, Isolation, Launcher};
 pub use event::{Event, Outcome, Question, QuestionKind, Reply, Undone};
 pub use run::Run;
 pub use task::{Approve, Task};

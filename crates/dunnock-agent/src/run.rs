@@ -2,24 +2,24 @@
 
 use crate::{Agent, Error, Event, Outcome, Question, QuestionKind, Reply, Task};
 use dunnock_core::{Effect, State, Status, apply, wanted};
-use dunnock_engine::{Door, Handle, World, changed, create, load, read_memory};
+use dunnock_engine::{Connection, Handle, Ports, changed, create, load, read_memory};
 use dunnock_proto::QuestionKind as Asked;
 use dunnock_proto::{
-    Answer, Command, Decoded, Delta, Event as Fact, FinalArgs, Frame, Need, Part, Proof, Record, SessionId, Usage,
-    VerifyArgs, Why,
+    Answer, Command, Decoded, Delta, EndReason, Event as Fact, FinalArgs, Frame, Need, Part, Proof, Record, SessionId,
+    Usage, VerifyArgs,
 };
 use std::collections::VecDeque;
 
 /// A task under way. Dropping it stops the work, which can be [resumed](Agent::resume).
 pub struct Run {
-    door: Door,
-    world: World,
+    door: Connection,
+    world: Ports,
     session: SessionId,
     state: State,
-    /// The last fact that a command of ours made.
+    /// The last event that a command of ours made.
     upto: u64,
     told: VecDeque<Event>,
-    /// The fact that says how the last work ended.
+    /// The event that says how the last work ended.
     ended: u64,
     iterations: u32,
     tokens: u64,
@@ -59,7 +59,7 @@ impl Run {
         let model = task.model.clone().or_else(|| agent.model.clone());
         let model = model.ok_or_else(|| usage("no model was given: AgentBuilder::model or Task::model".into()))?;
         agent.speaker.knows(&model).map_err(usage)?;
-        if model == dunnock_model::CARRIED {
+        if model == dunnock_model::BRIDGE_MODEL {
             return Err(usage("a conversation that is carried needs the program: dunnock bridge new".into()));
         }
         let config = task.config(model, &folder);
@@ -96,7 +96,7 @@ impl Run {
 
     async fn open(agent: &Agent, session: SessionId, from: u64) -> Result<Self, Error> {
         let world = agent.world.clone();
-        let door = Door::open(world.clone(), session.clone(), from).await.map_err(broken)?;
+        let door = Connection::open(world.clone(), session.clone(), from).await.map_err(broken)?;
         let (state, told, answer) = (State::default(), VecDeque::new(), String::new());
         let _leave = Leave(door.handle().cloned());
         Ok(Self { door, world, session, state, upto: 0, told, ended: 0, iterations: 0, tokens: 0, answer, _leave })
@@ -142,20 +142,20 @@ impl Run {
         }
     }
 
-    /// Whether nothing is under way; what the driver says counts only for the facts that we have seen.
+    /// Whether nothing is under way; what the driver says counts only for the events that we have seen.
     fn settled(&self, parked: Option<bool>) -> bool {
         let s = &self.state;
-        let rests = !s.stopping && s.seat.is_none_or(|seat| wanted(s, seat.owner).iter().all(Effect::parked));
+        let rests = !s.stopping && s.owner.is_none_or(|seat| wanted(s, seat.owner).iter().all(Effect::parked));
         let seen = s.seq >= self.upto && s.seq > 0;
         seen && rests && parked.unwrap_or(!s.busy() || !s.questions.is_empty())
     }
 
     fn take(&mut self, frame: Frame) {
         match frame {
-            Frame::Fact(record) => self.fact(&record),
+            Frame::Event(record) => self.fact(&record),
             Frame::Delta(Delta::Text { text, .. }) => self.told.push_back(Event::Text(text.to_string())),
             Frame::Delta(Delta::Reasoning { text, .. }) => self.told.push_back(Event::Reasoning(text.to_string())),
-            Frame::Delta(Delta::Said { text }) => self.told.push_back(Event::Note(text.to_string())),
+            Frame::Delta(Delta::Notice { text }) => self.told.push_back(Event::Note(text.to_string())),
             Frame::Delta(Delta::Output { .. })
             | Frame::Partial(_)
             | Frame::Accepted { .. }
@@ -175,9 +175,9 @@ impl Run {
         apply(&mut self.state, &event);
         match event {
             Fact::Prompted(_) => (self.iterations, self.answer) = (0, String::new()),
-            Fact::TurnStarted(_) => {
+            Fact::StepStarted(_) => {
                 self.iterations += 1;
-                self.told.push_back(Event::Asking { request: self.iterations });
+                self.told.push_back(Event::StepStarted { step: self.iterations });
             }
             Fact::Answered(e) => {
                 self.used(&e.usage);
@@ -211,9 +211,9 @@ impl Run {
                 self.told.extend(asked.map(Event::Asked));
             }
             Fact::Ended(_) => self.ended = record.envelope.seq,
-            Fact::TurnFailed(e) => self.used(&e.usage),
+            Fact::StepFailed(e) => self.used(&e.usage),
             Fact::Compacted(e) => self.used(&e.usage),
-            Fact::CompactFailed(e) => self.used(&e.usage),
+            Fact::CompactionFailed(e) => self.used(&e.usage),
             _ => {}
         }
     }
@@ -307,14 +307,14 @@ impl Run {
             (Status::Waiting, _) => Some("it waits for an answer".to_owned()),
             _ if taken_back => Some("it was taken back".to_owned()),
             (Status::Done, _) => None,
-            (_, Some(Why::Failed { error })) => Some(error.clone()),
-            (_, Some(Why::Unproven)) => Some("the checks do not pass".to_owned()),
-            (_, Some(Why::Limit)) if s.proof == Proof::Failed => {
-                Some(format!("the checks do not pass after {} requests", self.iterations))
+            (_, Some(EndReason::Failed { error })) => Some(error.clone()),
+            (_, Some(EndReason::Unproven)) => Some("the checks do not pass".to_owned()),
+            (_, Some(EndReason::Limit)) if s.proof == Proof::Failed => {
+                Some(format!("the checks do not pass after {} steps", self.iterations))
             }
-            (_, Some(Why::Limit)) => Some(format!("the limit of {} requests was reached", s.config.max_steps)),
-            (_, Some(Why::Budget)) => Some("the budget does not cover the next request".to_owned()),
-            (_, Some(Why::Stopped | Why::Done) | None) => Some("it was stopped".to_owned()),
+            (_, Some(EndReason::Limit)) => Some(format!("the limit of {} steps was reached", s.config.max_steps)),
+            (_, Some(EndReason::Budget)) => Some("the budget does not cover the next request".to_owned()),
+            (_, Some(EndReason::Stopped | EndReason::Done) | None) => Some("it was stopped".to_owned()),
         };
         let summary = match &s.config.planner {
             Some(_) => read_memory(self.world.log.as_ref(), &self.session).await.map_err(broken)?.summary(),

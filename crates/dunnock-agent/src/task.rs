@@ -27,7 +27,7 @@ pub enum Approve {
 ///
 /// let task = Task::new("Mend the parser", "/src/project")
 ///     .check("cargo test")
-///     .limit(12)
+///     .max_steps(12)
 ///     .approve(Approve::Edits);
 /// assert_eq!(task.description(), "Mend the parser");
 /// ```
@@ -72,10 +72,10 @@ impl Task {
         Self { model: Some(model.into()), ..self }
     }
 
-    /// In at most so many requests to the model: 200 unless said otherwise, 5 for a planner.
+    /// At most this many steps (model requests). The default is 200, and 5 for a planner.
     #[must_use]
-    pub fn limit(self, requests: u32) -> Self {
-        Self { limit: Some(requests.max(1)), ..self }
+    pub fn max_steps(self, steps: u32) -> Self {
+        Self { limit: Some(steps.max(1)), ..self }
     }
 
     /// Only a success if this command passes; may be given several times.
@@ -93,7 +93,7 @@ impl Task {
 
     /// Somebody answers questions: limits and budgets are then asked about, too, instead of ending the work.
     #[must_use]
-    pub fn answered(self) -> Self {
+    pub fn interactive(self) -> Self {
         Self { answered: true, ..self }
     }
 

@@ -1,6 +1,6 @@
 //! Runs of the library against a scripted model: limits, failures, questions that nobody answers, resuming.
 
-use dunnock_agent::{Agent, Approve, Commands, Confinement, Endpoint, Error, Event, Reply, Task};
+use dunnock_agent::{Agent, Approve, Endpoint, Error, Event, Isolation, Launcher, Reply, Task};
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::ScriptedServer;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ impl World {
         std::fs::create_dir_all(dir.path().join("project")).unwrap();
         // A test does not own its main: the program beside it starts commands.
         let beside = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().join("dunnock-killable");
-        let agent = Agent::open(dir.path().join("data"), Commands::through(beside))
+        let agent = Agent::open(dir.path().join("data"), Launcher::from_program(beside))
             .endpoint("script", Endpoint::chat(server.base_url()).key("sk-test"))
             .model("script/scripted")
-            .ready()
+            .build()
             .await
             .unwrap();
         Self { dir, server, agent }
@@ -39,11 +39,11 @@ fn plan(actions: serde_json::Value) -> Say {
 async fn p7_success_iterations_summary_and_error_are_told() {
     let again = || plan(serde_json::json!([{ "tool": "run", "command": "date +%N >> log" }]));
     let world = World::new(vec![again(), again(), again(), again()]).await;
-    let task = Task::new("Try", world.project()).check("false").planner().limit(3);
+    let task = Task::new("Try", world.project()).check("false").planner().max_steps(3);
     let outcome = world.agent.run(task).await.unwrap();
     assert!(!outcome.success && !outcome.proven);
     assert_eq!(outcome.iterations, 3);
-    assert_eq!(outcome.error.as_deref(), Some("the checks do not pass after 3 requests"));
+    assert_eq!(outcome.error.as_deref(), Some("the checks do not pass after 3 steps"));
     assert!(outcome.summary.starts_with("Iteration 1:\n- "), "{}", outcome.summary);
     assert!(world.project().join(".dunnock/agent-memory/try.txt").exists());
     let plain = World::new(vec![Say::text("Nothing was to be done.")]).await;
@@ -100,7 +100,7 @@ async fn what_cannot_be_is_said_before_anything_begins() {
     assert!(matches!(&other, Error::Usage(text) if text.contains("no provider \"other\"")), "{other}");
     assert!(world.server.requests().is_empty());
     assert!(world.agent.resume("nothing").await.is_err());
-    assert_eq!(world.agent.confinement(), Confinement::A);
+    assert_eq!(world.agent.isolation(), Isolation::A);
     assert!(matches!(world.agent.undo("nothing").await, Err(Error::Usage(_))));
 }
 

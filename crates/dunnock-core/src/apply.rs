@@ -1,21 +1,22 @@
-//! Folds one fact into a [`State`].
+//! Folds one event into a [`State`].
 //!
-//! Invariant: total. Any sequence of facts folds, in whatever order a damaged log brings them; what does not fit is
-//! ignored. Invariant: from the fact alone. No list, constant or default is consulted: deciding belongs to [`decide`](crate::decide()).
+//! Invariant: total. Any sequence of events folds, in whatever order a damaged log brings them; what does not fit is
+//! ignored. Invariant: from the event alone. No list, constant or default is consulted: deciding belongs to [`decide`](crate::decide()).
 
-use crate::state::{Call, Phase, Progress, Question, Seat, Stage, State, Undo, Unknown};
+use crate::state::{Call, OwnerState, Phase, Progress, Question, Stage, State, Undo, Unknown};
 use dunnock_proto::{
-    Answer, Answered, CallId, CallPart, Class, Compacted, Config, Event, Failure, Finished, Hash, Outcome, Part, Proof,
-    QuestionKind, Recovery, Replied, RewindAsked, Role, Seq, Span, Strength, Taken, Turn, TurnStarted, Usage, Why,
+    Answer, Answered, CallId, CallPart, Class, Compacted, Config, EndReason, Event, Failure, Finished, Hash, Outcome,
+    OwnerChanged, Part, Proof, QuestionKind, Recovery, Replied, RewindRequested, Role, Seq, Span, Step, StepStarted,
+    Strength, Usage,
 };
 use std::sync::Arc;
 
-/// Folds `event` in as the next fact.
+/// Folds `event` in as the next event.
 pub fn apply(s: &mut State, event: &Event) {
     s.seq += 1;
     match event {
-        Event::Created(e) => s.open(&e.workspace, &e.app, &e.config, Turn(0)),
-        Event::Forked(e) => s.open(&e.workspace, &e.app, &e.config, e.turn),
+        Event::Created(e) => s.open(&e.workspace, &e.app, &e.config, Step(0)),
+        Event::Forked(e) => s.open(&e.workspace, &e.app, &e.config, e.step),
         Event::Configured(e) => {
             s.version = s.seq;
             let model = s.config.model.clone();
@@ -25,7 +26,9 @@ pub fn apply(s: &mut State, event: &Event) {
             if s.config.model != model && e.set.price.is_none() {
                 Arc::make_mut(&mut s.config).price = None; // another model's price is not known by this one's
             }
-            s.renew |= !before && bounded(&s.config) && s.head.as_ref().is_some_and(|head| head.max_output.is_none());
+            s.renew |= !before
+                && bounded(&s.config)
+                && s.preamble.as_ref().is_some_and(|preamble| preamble.max_output.is_none());
             if !s.config.checkpoints && !matches!(s.phase, Phase::Rewinding { .. }) {
                 s.dirty = None;
             }
@@ -37,7 +40,7 @@ pub fn apply(s: &mut State, event: &Event) {
                 s.proof = Proof::None;
             }
         }
-        Event::Headed(e) => s.set_head(&e.head),
+        Event::PreambleSet(e) => s.set_preamble(&e.preamble),
         Event::Prompted(e) => {
             s.version = s.seq;
             if s.title.is_none() {
@@ -55,10 +58,10 @@ pub fn apply(s: &mut State, event: &Event) {
             s.fresh = true;
             s.refresh();
         }
-        Event::TurnStarted(e) => s.turn_started(e),
-        Event::HandedOver(e) => s.handed = Some(Arc::new(e.clone())),
+        Event::StepStarted(e) => s.step_started(e),
+        Event::OutboxWritten(e) => s.outbox = Some(Arc::new(e.clone())),
         Event::Answered(e) => s.answered(e),
-        Event::TurnFailed(e) => {
+        Event::StepFailed(e) => {
             s.use_up(&e.usage, e.attempts.iter().map(|a| a.ms).sum());
             s.lose(e.lost);
             s.phase = Phase::Ready;
@@ -72,7 +75,7 @@ pub fn apply(s: &mut State, event: &Event) {
             }
             s.told(s.tokens(&e.partial));
         }
-        Event::Woken(_) => s.wake = None,
+        Event::TimerFired(_) => s.wake = None,
         Event::Asked(e) => {
             s.asked = e.question.0;
             s.questions.push(Question { id: e.question, kind: Arc::new(e.kind.clone()), hash: e.hash });
@@ -92,12 +95,12 @@ pub fn apply(s: &mut State, event: &Event) {
                 call.stage = Stage::Allowed;
                 call.edited.clone_from(&e.args);
                 call.allowed = Some(e.hash);
-                call.level = e.level;
+                call.level = e.isolation;
                 call.access = e.access;
                 s.outside |= call.leaves_process && !e.access.is_nothing();
             }
         }
-        Event::Called(e) => {
+        Event::CheckCalled(e) => {
             if e.tried != s.tried {
                 s.calls.iter_mut().for_each(|call| call.moved = false); // what an earlier try did is no longer in question
             }
@@ -120,12 +123,12 @@ pub fn apply(s: &mut State, event: &Event) {
         }
         Event::Finished(e) => s.finished(e),
         Event::Planned(_) => {}
-        Event::InterruptAsked(_) => {
+        Event::InterruptRequested(_) => {
             s.version = s.seq;
             s.stopping = true;
         }
         Event::Ended(e) => {
-            s.last = Some(Arc::new(e.why.clone()));
+            s.last = Some(Arc::new(e.reason.clone()));
             s.stopping = false;
             s.wake = None;
             s.overflowed = false;
@@ -137,7 +140,7 @@ pub fn apply(s: &mut State, event: &Event) {
                 s.phase = Phase::Rest;
             }
         }
-        Event::Taken(e) => s.taken(e),
+        Event::OwnerChanged(e) => s.taken(e),
         Event::Checkpointed(e) => {
             if s.dirty == Some(e.mark) {
                 s.dirty = None;
@@ -148,7 +151,7 @@ pub fn apply(s: &mut State, event: &Event) {
             }
         }
         Event::Baselined(e) => s.baselined = Some(e.of),
-        Event::RewindAsked(e) => s.rewind_asked(e),
+        Event::RewindRequested(e) => s.rewind_requested(e),
         Event::Rewound(e) => {
             s.spans = Arc::new(e.spans.clone());
             s.since = s.seq + 1;
@@ -167,7 +170,7 @@ pub fn apply(s: &mut State, event: &Event) {
             s.undo = s.undo.take().and_then(|undo| undo.previous.clone());
             s.rest();
         }
-        Event::CompactStarted(e) => {
+        Event::CompactionStarted(e) => {
             if e.asked {
                 s.version = s.seq;
             }
@@ -175,7 +178,7 @@ pub fn apply(s: &mut State, event: &Event) {
             s.reserved = e.reserved;
         }
         Event::Compacted(e) => s.was_compacted(e),
-        Event::CompactFailed(e) => {
+        Event::CompactionFailed(e) => {
             s.use_up(&e.usage, 0);
             s.lose(e.lost);
             if let Phase::Compacting { strength, .. } = s.phase {
@@ -198,7 +201,7 @@ pub fn apply(s: &mut State, event: &Event) {
 }
 
 impl State {
-    /// Counts a fact that this release cannot read. One that must be understood ends writing here.
+    /// Counts an event that this release cannot read. One that must be understood ends writing here.
     pub fn skip(&mut self, kind: &str, why: &str, must: bool) {
         self.seq += 1;
         if must && self.read_only.is_none() {
@@ -207,12 +210,12 @@ impl State {
         }
     }
 
-    fn open(&mut self, workspace: &str, app: &str, config: &Config, turn: Turn) {
+    fn open(&mut self, workspace: &str, app: &str, config: &Config, step: Step) {
         self.version = self.seq;
         self.workspace = Some(workspace.into());
         self.app = app.into();
         self.config = Arc::new(config.clone());
-        self.turn = turn;
+        self.step = step;
         self.since = 1;
     }
 
@@ -238,9 +241,9 @@ impl State {
         self.phase = if self.unseen > 0 { Phase::Ready } else { Phase::Rest };
     }
 
-    fn turn_started(&mut self, e: &TurnStarted) {
+    fn step_started(&mut self, e: &StepStarted) {
         self.phase = Phase::Thinking;
-        self.turn = e.turn;
+        self.step = e.step;
         self.steps_left = self.steps_left.saturating_sub(1);
         self.reserved = e.reserved;
         if self.proof == Proof::Proven {
@@ -281,19 +284,19 @@ impl State {
     fn answered(&mut self, e: &Answered) {
         self.use_up(&e.usage, e.attempts.iter().map(|a| a.ms).sum());
         if e.usage.input > 0 {
-            let head = self.head.as_ref().map_or(0, |h| h.bytes / self.token_bytes());
-            self.context = e.usage.input.saturating_add(e.usage.output).saturating_sub(head);
+            let preamble = self.preamble.as_ref().map_or(0, |h| h.bytes / self.token_bytes());
+            self.context = e.usage.input.saturating_add(e.usage.output).saturating_sub(preamble);
         }
         self.phase = Phase::Acting;
         self.compacted = None;
         self.overflowed = false;
         self.overflows = 0;
-        let head = self.head.clone();
+        let preamble = self.preamble.clone();
         let parts = e.parts.iter().filter_map(|part| match part {
             Part::Call(call) => Some(call),
             Part::Reasoning { .. } | Part::Text { .. } => None,
         });
-        self.calls = parts.zip(0..).map(|(part, index)| new_call(head.as_deref(), e.turn, index, part)).collect();
+        self.calls = parts.zip(0..).map(|(part, index)| new_call(preamble.as_deref(), e.step, index, part)).collect();
     }
 
     fn finished(&mut self, e: &Finished) {
@@ -302,15 +305,15 @@ impl State {
         let seq = self.seq;
         let keep = self.config.checkpoints;
         let ok = e.outcome == Outcome::Done;
-        if !e.saw.is_empty() {
+        if !e.seen_files.is_empty() {
             let seen = Arc::make_mut(&mut self.seen);
-            seen.extend(e.saw.iter().map(|saw| (saw.path.clone(), saw.hash)));
+            seen.extend(e.seen_files.iter().map(|seen_files| (seen_files.path.clone(), seen_files.hash)));
         }
         let Some(call) = self.call_mut(e.call) else { return };
         let began = matches!(call.stage, Stage::Started(_));
         let (wrote, harness) = (began && call.writes(), call.harness);
         call.stage = Stage::Finished { ok };
-        call.moved = e.on.is_some();
+        call.moved = e.checked_tree.is_some();
         call.result = Some(Hash::of_parts(&[outcome_name(&e.outcome).as_bytes(), e.shown.as_bytes()]));
         if wrote && keep {
             self.dirty = Some(seq);
@@ -377,8 +380,8 @@ impl State {
         }
     }
 
-    fn taken(&mut self, e: &Taken) {
-        self.seat = Some(Seat { owner: e.owner, level: e.level });
+    fn taken(&mut self, e: &OwnerChanged) {
+        self.owner = Some(OwnerState { owner: e.owner, level: e.isolation });
         self.app = e.app.as_str().into();
         self.lose(e.lost);
         for call in &mut self.calls {
@@ -389,14 +392,14 @@ impl State {
         }
     }
 
-    fn rewind_asked(&mut self, e: &RewindAsked) {
+    fn rewind_requested(&mut self, e: &RewindRequested) {
         self.version = self.seq;
         let before = Span { from: self.since, to: self.seq - 1 };
         let mut spans = self.spans.as_ref().clone();
         spans.extend((before.from <= before.to).then_some(before));
         let previous = self.undo.take();
         self.undo = Some(Arc::new(Undo { spans, tree: None, scope: e.scope, previous }));
-        self.unseen = 0; // a prompt that waited is taken back, or told with the next; it makes no turn due
+        self.unseen = 0; // a prompt that waited is taken back, or told with the next; it makes no step due
         if let Some(tree) = &e.tree {
             let (tree, spans) = (tree.clone(), Arc::new(e.spans.clone()));
             self.phase = Phase::Rewinding { asked: self.seq, tree, spans, force: e.force };
@@ -404,21 +407,21 @@ impl State {
         }
     }
 
-    fn set_head(&mut self, head: &dunnock_proto::Head) {
+    fn set_preamble(&mut self, preamble: &dunnock_proto::Preamble) {
         self.renew = false;
-        self.sources = Arc::new(head.sources.clone());
-        self.head = Some(Arc::new(head.clone()));
+        self.sources = Arc::new(preamble.sources.clone());
+        self.preamble = Some(Arc::new(preamble.clone()));
     }
 
     fn was_compacted(&mut self, e: &Compacted) {
         self.use_up(&e.usage, 0);
-        // What no turn has told yet is not in that length: it comes to it.
+        // What no step has told yet is not in that length: it comes to it.
         let told = self.bounds.last().map_or(self.context, |(_, then)| *then);
         let context = (e.after / self.token_bytes()).saturating_add(self.context.saturating_sub(told));
         let gone = self.context.saturating_sub(context);
         self.bounds.iter_mut().for_each(|(_, then)| *then = then.saturating_sub(gone));
         self.context = context;
-        self.set_head(&e.head);
+        self.set_preamble(&e.preamble);
         self.overflowed = false;
         self.compacted = Some(match e.summary {
             Some(_) => Strength::Summarise,
@@ -439,15 +442,20 @@ impl State {
     }
 }
 
-/// A call of an answer, as the head in use knows its tool.
-pub(crate) fn new_call(head: Option<&dunnock_proto::Head>, turn: Turn, index: u16, part: &Arc<CallPart>) -> Call {
-    let tool = head.and_then(|h| h.tools.iter().find(|t| t.name == part.tool));
+/// A call of an answer, as the preamble in use knows its tool.
+pub(crate) fn new_call(
+    preamble: Option<&dunnock_proto::Preamble>,
+    step: Step,
+    index: u16,
+    part: &Arc<CallPart>,
+) -> Call {
+    let tool = preamble.and_then(|h| h.tools.iter().find(|t| t.name == part.tool));
     let class = tool.map_or(Class::Command, |t| t.class);
     let recovery = tool.map_or(Recovery::Unknown, |t| t.recovery);
     Call {
         leaves_process: tool.is_some_and(|t| t.leaves_process),
         polls: tool.is_some_and(|t| t.polls),
-        ..Call::new(CallId { turn, index }, part.clone(), class, recovery, tool.map(|t| t.role))
+        ..Call::new(CallId { step, index }, part.clone(), class, recovery, tool.map(|t| t.role))
     }
 }
 
@@ -456,7 +464,7 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
         Outcome::Done => "done",
         Outcome::Failed => "failed",
         Outcome::Declined { .. } => "declined",
-        Outcome::Cut => "cut",
+        Outcome::Interrupted => "interrupted",
         Outcome::NotRun => "not run",
         Outcome::Unknown => "unknown",
     }
@@ -469,10 +477,12 @@ fn first_line(text: &str, chars: u16) -> Arc<str> {
 }
 
 /// What kind of end counts as finished work: nothing to go on with.
-pub(crate) fn is_done(why: &Why) -> bool {
+pub(crate) fn is_done(why: &EndReason) -> bool {
     match why {
-        Why::Done => true,
-        Why::Stopped | Why::Failed { .. } | Why::Limit | Why::Budget | Why::Unproven => false,
+        EndReason::Done => true,
+        EndReason::Stopped | EndReason::Failed { .. } | EndReason::Limit | EndReason::Budget | EndReason::Unproven => {
+            false
+        }
     }
 }
 

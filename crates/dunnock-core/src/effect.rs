@@ -3,36 +3,36 @@
 //! Invariant: level-triggered. The driver starts `wanted - running` and stops `running - wanted`, so cancelling needs no
 //! effect of its own, a crash needs no replay, and asking twice is harmless.
 
-use crate::input::Work;
+use crate::input::EffectOutcome;
 use crate::state::{Phase, Stage, State};
 use dunnock_proto::{
-    At, CallId, CompactFailed, Event, Failure, Finished, Hash, Outcome, Owner, QuestionId, QuestionKind, Recovery, Seq,
-    Started, Strength, Tree, Turn, TurnFailed,
+    At, CallId, CompactionFailed, Event, Failure, Finished, Hash, Outcome, Owner, QuestionId, QuestionKind, Recovery,
+    Seq, Started, Step, StepFailed, Strength, Tree,
 };
 use std::sync::Arc;
 
 /// Work that must be under way. Its identity is its value, so that sets of it can be compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
-    /// Render a head for this model.
-    MakeHead {
+    /// Render a preamble for this model.
+    RenderPreamble {
         /// The model.
         model: Arc<str>,
     },
     /// Ask the model.
     AskModel {
-        /// For this turn.
-        turn: Turn,
+        /// For this step.
+        step: Step,
     },
     /// Write the request down for a person to carry.
-    HandOver {
-        /// For this turn.
-        turn: Turn,
+    WriteOutbox {
+        /// For this step.
+        step: Step,
     },
     /// Wait for the answer that a person brings. Parked.
-    Carry {
-        /// For this turn.
-        turn: Turn,
+    AwaitInbox {
+        /// For this step.
+        step: Step,
     },
     /// Run a call.
     Run {
@@ -46,19 +46,19 @@ pub enum Effect {
     },
     /// Keep the files as they are.
     Checkpoint {
-        /// The fact after which they must be kept.
+        /// The event after which they must be kept.
         mark: Seq,
     },
     /// Bring the files back.
     Restore {
-        /// The fact that asked for it.
+        /// The event that asked for it.
         asked: Seq,
         /// To this state.
         tree: Tree,
     },
-    /// Compact the talk.
+    /// Compact the conversation.
     Compact {
-        /// Up to this fact.
+        /// Up to this event.
         upto: Seq,
         /// How hard.
         strength: Strength,
@@ -87,10 +87,10 @@ impl Effect {
     #[must_use]
     pub fn parked(&self) -> bool {
         match self {
-            Self::AskPerson { .. } | Self::Wake { .. } | Self::Join { .. } | Self::Carry { .. } => true,
-            Self::MakeHead { .. }
+            Self::AskPerson { .. } | Self::Wake { .. } | Self::Join { .. } | Self::AwaitInbox { .. } => true,
+            Self::RenderPreamble { .. }
             | Self::AskModel { .. }
-            | Self::HandOver { .. }
+            | Self::WriteOutbox { .. }
             | Self::Run { .. }
             | Self::Checkpoint { .. }
             | Self::Restore { .. }
@@ -101,16 +101,16 @@ impl Effect {
 
     /// The report of work that was interrupted before it began.
     #[must_use]
-    pub fn cut(&self) -> Option<Work> {
+    pub fn cut(&self) -> Option<EffectOutcome> {
         match self {
-            Self::AskModel { turn } | Self::HandOver { turn } | Self::Carry { turn } => {
-                Some(Work::Failed(cut_turn(*turn)))
+            Self::AskModel { step } | Self::WriteOutbox { step } | Self::AwaitInbox { step } => {
+                Some(EffectOutcome::Failed(cut_step(*step)))
             }
             Self::Run { call } | Self::Join { call } => {
-                Some(Work::Output(Finished::plain(*call, Outcome::NotRun, "not run: the person interrupted")))
+                Some(EffectOutcome::Output(Finished::plain(*call, Outcome::NotRun, "not run: the person interrupted")))
             }
-            Self::Compact { .. } => Some(Work::CompactFailed(CompactFailed::interrupted())),
-            Self::MakeHead { .. }
+            Self::Compact { .. } => Some(EffectOutcome::CompactionFailed(CompactionFailed::interrupted())),
+            Self::RenderPreamble { .. }
             | Self::Checkpoint { .. }
             | Self::Restore { .. }
             | Self::Baseline { .. }
@@ -121,20 +121,20 @@ impl Effect {
 }
 
 /// A request that nobody sent, or whose end nobody saw.
-pub(crate) fn cut_turn(turn: Turn) -> TurnFailed {
-    TurnFailed::unsent(turn, Failure::Cut, "interrupted".into())
+pub(crate) fn cut_step(step: Step) -> StepFailed {
+    StepFailed::unsent(step, Failure::Interrupted, "interrupted".into())
 }
 
 /// Everything that the process `me` must have under way now. Nothing, if it does not own the session.
 #[must_use]
 pub fn wanted(s: &State, me: Owner) -> Vec<Effect> {
-    if s.seat.is_none_or(|seat| seat.owner != me) || s.read_only.is_some() {
+    if s.owner.is_none_or(|seat| seat.owner != me) || s.read_only.is_some() {
         return Vec::new();
     }
     let mut effects: Vec<Effect> = s.questions.iter().map(|q| Effect::AskPerson { question: q.id }).collect();
     effects.extend(s.wake.map(|at| Effect::Wake { at }));
-    if s.due() && !s.head_fits() && s.questions.is_empty() {
-        effects.push(Effect::MakeHead { model: s.config.model.as_str().into() });
+    if s.due() && !s.preamble_fits() && s.questions.is_empty() {
+        effects.push(Effect::RenderPreamble { model: s.config.model.as_str().into() });
     }
     effects.extend(s.dirty.map(|mark| Effect::Checkpoint { mark }));
     effects.extend(s.baseline_due().map(|tree| Effect::Baseline { tree: tree.clone(), of: s.checks() }));
@@ -153,23 +153,23 @@ pub fn wanted(s: &State, me: Owner) -> Vec<Effect> {
 /// the work and of the interrupt at once) is reported as [cut](Effect::cut) by the driver itself.
 #[must_use]
 pub fn stopping(s: &State, me: Owner) -> Vec<Effect> {
-    let mine = s.seat.is_some_and(|seat| seat.owner == me) && s.read_only.is_none();
+    let mine = s.owner.is_some_and(|seat| seat.owner == me) && s.read_only.is_none();
     if mine && s.stopping { interruptible(s, me) } else { Vec::new() }
 }
 
 fn interruptible(s: &State, me: Owner) -> Vec<Effect> {
     match &s.phase {
-        Phase::Thinking if !s.by_hand() => vec![Effect::AskModel { turn: s.turn }],
-        Phase::Thinking if s.handed.as_ref().is_some_and(|handed| handed.turn == s.turn) => {
-            vec![Effect::Carry { turn: s.turn }]
+        Phase::Thinking if !s.via_bridge() => vec![Effect::AskModel { step: s.step }],
+        Phase::Thinking if s.outbox.as_ref().is_some_and(|handed| handed.step == s.step) => {
+            vec![Effect::AwaitInbox { step: s.step }]
         }
-        Phase::Thinking => vec![Effect::HandOver { turn: s.turn }],
+        Phase::Thinking => vec![Effect::WriteOutbox { step: s.step }],
         Phase::Compacting { upto, strength, .. } => vec![Effect::Compact { upto: *upto, strength: *strength }],
         Phase::Acting => {
             let mine = s.calls.iter().filter(|c| c.stage == Stage::Started(me));
             let run = mine.map(|c| match c.recovery {
                 Recovery::Rejoin => Effect::Join { call: c.id },
-                Recovery::Repeat | Recovery::Unknown | Recovery::Restore => Effect::Run { call: c.id },
+                Recovery::Repeat | Recovery::Unknown => Effect::Run { call: c.id },
             });
             run.collect()
         }
@@ -177,13 +177,13 @@ fn interruptible(s: &State, me: Owner) -> Vec<Effect> {
     }
 }
 
-/// The calls that may begin now, as facts. Only a process that will run them asks, as the last thing before an append.
+/// The calls that may begin now, as events. Only a process that will run them asks, as the last thing before an append.
 ///
 /// Order is a barrier: a reader begins when no earlier writer is open, a writer when nothing earlier is open and the
 /// files before it are kept.
 #[must_use]
 pub fn begin(s: &State, me: Owner) -> Vec<Event> {
-    if s.seat.is_none_or(|seat| seat.owner != me) || s.stopping || s.read_only.is_some() {
+    if s.owner.is_none_or(|seat| seat.owner != me) || s.stopping || s.read_only.is_some() {
         return Vec::new();
     }
     // "Is it safe to go on?" stands: nothing more goes on meanwhile.

@@ -2,21 +2,21 @@
 
 use crate::policy::Policy;
 use dunnock_proto::{
-    Answered, At, Baselined, Checkpointed, CompactFailed, Compacted, Finished, HandedOver, Hash, Head, Level, Loss,
-    Noticed, Order, Owner, RewindFailed, Rewound, Tree, TurnFailed,
+    Answered, At, Baselined, Checkpointed, CommandRequest, Compacted, CompactionFailed, Finished, Hash, Isolation,
+    Loss, Noticed, OutboxWritten, Owner, Preamble, RewindFailed, Rewound, StepFailed, Tree,
 };
 use std::collections::BTreeMap;
 
 /// What is true around the session at the moment of an input, and enters with it.
 #[derive(Debug, Clone, Default)]
-pub struct Now {
+pub struct DecideContext {
     /// What is left of the day's budget over all sessions, if there is one; what is held back for this session's request is not
     /// counted as gone.
     pub day_left: Option<u64>,
-    /// The files at the fact that a rewind names, if they were kept.
+    /// The files at the event that a rewind names, if they were kept.
     pub tree_at: Option<Tree>,
-    /// What changed of what the head was made of.
-    pub news: Option<Noticed>,
+    /// What changed of what the preamble was made of.
+    pub preamble_drift: Option<Noticed>,
     /// The lists that calls are judged by.
     pub policy: Policy,
 }
@@ -25,11 +25,11 @@ pub struct Now {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// From a door.
-    Order(Order),
+    Order(CommandRequest),
     /// From work under way, inside the process that does it.
     Report(Report),
     /// A process takes over.
-    Take(Take),
+    Take(Claim),
 }
 
 /// What came of an effect.
@@ -38,30 +38,30 @@ pub struct Report {
     /// The process that did the work.
     pub owner: Owner,
     /// What came of it.
-    pub work: Work,
+    pub work: EffectOutcome,
 }
 
 /// What the calls of an answer would lose, by their place in it, where that could be found out beforehand.
 pub type Previews = BTreeMap<u16, Vec<Loss>>;
 
-/// The outcomes of effects. They carry the fact they may become.
+/// The outcomes of effects. They carry the event they may become.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Work {
-    /// A head was rendered.
-    Headed(Head),
+pub enum EffectOutcome {
+    /// A preamble was rendered.
+    PreambleSet(Preamble),
     /// It could not be.
-    HeadFailed {
+    PreambleFailed {
         /// For this model.
         model: String,
         /// Why, and what to do.
         error: String,
     },
     /// A request was written down for a person to carry.
-    HandedOver(HandedOver),
+    OutboxWritten(OutboxWritten),
     /// The model answered; with what was found out about calls that may need approval.
     Answer(Answered, Previews),
     /// It did not.
-    Failed(TurnFailed),
+    Failed(StepFailed),
     /// A call ended.
     Output(Finished),
     /// The files were kept, or could not be.
@@ -72,23 +72,23 @@ pub enum Work {
     RewindFailed(RewindFailed),
     /// The checks were run on the files as they had been.
     Baselined(Baselined),
-    /// The talk is shorter.
+    /// The conversation is shorter.
     Compacted(Compacted),
     /// It is not.
-    CompactFailed(CompactFailed),
+    CompactionFailed(CompactionFailed),
     /// The moment has come.
-    Woken(At),
+    TimerFired(At),
     /// Something the model should know came to light.
     Noticed(Noticed),
 }
 
 /// A takeover: the first thing a driver says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Take {
+pub struct Claim {
     /// Fresh for each process and takeover.
     pub owner: Owner,
     /// How well it confines commands.
-    pub level: Level,
+    pub isolation: Isolation,
     /// Its system.
     pub platform: String,
     /// Its release.

@@ -16,7 +16,7 @@ pub struct Patch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePatch {
     /// Which file, and what in general.
-    pub what: What,
+    pub what: FileAction,
     /// Where its lines change.
     pub hunks: Vec<Hunk>,
     /// Whether it can be run afterwards, where the patch says so.
@@ -25,7 +25,7 @@ pub struct FilePatch {
 
 /// What becomes of a file in general. Paths are as the patch names them, without the `a/` and `b/` of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum FileAction {
     /// A new one.
     Add(String),
     /// It goes.
@@ -92,7 +92,7 @@ impl fmt::Display for PatchError {
 }
 impl std::error::Error for PatchError {}
 
-impl What {
+impl FileAction {
     /// The files that are touched.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         let (one, two) = match self {
@@ -107,7 +107,7 @@ impl Patch {
     /// Whether it deletes a file.
     #[must_use]
     pub fn removes_files(&self) -> bool {
-        self.files.iter().any(|file| matches!(file.what, What::Delete(_)))
+        self.files.iter().any(|file| matches!(file.what, FileAction::Delete(_)))
     }
     /// Every path that the patch touches.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
                 self.at += 1;
                 files.push(self.added(path)?);
             } else if let Some(name) = self.after("*** Delete File: ") {
-                let what = What::Delete(self.name(name)?);
+                let what = FileAction::Delete(self.name(name)?);
                 self.at += 1;
                 files.push(FilePatch { what, hunks: Vec::new(), executable: None });
             } else if let Some(name) = self.after("*** Update File: ") {
@@ -236,13 +236,13 @@ impl<'a> Reader<'a> {
         }
         let unmarked = self.lines.get(..self.at).unwrap_or_default().iter().rev();
         trim(&mut hunk, unmarked.take_while(|line| line.trim().is_empty()).count());
-        Ok(FilePatch { what: What::Add(path), hunks: vec![hunk], executable: None })
+        Ok(FilePatch { what: FileAction::Add(path), hunks: vec![hunk], executable: None })
     }
 
     fn updated(&mut self, path: String) -> Result<FilePatch, PatchError> {
-        let mut what = What::Update(path.clone());
+        let mut what = FileAction::Update(path.clone());
         if let Some(name) = self.after("*** Move to: ") {
-            what = What::Move { from: path, to: self.name(name)? };
+            what = FileAction::Move { from: path, to: self.name(name)? };
             self.at += 1;
         }
         let mut hunks: Vec<Hunk> = Vec::new();
@@ -388,10 +388,10 @@ impl<'a> Reader<'a> {
             hunks.push(self.hunk(line)?);
         }
         let what = match (old, new) {
-            (None, Some(path)) => What::Add(path),
-            (Some(path), None) => What::Delete(path),
-            (Some(old), Some(new)) if old == new => What::Update(new),
-            (Some(from), Some(to)) if said.from.is_some() => What::Move { from, to },
+            (None, Some(path)) => FileAction::Add(path),
+            (Some(path), None) => FileAction::Delete(path),
+            (Some(old), Some(new)) if old == new => FileAction::Update(new),
+            (Some(from), Some(to)) if said.from.is_some() => FileAction::Move { from, to },
             (Some(old), Some(new)) => {
                 self.at = began;
                 return self

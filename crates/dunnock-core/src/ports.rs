@@ -5,8 +5,8 @@
 use crate::transcript::Request;
 use crate::{Call, Status};
 use dunnock_proto::{
-    Answered, At, CallId, Checkpointed, Config, Decoded, Delta, Event, Failure, Finished, HandedOver, Hash, Head,
-    InputId, Level, Loss, Noticed, Record, Seq, SessionId, Source, Tool, Tree, TurnFailed, Usage,
+    Answered, At, CallId, Checkpointed, Config, Decoded, Delta, Event, Failure, Finished, Hash, InputId, Isolation,
+    Loss, Noticed, OutboxWritten, Preamble, Record, Seq, SessionId, Source, StepFailed, Tool, Tree, Usage,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,21 +16,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// A future that a port returns.
-pub type Wait<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Told to work that should stop. Work that is stopped still reports.
 #[derive(Debug, Clone, Default)]
-pub struct Halt(Arc<Mutex<HaltState>>);
+pub struct CancellationToken(Arc<Mutex<CancellationState>>);
 
 #[derive(Debug, Default)]
-struct HaltState {
+struct CancellationState {
     told: bool,
     wakers: Vec<Waker>,
 }
 
-impl Halt {
+impl CancellationToken {
     /// Tells the work to stop.
-    pub fn tell(&self) {
+    pub fn cancel(&self) {
         let wakers = {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             state.told = true;
@@ -40,18 +40,18 @@ impl Halt {
     }
     /// Whether it was told.
     #[must_use]
-    pub fn told(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).told
     }
     /// Waits until it is told.
-    pub fn wait(&self) -> impl Future<Output = ()> + Send + 'static {
-        Halted(self.clone())
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + 'static {
+        Cancelled(self.clone())
     }
 }
 
-struct Halted(Halt);
+struct Cancelled(CancellationToken);
 
-impl Future for Halted {
+impl Future for Cancelled {
     type Output = ();
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +65,7 @@ impl Future for Halted {
     }
 }
 
-/// Bytes that a fact names by their hash.
+/// Bytes that an event names by their hash.
 #[derive(Debug, Clone)]
 pub struct Blob {
     /// Of the bytes.
@@ -112,7 +112,7 @@ impl Blob {
     }
 }
 
-/// What lists show of a session, kept beside its facts in the same transaction.
+/// What lists show of a session, kept beside its events in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// Its title.
@@ -121,7 +121,7 @@ pub struct Listing {
     pub workspace: String,
     /// In one word.
     pub status: Status,
-    /// The last fact that a person caused.
+    /// The last event that a person caused.
     pub version: Seq,
 }
 
@@ -140,24 +140,24 @@ pub struct Listed {
     pub created: At,
     /// When it last changed.
     pub updated: At,
-    /// The last fact that a person caused.
+    /// The last event that a person caused.
     pub version: Seq,
-    /// Facts so far.
+    /// Events so far.
     pub seq: Seq,
 }
 
-/// Facts to be written as one, after exactly those the writer has seen.
+/// Events to be written as one, after exactly those the writer has seen.
 #[derive(Debug, Clone)]
 pub struct Batch {
     /// The session.
     pub session: SessionId,
-    /// Facts the writer has seen; 0 makes a new session.
+    /// Events the writer has seen; 0 makes a new session.
     pub after: Seq,
-    /// The facts, sealed.
+    /// The events, sealed.
     pub records: Vec<Record>,
-    /// The commands they answer, each with its last fact.
+    /// The commands they answer, each with its last event.
     pub inputs: Vec<(InputId, Seq)>,
-    /// Blobs that the facts name.
+    /// Blobs that the events name.
     pub blobs: Vec<Blob>,
     /// What lists show from now on.
     pub listing: Listing,
@@ -188,18 +188,18 @@ pub struct Ledger {
 /// How an append ended. A fourth end, not knowing, is [`LogError::Unsure`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Appended {
-    /// The facts are durable.
+    /// The events are durable.
     Done,
     /// Somebody else wrote first, or the ledger moved: nothing was written.
     Conflict,
-    /// A command of the batch was answered before, with this last fact: nothing was written.
+    /// A command of the batch was answered before, with this last event: nothing was written.
     Repeated(InputId, Seq),
 }
 
 /// Why a log could not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogError {
-    /// The facts may or may not be durable: reopen, read, find out.
+    /// The events may or may not be durable: reopen, read, find out.
     Unsure(String),
     /// The disk is full: nothing was written.
     Full(String),
@@ -221,25 +221,33 @@ impl fmt::Display for LogError {
 }
 impl std::error::Error for LogError {}
 
-/// Keeps facts.
+/// Keeps events.
 pub trait Log: Send + Sync {
     /// Writes a batch, all of it or nothing.
-    fn append(&self, batch: Batch) -> Wait<'_, Result<Appended, LogError>>;
-    /// Hands over the facts after `after`, in order; `each` returns whether it wants more.
+    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, LogError>>;
+    /// Hands over the events after `after`, in order; `each` returns whether it wants more.
     fn read<'a>(
         &'a self,
         session: &'a SessionId,
         after: Seq,
         each: &'a mut (dyn FnMut(Record) -> bool + Send),
-    ) -> Wait<'a, Result<(), LogError>>;
-    /// The last fact of a command that was answered before.
-    fn answered<'a>(&'a self, session: &'a SessionId, input: &'a InputId) -> Wait<'a, Result<Option<Seq>, LogError>>;
+    ) -> BoxFuture<'a, Result<(), LogError>>;
+    /// The last event of a command that was answered before.
+    fn answered<'a>(
+        &'a self,
+        session: &'a SessionId,
+        input: &'a InputId,
+    ) -> BoxFuture<'a, Result<Option<Seq>, LogError>>;
     /// Keeps a blob that a command to this session is about to name.
-    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> Wait<'a, Result<(), LogError>>;
+    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> BoxFuture<'a, Result<(), LogError>>;
     /// A blob.
-    fn blob(&self, hash: Hash) -> Wait<'_, Result<Option<Arc<[u8]>>, LogError>>;
+    fn blob(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Arc<[u8]>>, LogError>>;
     /// How a call ended, if it did.
-    fn finished<'a>(&'a self, session: &'a SessionId, call: CallId) -> Wait<'a, Result<Option<Finished>, LogError>> {
+    fn finished<'a>(
+        &'a self,
+        session: &'a SessionId,
+        call: CallId,
+    ) -> BoxFuture<'a, Result<Option<Finished>, LogError>> {
         Box::pin(async move {
             let mut found = None;
             let each = &mut |record: Record| {
@@ -255,56 +263,56 @@ pub trait Log: Send + Sync {
         })
     }
     /// Sessions, newest first, of one folder or of all.
-    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> Wait<'a, Result<Vec<Listed>, LogError>>;
+    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> BoxFuture<'a, Result<Vec<Listed>, LogError>>;
     /// A session as lists show it.
-    fn listed<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Option<Listed>, LogError>> {
+    fn listed<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<Listed>, LogError>> {
         Box::pin(async move { Ok(self.list(None, u32::MAX).await?.into_iter().find(|row| row.id == *session)) })
     }
-    /// Whether a session's facts name a blob.
-    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> Wait<'a, Result<bool, LogError>>;
+    /// Whether a session's events name a blob.
+    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> BoxFuture<'a, Result<bool, LogError>>;
     /// The sessions whose id begins with `prefix`, at most two.
-    fn find<'a>(&'a self, prefix: &'a str) -> Wait<'a, Result<Vec<SessionId>, LogError>>;
-    /// How many facts a session has and the chain up to the last, as stored beside them.
-    fn head<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Option<(Seq, Hash)>, LogError>>;
+    fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, LogError>>;
+    /// How many events a session has and the chain up to the last, as stored beside them.
+    fn tip<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>>;
     /// Brings the full-text index up to date with the log of one session, or of all.
-    fn index<'a>(&'a self, session: Option<&'a SessionId>) -> Wait<'a, Result<u64, LogError>>;
-    /// Sessions and facts that hold these words, best first.
-    fn search<'a>(&'a self, words: &'a str, limit: u32) -> Wait<'a, Result<Vec<Found>, LogError>>;
-    /// Forgets a session: its facts, its words, and the blobs that no other session names. A session that another branched
+    fn index<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<u64, LogError>>;
+    /// Sessions and events that hold these words, best first.
+    fn search<'a>(&'a self, words: &'a str, limit: u32) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>>;
+    /// Forgets a session: its events, its words, and the blobs that no other session names. A session that another branched
     /// off stays. Whether there was one.
-    fn delete<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<bool, LogError>>;
+    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, LogError>>;
     /// The ledger of a day.
-    fn ledger(&self, day: i64) -> Wait<'_, Result<Ledger, LogError>>;
+    fn ledger(&self, day: i64) -> BoxFuture<'_, Result<Ledger, LogError>>;
     /// Gives back what only speed needed, where nobody is at work: a file that grew beside the log.
-    fn tidy(&self) -> Wait<'_, ()> {
+    fn tidy(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
     /// Starts over after [`LogError::Unsure`]: what is read next is what is stored.
-    fn reopen(&self) -> Wait<'_, Result<(), LogError>>;
+    fn reopen(&self) -> BoxFuture<'_, Result<(), LogError>>;
 }
 
 /// A place where words were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchHit {
     /// The session.
     pub session: SessionId,
-    /// The fact.
+    /// The event.
     pub seq: Seq,
     /// The words around.
     pub excerpt: String,
 }
 
 /// Where live pieces go.
-pub type Live = Arc<dyn Fn(Delta) + Send + Sync>;
+pub type DeltaSink = Arc<dyn Fn(Delta) + Send + Sync>;
 
 /// What a model is asked.
 #[derive(Debug, Clone)]
-pub struct Asking {
+pub struct ModelRequest {
     /// Whose.
     pub session: SessionId,
-    /// The head as it was recorded, never as this release would render it.
-    pub head: Arc<[u8]>,
-    /// The turn and everything said.
+    /// The preamble as it was recorded, never as this release would render it.
+    pub preamble: Arc<[u8]>,
+    /// The step and everything said.
     pub request: Request,
     /// The pictures that it names.
     pub pictures: BTreeMap<Hash, Arc<[u8]>>,
@@ -312,23 +320,32 @@ pub struct Asking {
 
 /// A model.
 pub trait Model: Send + Sync {
-    /// Renders the head for `config.model`: the bytes and what the core must know of them.
-    fn head<'a>(&'a self, config: &'a Config, workspace: &'a str) -> Wait<'a, Result<(Head, Blob), String>>;
-    /// Asks for an answer. Stops, and still reports, when told to.
-    fn ask(&self, asking: Asking, live: Live, halt: Halt) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>>;
-    /// Writes a request down for a person to carry; the answer is then [asked](Self::ask) for.
-    fn hand_over(&self, asking: Asking) -> Wait<'_, Result<HandedOver, TurnFailed>> {
-        let error = "nobody carries requests here".to_owned();
-        Box::pin(async move { Err(TurnFailed::unsent(asking.request.turn, Failure::Rejected, error)) })
-    }
-    /// Replaces old talk by a summary, asked of the model that the head names.
-    fn summarise(&self, head: Arc<[u8]>, request: Request, halt: Halt) -> Wait<'_, Summed>;
-    /// What changed of what heads are made of, compared with what the model knows; a notice for it.
-    fn news<'a>(
+    /// Renders the preamble for `config.model`: the bytes and what the core must know of them.
+    fn render_preamble<'a>(
         &'a self,
         config: &'a Config,
         workspace: &'a str,
-        known: &'a Head,
+    ) -> BoxFuture<'a, Result<(Preamble, Blob), String>>;
+    /// Asks for an answer. Stops, and still reports, when told to.
+    fn ask(
+        &self,
+        asking: ModelRequest,
+        live: DeltaSink,
+        halt: CancellationToken,
+    ) -> BoxFuture<'_, Result<(Answered, Vec<Blob>), StepFailed>>;
+    /// Writes a request down for a person to carry; the answer is then [asked](Self::ask) for.
+    fn hand_over(&self, asking: ModelRequest) -> BoxFuture<'_, Result<OutboxWritten, StepFailed>> {
+        let error = "nobody carries requests here".to_owned();
+        Box::pin(async move { Err(StepFailed::unsent(asking.request.step, Failure::Rejected, error)) })
+    }
+    /// Replaces old conversation by a summary, asked of the model that the preamble names.
+    fn summarise(&self, preamble: Arc<[u8]>, request: Request, halt: CancellationToken) -> BoxFuture<'_, Summary>;
+    /// What changed of what heads are made of, compared with what the model knows; a notice for it.
+    fn preamble_drift<'a>(
+        &'a self,
+        config: &'a Config,
+        workspace: &'a str,
+        known: &'a Preamble,
         sources: &'a [Source],
     ) -> Option<Noticed> {
         let _ = (config, workspace, known, sources);
@@ -338,7 +355,7 @@ pub trait Model: Send + Sync {
 
 /// A summary, and what it took.
 #[derive(Debug, Clone)]
-pub struct Summed {
+pub struct Summary {
     /// It, or why there is none.
     pub text: Result<Arc<str>, String>,
     /// What was used for it, in either case.
@@ -349,7 +366,7 @@ pub struct Summed {
 
 /// A tool as a model is told of it, and what the core must know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offer {
+pub struct ToolSpec {
     /// Its name, and what it may do.
     pub tool: Tool,
     /// What it does, for the model.
@@ -360,7 +377,7 @@ pub struct Offer {
 
 /// What a call needs to run.
 #[derive(Debug, Clone)]
-pub struct Job {
+pub struct ToolCall {
     /// The session.
     pub session: SessionId,
     /// The folder.
@@ -368,7 +385,7 @@ pub struct Job {
     /// The call, with the arguments and the access that were allowed.
     pub call: Call,
     /// How it must be confined.
-    pub level: Level,
+    pub isolation: Isolation,
     /// Files as the model last saw them.
     pub seen: Arc<BTreeMap<String, Hash>>,
     /// A folder that no command sees, beside those of the program: where answers come from that a person carries.
@@ -378,7 +395,7 @@ pub struct Job {
 /// Runs calls.
 pub trait Tools: Send + Sync {
     /// Runs a call to its end, or stops it and its whole process tree when told to; reports either way.
-    fn run(&self, job: Job, live: Live, halt: Halt) -> Wait<'_, (Finished, Vec<Blob>)>;
+    fn run(&self, job: ToolCall, live: DeltaSink, halt: CancellationToken) -> BoxFuture<'_, (Finished, Vec<Blob>)>;
     /// Keeps a session's lock held for as long as anything that its calls started may run, even beyond this process's own
     /// death; until what is returned is dropped.
     fn hold(&self, lock: &std::fs::File) -> Option<Box<dyn Send + Sync>> {
@@ -386,17 +403,17 @@ pub trait Tools: Send + Sync {
         None
     }
     /// What a call would lose, where that can be found out by looking. Nothing is changed.
-    fn preview<'a>(&'a self, workspace: &'a str, call: &'a Call) -> Wait<'a, Vec<Loss>> {
+    fn preview<'a>(&'a self, workspace: &'a str, call: &'a Call) -> BoxFuture<'a, Vec<Loss>> {
         let _ = (workspace, call);
         Box::pin(async { Vec::new() })
     }
     /// Ends what a session's calls started and left running, and waits until it is gone: nobody drives it any more.
-    fn close<'a>(&'a self, session: &'a SessionId) -> Wait<'a, ()> {
+    fn close<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
         let _ = session;
         Box::pin(async {})
     }
     /// Keeps what a planner's iterations came to, in a file of that name where no call can write.
-    fn remember<'a>(&'a self, workspace: &'a str, name: &'a str, text: &'a str) -> Wait<'a, Result<(), String>> {
+    fn remember<'a>(&'a self, workspace: &'a str, name: &'a str, text: &'a str) -> BoxFuture<'a, Result<(), String>> {
         let _ = (workspace, name, text);
         Box::pin(async { Ok(()) })
     }
@@ -407,14 +424,14 @@ pub trait Tools: Send + Sync {
 /// Knows the files of a workspace.
 pub trait Files: Send + Sync {
     /// A name for the files as they are: equal names mean equal files. What a check proved, it proved of one of these.
-    fn tree<'a>(&'a self, workspace: &'a str) -> Wait<'a, Result<Tree, String>>;
+    fn tree<'a>(&'a self, workspace: &'a str) -> BoxFuture<'a, Result<Tree, String>>;
     /// The commit that the folder's repository stands at, if it is one.
     fn commit(&self, workspace: &str) -> Option<String> {
         let _ = workspace;
         None
     }
     /// Whether the files are still those of a name that was given before.
-    fn holds<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> Wait<'a, bool>;
+    fn holds<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> BoxFuture<'a, bool>;
 }
 
 /// Two states of the files, before something and after it.
@@ -422,7 +439,7 @@ pub type Window = (Tree, Tree);
 
 /// A way back for the files of a workspace.
 #[derive(Debug, Clone, Copy)]
-pub struct Back<'a> {
+pub struct RestorePlan<'a> {
     /// The session that goes back.
     pub session: &'a SessionId,
     /// The folder.
@@ -449,7 +466,7 @@ pub struct Restored {
 }
 
 /// A copy of files.
-pub trait Copied: Send + Sync {
+pub trait WorkspaceCopy: Send + Sync {
     /// Where it is.
     fn path(&self) -> &str;
     /// What it lacks, in words.
@@ -459,29 +476,29 @@ pub trait Copied: Send + Sync {
 /// Keeps the files of a workspace.
 pub trait Checkpoints: Send + Sync {
     /// Keeps them as they are. With mark 0 that is only a look between two others, of which nothing is said.
-    fn keep<'a>(&'a self, session: &'a SessionId, workspace: &'a str, mark: Seq) -> Wait<'a, Checkpointed>;
+    fn keep<'a>(&'a self, session: &'a SessionId, workspace: &'a str, mark: Seq) -> BoxFuture<'a, Checkpointed>;
     /// Brings back what this session changed; doing it twice does no harm.
-    fn restore<'a>(&'a self, back: Back<'a>) -> Wait<'a, Result<Restored, String>>;
+    fn restore<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, String>>;
     /// The files that differ between two states and were changed in one of these windows.
     fn changed<'a>(
         &'a self,
         workspace: &'a str,
         between: &'a Window,
         ours: &'a [Window],
-    ) -> Wait<'a, Result<Vec<String>, String>> {
+    ) -> BoxFuture<'a, Result<Vec<String>, String>> {
         let _ = (workspace, between, ours);
         Box::pin(async { Ok(Vec::new()) })
     }
     /// A folder of its own with the files as they were; it is gone when what is returned is dropped.
-    fn copy<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> Wait<'a, Result<Box<dyn Copied>, String>> {
+    fn copy<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> BoxFuture<'a, Result<Box<dyn WorkspaceCopy>, String>> {
         let _ = (workspace, tree);
         Box::pin(async { Err("files are not kept here".into()) })
     }
     /// Gives back what only speed needed: nobody works in this folder for now.
-    fn rest<'a>(&'a self, workspace: &'a str) -> Wait<'a, ()> {
+    fn rest<'a>(&'a self, workspace: &'a str) -> BoxFuture<'a, ()> {
         let _ = workspace;
         Box::pin(async {})
     }
     /// Forgets what was kept for a session.
-    fn forget<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<(), String>>;
+    fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>>;
 }

@@ -4,8 +4,8 @@
 //! 10,000 as at step 10. Old calls, texts and results are in the log and the transcript, not here.
 
 use dunnock_proto::{
-    Access, At, CallId, CallPart, Class, Config, HandedOver, Hash, Head, Level, Owner, Proof, QuestionId, QuestionKind,
-    Recovery, Role, Seq, Source, Span, Strength, Tree, Turn, Why,
+    Access, At, CallId, CallPart, Class, Config, EndReason, Hash, Isolation, OutboxWritten, Owner, Preamble, Proof,
+    QuestionId, QuestionKind, Recovery, Role, Seq, Source, Span, Step, Strength, Tree,
 };
 use dunnock_proto::{Reserved, Rule, Sandbox, Scope, Usage};
 use std::collections::BTreeMap;
@@ -17,24 +17,24 @@ pub enum Phase {
     /// Nothing to do.
     #[default]
     Rest,
-    /// A turn is due, unless something holds it: a question, a missing head, a time to wait for.
+    /// A step is due, unless something holds it: a question, a missing preamble, a time to wait for.
     Ready,
     /// The model is being asked.
     Thinking,
     /// The calls of its answer are being dealt with.
     Acting,
-    /// Talk is being compacted.
+    /// Conversation is being compacted.
     Compacting {
-        /// The last fact covered.
+        /// The last event covered.
         upto: Seq,
         /// How hard.
         strength: Strength,
-        /// Whether a turn is due afterwards.
+        /// Whether a step is due afterwards.
         due: bool,
     },
     /// Files are going back.
     Rewinding {
-        /// The fact that asked for it: names the effect.
+        /// The event that asked for it: names the effect.
         asked: Seq,
         /// Where to.
         tree: Tree,
@@ -99,7 +99,7 @@ pub struct Call {
     pub class: Class,
     /// After a crash.
     pub recovery: Recovery,
-    /// Whether the session itself answers it; `None` for a tool that the head does not have.
+    /// Whether the session itself answers it; `None` for a tool that the preamble does not have.
     pub role: Option<Role>,
     /// How far it has come.
     pub stage: Stage,
@@ -108,7 +108,7 @@ pub struct Call {
     /// Hash of the tool and arguments that were allowed.
     pub allowed: Option<Hash>,
     /// How commands were confined when that was said.
-    pub level: Option<Level>,
+    pub level: Option<Isolation>,
     /// What it was granted beyond the sandbox.
     pub access: Access,
     /// What it starts keeps running after it.
@@ -193,11 +193,11 @@ pub struct Question {
 
 /// Who drives the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seat {
+pub struct OwnerState {
     /// The process.
     pub owner: Owner,
     /// How well it confines commands.
-    pub level: Level,
+    pub level: Isolation,
 }
 
 /// What was used so far.
@@ -224,7 +224,7 @@ pub struct Undo {
     pub previous: Option<Arc<Self>>,
 }
 
-/// A fact that this release cannot read and must not write after.
+/// An event that this release cannot read and must not write after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
     /// Where.
@@ -248,16 +248,16 @@ pub struct Progress {
     pub warned: bool,
 }
 
-/// A session, folded. The fields are facts' doing only; see [`apply`](crate::apply()).
+/// A session, folded. The fields are events' doing only; see [`apply`](crate::apply()).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct State {
-    /// Facts so far.
+    /// Events so far.
     pub seq: Seq,
-    /// The last fact that a person caused: what a door compares with.
+    /// The last event that a person caused: what a door compares with.
     pub version: Seq,
     /// Set when a later release wrote something that must be understood.
     pub read_only: Option<Arc<Unknown>>,
-    /// The folder; `None` before the first fact.
+    /// The folder; `None` before the first event.
     pub workspace: Option<Arc<str>>,
     /// The release that wrote last.
     pub app: Arc<str>,
@@ -265,11 +265,11 @@ pub struct State {
     pub title: Option<Arc<str>>,
     /// Settings.
     pub config: Arc<Config>,
-    /// The head in use.
-    pub head: Option<Arc<Head>>,
-    /// A budget was set, and the head asks for answers without a bound: it must be made again.
+    /// The preamble in use.
+    pub preamble: Option<Arc<Preamble>>,
+    /// A budget was set, and the preamble asks for answers without a bound: it must be made again.
     pub renew: bool,
-    /// What the model knows of what its head was made of: what was noticed since is not told again.
+    /// What the model knows of what its preamble was made of: what was noticed since is not told again.
     pub sources: Arc<Vec<Source>>,
     /// Rules that the person granted.
     pub grants: Arc<Vec<Rule>>,
@@ -280,18 +280,18 @@ pub struct State {
     /// What the person said of what the folder brings.
     pub trust: Option<(Hash, bool)>,
     /// Who drives.
-    pub seat: Option<Seat>,
+    pub owner: Option<OwnerState>,
     /// Where the loop stands.
     pub phase: Phase,
     /// An interrupt was asked for and work has not stopped yet.
     pub stopping: bool,
-    /// The last turn that began.
-    pub turn: Turn,
+    /// The last step that began.
+    pub step: Step,
     /// The last request that was given to a person to carry.
-    pub handed: Option<Arc<HandedOver>>,
+    pub outbox: Option<Arc<OutboxWritten>>,
     /// Turns until the limit.
     pub steps_left: u32,
-    /// Prompts that no turn has told the model yet.
+    /// Prompts that no step has told the model yet.
     pub unseen: u32,
     /// Calls of the last answer, and checks after it, in order.
     pub calls: Vec<Call>,
@@ -299,7 +299,7 @@ pub struct State {
     pub questions: Vec<Question>,
     /// Questions so far.
     pub asked: u32,
-    /// When the next try at a turn is due.
+    /// When the next try at a step is due.
     pub wake: Option<At>,
     /// Used so far.
     pub spent: Spent,
@@ -309,9 +309,9 @@ pub struct State {
     pub extended: u64,
     /// The day's budget was waived until the session rests.
     pub day_waived: bool,
-    /// Estimated tokens of the next request, without head.
+    /// Estimated tokens of the next request, without preamble.
     pub context: u64,
-    /// Ends of the last turns, where talk can be compacted, each with what `context` was then.
+    /// Ends of the last steps, where conversation can be compacted, each with what `context` was then.
     pub bounds: Vec<(Seq, u64)>,
     /// The last compaction since the last answer, failed or not: the next one is stronger.
     pub compacted: Option<Strength>,
@@ -319,9 +319,9 @@ pub struct State {
     pub overflowed: bool,
     /// How many did not since the last answer.
     pub overflows: u8,
-    /// A prompt came since the last turn: files must be kept before work on it.
+    /// A prompt came since the last step: files must be kept before work on it.
     pub fresh: bool,
-    /// The fact since which the files must be kept.
+    /// The event since which the files must be kept.
     pub dirty: Option<Seq>,
     /// The files as last kept.
     pub tree: Option<Tree>,
@@ -339,10 +339,10 @@ pub struct State {
     pub tried: u32,
     /// What the last of them said.
     pub proof: Proof,
-    /// Whether anything changes from turn to turn.
+    /// Whether anything changes from step to step.
     pub progress: Progress,
     /// How work last ended.
-    pub last: Option<Arc<Why>>,
+    pub last: Option<Arc<EndReason>>,
 }
 
 impl State {
@@ -353,10 +353,10 @@ impl State {
     }
     /// How well commands are confined: as the driver can, unless the person wants no box.
     #[must_use]
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> Isolation {
         match self.config.sandbox {
-            Sandbox::Off => Level::D,
-            Sandbox::Auto | Sandbox::Require(_) => self.seat.map_or(Level::D, |seat| seat.level),
+            Sandbox::Off => Isolation::D,
+            Sandbox::Auto | Sandbox::Require(_) => self.owner.map_or(Isolation::D, |seat| seat.level),
         }
     }
     /// The call of that name, if it is of the answer in work.
@@ -374,7 +374,7 @@ impl State {
     pub fn calls_open(&self) -> bool {
         self.calls.iter().any(|c| !c.finished())
     }
-    /// Whether the next turn is due, held or not.
+    /// Whether the next step is due, held or not.
     #[must_use]
     pub fn due(&self) -> bool {
         match self.phase {
@@ -383,15 +383,15 @@ impl State {
             Phase::Rest | Phase::Thinking | Phase::Compacting { .. } | Phase::Rewinding { .. } => false,
         }
     }
-    /// Whether the head in use is of the model in use.
+    /// Whether the preamble in use is of the model in use.
     #[must_use]
-    pub fn head_fits(&self) -> bool {
+    pub fn preamble_fits(&self) -> bool {
         let wanted = &self.config;
-        self.head.as_ref().is_some_and(|head| {
-            // What the person does not say, and what an older head does not know, is as it was.
-            let profile = wanted.profile.is_empty() || wanted.profile == head.profile;
-            let window = wanted.window.zip(head.window).is_none_or(|(wanted, known)| wanted == known);
-            head.model == wanted.model && profile && window && !self.renew
+        self.preamble.as_ref().is_some_and(|preamble| {
+            // What the person does not say, and what an older preamble does not know, is as it was.
+            let profile = wanted.profile.is_empty() || wanted.profile == preamble.profile;
+            let window = wanted.window.zip(preamble.window).is_none_or(|(wanted, known)| wanted == known);
+            preamble.model == wanted.model && profile && window && !self.renew
         })
     }
     /// Whether a request to the model is under way.
@@ -408,14 +408,14 @@ impl State {
     }
     /// The request that a person carries now: nothing is under way until the answer is there.
     #[must_use]
-    pub fn carried(&self) -> Option<&HandedOver> {
+    pub fn carried(&self) -> Option<&OutboxWritten> {
         let thinking = self.phase == Phase::Thinking && !self.stopping;
-        self.handed.as_deref().filter(|handed| thinking && handed.turn == self.turn)
+        self.outbox.as_deref().filter(|handed| thinking && handed.step == self.step)
     }
     /// Whether requests are carried by a person.
     #[must_use]
-    pub fn by_hand(&self) -> bool {
-        self.head.as_ref().is_some_and(|head| head.by_hand)
+    pub fn via_bridge(&self) -> bool {
+        self.preamble.as_ref().is_some_and(|preamble| preamble.via_bridge)
     }
     /// Whether there is anything left to do, to stop or to answer.
     #[must_use]
@@ -464,16 +464,16 @@ impl State {
         let parts: Vec<&[u8]> = self.config.verify.iter().map(String::as_bytes).collect();
         Hash::of_parts(&parts)
     }
-    /// What a turn started now would hold back.
+    /// What a step started now would hold back.
     #[must_use]
     pub fn reserve(&self) -> Reserved {
-        if self.by_hand() {
+        if self.via_bridge() {
             return Reserved::default(); // what a chat counts, nobody here can know
         }
-        let head = self.head.as_ref().map_or(0, |h| h.bytes / self.token_bytes());
-        let input = head.saturating_add(self.context);
+        let preamble = self.preamble.as_ref().map_or(0, |h| h.bytes / self.token_bytes());
+        let input = preamble.saturating_add(self.context);
         // As the request says; where it says nothing, a small window has no room for a long answer.
-        let asked = self.head.as_ref().and_then(|head| head.max_output);
+        let asked = self.preamble.as_ref().and_then(|preamble| preamble.max_output);
         let room = self.window().map_or(u64::MAX, |window| window / 4);
         let output = asked.unwrap_or(self.config.max_output.min(room));
         // Whether the server puts what is sent into a cache, and charges for it, is not known before.
@@ -484,9 +484,9 @@ impl State {
         Reserved { tokens: input.saturating_add(output), micros }
     }
 
-    /// Tokens that the model holds: as the person said, or as the head knows.
+    /// Tokens that the model holds: as the person said, or as the preamble knows.
     #[must_use]
     pub fn window(&self) -> Option<u64> {
-        self.config.window.or_else(|| self.head.as_ref().and_then(|head| head.window))
+        self.config.window.or_else(|| self.preamble.as_ref().and_then(|preamble| preamble.window))
     }
 }

@@ -1,7 +1,7 @@
 //! What lists show of a session.
 
 use crate::state::{Phase, State};
-use dunnock_proto::Why;
+use dunnock_proto::EndReason;
 use std::fmt;
 
 /// The state of a session in one word.
@@ -45,10 +45,10 @@ impl State {
             return Status::Working;
         }
         match self.last.as_deref() {
-            Some(Why::Done) => Status::Done,
-            Some(Why::Failed { .. } | Why::Unproven) => Status::Failed,
-            Some(Why::Limit | Why::Budget) => Status::Limit,
-            Some(Why::Stopped) | None => Status::Stopped,
+            Some(EndReason::Done) => Status::Done,
+            Some(EndReason::Failed { .. } | EndReason::Unproven) => Status::Failed,
+            Some(EndReason::Limit | EndReason::Budget) => Status::Limit,
+            Some(EndReason::Stopped) | None => Status::Stopped,
         }
     }
 }

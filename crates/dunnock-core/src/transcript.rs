@@ -1,24 +1,24 @@
 //! What the model is shown: the visible messages since the last compaction, each rendered once.
 //!
-//! Messages are collected until a turn begins and then sealed as one [`Segment`]: the answer before, its results in the
+//! Messages are collected until a step begins and then sealed as one [`Segment`]: the answer before, its results in the
 //! order of its calls, notices, then prompts. Segments are a shared list that only grows, so handing a request to a
-//! model costs nothing, however long the talk is.
+//! model costs nothing, however long the conversation is.
 //!
 //! Invariant: between two compactions and without a rewind, each request begins with the bytes of the one before.
 
 use crate::apply::within;
 use dunnock_proto::{
-    Answered, CallId, Called, Compacted, Event, Finished, Hash, Message, Outcome, Part, Seq, Shortened, Span, Turn,
-    VerifyArgs,
+    Answered, CallId, CheckCalled, Compacted, Event, Finished, Hash, Message, Outcome, Part, Seq, Shortened, Span,
+    Step, VerifyArgs,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// The messages that one turn added.
+/// The messages that one step added.
 #[derive(Debug)]
 pub struct Segment {
     before: Option<Arc<Segment>>,
-    /// The last fact told of; 0 for what a fork brought along.
+    /// The last event told of; 0 for what a fork brought along.
     upto: Seq,
     /// What was added.
     messages: Arc<[Message]>,
@@ -61,7 +61,7 @@ impl Segment {
 }
 
 impl Drop for Segment {
-    /// Without recursion: a long talk is a long list.
+    /// Without recursion: a long conversation is a long list.
     fn drop(&mut self) {
         let mut next = self.before.take();
         while let Some(segment) = next {
@@ -70,13 +70,13 @@ impl Drop for Segment {
     }
 }
 
-/// What goes to the model for one turn: a head and everything said.
+/// What goes to the model for one step: a preamble and everything said.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The turn.
-    pub turn: Turn,
+    /// The step.
+    pub step: Step,
     /// The blob with system text and tools.
-    pub head: Hash,
+    pub preamble: Hash,
     tail: Option<Arc<Segment>>,
 }
 
@@ -101,10 +101,10 @@ impl Request {
     pub fn added(&self) -> &[Message] {
         self.tail.as_ref().map_or(&[], |s| &s.messages)
     }
-    /// The hash of head and messages: equal hashes mean equal bytes.
+    /// The hash of preamble and messages: equal hashes mean equal bytes.
     #[must_use]
     pub fn hash(&self) -> Hash {
-        Hash::of_parts(&[&self.head.0, &self.tail.as_ref().map_or(Hash::ZERO, |s| s.sum().0).0])
+        Hash::of_parts(&[&self.preamble.0, &self.tail.as_ref().map_or(Hash::ZERO, |s| s.sum().0).0])
     }
     /// The messages, rendered one after the other.
     #[must_use]
@@ -123,7 +123,7 @@ impl Request {
     }
 }
 
-/// What became of folding a fact.
+/// What became of folding an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Fold {
@@ -152,7 +152,7 @@ pub struct Transcript {
     checks: Vec<(CallId, Arc<str>)>,
     notices: Vec<Message>,
     prompts: Vec<Message>,
-    turn: Option<(Turn, Hash)>,
+    step: Option<(Step, Hash)>,
 }
 
 impl Transcript {
@@ -192,14 +192,14 @@ impl Transcript {
         self.base.as_deref().cloned()
     }
 
-    /// Folds one fact in.
+    /// Folds one event in.
     pub fn apply(&mut self, seq: Seq, event: &Event) -> Fold {
         match event {
             Event::Prompted(e) => self.prompts.push(Message::User { text: e.text.clone(), images: e.images.clone() }),
             Event::Continued(_) => self.prompts.push(notice("Go on.")),
             Event::Noticed(e) => self.notices.push(Message::Notice { text: e.text.clone() }),
             Event::Answered(e) => self.answered(seq, e),
-            Event::TurnFailed(e) if !e.partial.is_empty() => {
+            Event::StepFailed(e) if !e.partial.is_empty() => {
                 self.seal_answer(seq);
                 let parts = Arc::new([Part::Text { text: e.partial.clone() }]);
                 self.answer = Some(Message::Assistant { model: "".into(), wire: "".into(), parts, cut: true });
@@ -209,11 +209,11 @@ impl Transcript {
                     call.edited.clone_from(&e.args);
                 }
             }
-            Event::Called(e) => self.called(e),
+            Event::CheckCalled(e) => self.called(e),
             Event::Finished(e) => self.finished(e),
-            Event::TurnStarted(e) => {
+            Event::StepStarted(e) => {
                 self.flush(e.upto);
-                self.turn = Some((e.turn, e.head));
+                self.step = Some((e.step, e.preamble));
             }
             Event::Compacted(e) => self.compact(e),
             Event::Rewound(_) => return Fold::Again,
@@ -222,34 +222,34 @@ impl Transcript {
             | Event::Configured(_)
             | Event::Moved(_)
             | Event::Baselined(_)
-            | Event::Headed(_)
-            | Event::HandedOver(_)
-            | Event::TurnFailed(_)
-            | Event::Woken(_)
+            | Event::PreambleSet(_)
+            | Event::OutboxWritten(_)
+            | Event::StepFailed(_)
+            | Event::TimerFired(_)
             | Event::Asked(_)
             | Event::Replied(_)
             | Event::Granted(_)
             | Event::Revoked(_)
             | Event::Started(_)
             | Event::Planned(_)
-            | Event::InterruptAsked(_)
+            | Event::InterruptRequested(_)
             | Event::Ended(_)
-            | Event::Taken(_)
+            | Event::OwnerChanged(_)
             | Event::Checkpointed(_)
-            | Event::RewindAsked(_)
+            | Event::RewindRequested(_)
             | Event::RewindFailed(_)
-            | Event::CompactStarted(_)
-            | Event::CompactFailed(_)
+            | Event::CompactionStarted(_)
+            | Event::CompactionFailed(_)
             | Event::Titled(_) => {}
         }
         Fold::Done
     }
 
-    /// The request of the turn that began last.
+    /// The request of the step that began last.
     #[must_use]
     pub fn request(&self) -> Option<Request> {
-        let (turn, head) = self.turn?;
-        Some(Request { turn, head, tail: self.tail.clone() })
+        let (step, preamble) = self.step?;
+        Some(Request { step, preamble, tail: self.tail.clone() })
     }
 
     /// The bytes of all that has been told.
@@ -264,7 +264,7 @@ impl Transcript {
         self.len() == 0
     }
 
-    /// Old results that are longer than `limit`, up to the turn that ended at `upto`, in a shorter form.
+    /// Old results that are longer than `limit`, up to the step that ended at `upto`, in a shorter form.
     #[must_use]
     pub fn shorten(&self, upto: Seq, limit: usize) -> Vec<Shortened> {
         let old = segments(self.tail.as_ref()).into_iter().filter(|s| s.upto <= upto);
@@ -302,7 +302,7 @@ impl Transcript {
             Part::Reasoning { .. } | Part::Text { .. } => None,
         });
         let open = |(call, index): (Arc<dunnock_proto::CallPart>, u16)| OpenCall {
-            id: CallId { turn: e.turn, index },
+            id: CallId { step: e.step, index },
             provider: call.id.as_str().into(),
             tool: call.tool.as_str().into(),
             edited: None,
@@ -311,7 +311,7 @@ impl Transcript {
         self.calls = calls.zip(0..).map(open).collect();
     }
 
-    fn called(&mut self, e: &Called) {
+    fn called(&mut self, e: &CheckCalled) {
         let command = VerifyArgs::parse(&e.args).map_or_else(|_| e.args.to_string(), |a| a.command);
         self.checks.push((e.call, command.into()));
     }
@@ -341,7 +341,7 @@ impl Transcript {
         messages
     }
 
-    /// A new answer comes: an older one that no turn has told yet goes before it. Prompts and notices wait for the turn
+    /// A new answer comes: an older one that no step has told yet goes before it. Prompts and notices wait for the step
     /// that tells them; one that came while the model was thinking belongs after its answer.
     fn seal_answer(&mut self, upto: Seq) {
         let messages = self.answer_and_results();
@@ -364,7 +364,7 @@ impl Transcript {
     fn compact(&mut self, e: &Compacted) {
         let all = segments(self.tail.as_ref());
         let mut tail = e.summary.as_ref().map(|summary| {
-            let told = e.kept.iter().chain([summary]).map(|text| Message::Notice { text: text.clone() });
+            let told = e.notes.iter().chain([summary]).map(|text| Message::Notice { text: text.clone() });
             Segment::seal(None, e.upto, told.collect())
         });
         let shorter: BTreeMap<CallId, &Arc<str>> = e.shortened.iter().map(|s| (s.call, &s.shown)).collect();

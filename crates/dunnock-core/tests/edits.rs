@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 fn call(tool: &str, class: Class, args: &str) -> Call {
     let part = CallPart { id: "c".into(), tool: tool.into(), args: args.into(), recovered: false, fault: None };
-    let id = CallId { turn: Turn(1), index: 0 };
+    let id = CallId { step: Step(1), index: 0 };
     Call::new(id, Arc::new(part), class, Recovery::Unknown, Some(Role::Work))
 }
 
@@ -66,12 +66,12 @@ fn a_move_and_a_patch_are_judged_by_every_path_they_name() {
 #[test]
 fn what_the_model_saw_is_part_of_the_session() {
     let mut s = State::default();
-    let saw = |path: &str, text: &[u8]| Saw { path: path.into(), hash: Hash::of(text) };
-    let finished = |saw: Vec<Saw>| {
-        let id = CallId { turn: Turn(1), index: 0 };
-        Event::Finished(Finished { saw, ..Finished::plain(id, Outcome::Done, "") })
+    let seen_files = |path: &str, text: &[u8]| SeenFile { path: path.into(), hash: Hash::of(text) };
+    let finished = |seen_files: Vec<SeenFile>| {
+        let id = CallId { step: Step(1), index: 0 };
+        Event::Finished(Finished { seen_files, ..Finished::plain(id, Outcome::Done, "") })
     };
-    for event in [finished(vec![saw("a", b"1"), saw("b", b"1")]), finished(vec![saw("a", b"2")])] {
+    for event in [finished(vec![seen_files("a", b"1"), seen_files("b", b"1")]), finished(vec![seen_files("a", b"2")])] {
         dunnock_core::apply(&mut s, &event);
     }
     assert_eq!(s.seen.get("a"), Some(&Hash::of(b"2")));

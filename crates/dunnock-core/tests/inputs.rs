@@ -1,7 +1,7 @@
 //! Random inputs: sensible ones, late ones, forged ones.
 
 use crate::rng::Rng;
-use dunnock_core::{Effect, Phase, Previews, Stage, State, Take, Work};
+use dunnock_core::{Claim, Effect, EffectOutcome, Phase, Previews, Stage, State};
 use dunnock_proto::*;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub const KINDS: [&str; 23] = [
     "title",
     "revoke",
     "take",
-    "headed",
+    "preamble_set",
     "answer",
     "failed",
     "output",
@@ -26,8 +26,8 @@ pub const KINDS: [&str; 23] = [
     "rewound",
     "rewind_failed",
     "compacted",
-    "compact_failed",
-    "woken",
+    "compaction_failed",
+    "timer_fired",
     "noticed",
 ];
 
@@ -35,8 +35,8 @@ pub const KINDS: [&str; 23] = [
 #[derive(Debug, Clone)]
 pub enum Raw {
     Command(Command),
-    Work(Work),
-    Take(Take),
+    Work(EffectOutcome),
+    Take(Claim),
 }
 
 pub fn tools() -> Vec<Tool> {
@@ -46,7 +46,7 @@ pub fn tools() -> Vec<Tool> {
         Tool { leaves_process: true, ..tool("process_start", Class::Command, Recovery::Unknown, Role::Work) },
         tool("process_write", Class::Command, Recovery::Unknown, Role::Work),
         tool("view", Class::Read, Recovery::Repeat, Role::Work),
-        tool("edit", Class::Edit, Recovery::Restore, Role::Work),
+        tool("edit", Class::Edit, Recovery::Unknown, Role::Work),
         tool("fetch", Class::Read, Recovery::Unknown, Role::Work),
         tool("child", Class::Command, Recovery::Rejoin, Role::Work),
         tool("ask_person", Class::Read, Recovery::Repeat, Role::AskPerson),
@@ -55,8 +55,8 @@ pub fn tools() -> Vec<Tool> {
     ]
 }
 
-pub fn head(model: &str, salt: u64) -> Head {
-    Head {
+pub fn preamble(model: &str, salt: u64) -> Preamble {
+    Preamble {
         hash: Hash::of(format!("{model} {salt}").as_bytes()),
         model: model.into(),
         wire: "chat".into(),
@@ -67,10 +67,10 @@ pub fn head(model: &str, salt: u64) -> Head {
         bytes: 400,
         window: None,
         max_output: None,
-        why: "test".into(),
+        reason: "test".into(),
         first_changed: None,
         sources: Vec::new(),
-        by_hand: model == "m/hand",
+        via_bridge: model == "m/hand",
     }
 }
 
@@ -183,7 +183,7 @@ fn call_part(r: &mut Rng) -> Part {
     Part::Call(Arc::new(CallPart { id: "call_0".into(), tool: tool.into(), args, recovered: false, fault: None }))
 }
 
-pub fn answered(r: &mut Rng, turn: Turn) -> Answered {
+pub fn answered(r: &mut Rng, step: Step) -> Answered {
     let mut parts = Vec::new();
     if r.chance(30) {
         parts.push(Part::Reasoning { text: text(r, 20), opaque: r.chance(50).then(|| text(r, 10)) });
@@ -201,44 +201,44 @@ pub fn answered(r: &mut Rng, turn: Turn) -> Answered {
     }
     let (attempts, usage) = (attempts(r), usage(r));
     let (model, wire) = ("m/1".into(), "chat".into());
-    Answered { turn, attempts, model, wire, parts, stop: Stop::End, usage, request: Hash::ZERO, raw: None }
+    Answered { step, attempts, model, wire, parts, stop: Stop::End, usage, request: Hash::ZERO, raw: None }
 }
 
-pub fn failed(r: &mut Rng, turn: Turn, cut: bool) -> TurnFailed {
-    let other = [Failure::Cut, Failure::Overflow, Failure::Rejected, Failure::Transport];
-    let failure = if cut { Failure::Cut } else { *r.pick(&other).unwrap() };
+pub fn failed(r: &mut Rng, step: Step, cut: bool) -> StepFailed {
+    let other = [Failure::Interrupted, Failure::Overflow, Failure::Rejected, Failure::Transport];
+    let failure = if cut { Failure::Interrupted } else { *r.pick(&other).unwrap() };
     let retry_at = (failure == Failure::Transport && r.chance(60)).then(|| At(1000 + r.below(1000) as i64));
     let partial = if r.chance(40) { text(r, 20) } else { "".into() };
     let (attempts, usage) = (attempts(r), usage(r));
-    TurnFailed {
-        turn,
+    StepFailed {
+        step,
         attempts,
         failure,
         error: "no".into(),
         partial,
         usage,
         retry_at,
-        broke: false,
+        incomplete: false,
         lost: Reserved::default(),
     }
 }
 
 pub fn finished(r: &mut Rng, call: CallId, cut: bool) -> Finished {
     let outcome = match r.below(10) {
-        _ if cut && r.chance(70) => Outcome::Cut,
+        _ if cut && r.chance(70) => Outcome::Interrupted,
         0..=6 => Outcome::Done,
         7 | 8 => Outcome::Failed,
         _ => Outcome::NotRun,
     };
     let shown = text(r, 300);
-    Finished { exit: Some(0), ms: r.below(30), level: Some(Level::A), ..Finished::plain(call, outcome, &shown) }
+    Finished { exit: Some(0), ms: r.below(30), isolation: Some(Isolation::A), ..Finished::plain(call, outcome, &shown) }
 }
 
 pub fn compacted(r: &mut Rng, s: &State, upto: Seq, strength: Strength, before: u64) -> Compacted {
     let summary = (strength == Strength::Summarise).then(|| text(r, 10));
-    let head = head(&s.config.model, s.seq);
+    let preamble = preamble(&s.config.model, s.seq);
     let after = if r.chance(85) { before / 3 } else { before };
-    Compacted { upto, shortened: Vec::new(), summary, kept: None, usage: usage(r), head, before, after }
+    Compacted { upto, shortened: Vec::new(), summary, notes: None, usage: usage(r), preamble, before, after }
 }
 
 fn baselined(tree: Tree, of: Hash) -> Baselined {
@@ -246,37 +246,45 @@ fn baselined(tree: Tree, of: Hash) -> Baselined {
 }
 
 /// What an effect under way reports, if it reports now.
-pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> Work {
+pub fn outcome_of(r: &mut Rng, s: &State, effect: &Effect, cut: bool) -> EffectOutcome {
     match effect {
-        Effect::MakeHead { model } if r.chance(10) => {
-            Work::HeadFailed { model: model.to_string(), error: "no model".into() }
+        Effect::RenderPreamble { model } if r.chance(10) => {
+            EffectOutcome::PreambleFailed { model: model.to_string(), error: "no model".into() }
         }
-        Effect::MakeHead { model } => Work::Headed(head(model, s.seq)),
-        Effect::AskModel { turn } | Effect::HandOver { turn } | Effect::Carry { turn } if cut && r.chance(80) => {
-            Work::Failed(failed(r, *turn, true))
+        Effect::RenderPreamble { model } => EffectOutcome::PreambleSet(preamble(model, s.seq)),
+        Effect::AskModel { step } | Effect::WriteOutbox { step } | Effect::AwaitInbox { step }
+            if cut && r.chance(80) =>
+        {
+            EffectOutcome::Failed(failed(r, *step, true))
         }
-        Effect::AskModel { turn } | Effect::HandOver { turn } if r.chance(15) => Work::Failed(failed(r, *turn, false)),
-        Effect::HandOver { turn } => {
-            Work::HandedOver(HandedOver { turn: *turn, outbox: "o".into(), inbox: "i".into(), parts: 1 })
+        Effect::AskModel { step } | Effect::WriteOutbox { step } if r.chance(15) => {
+            EffectOutcome::Failed(failed(r, *step, false))
         }
-        Effect::AskModel { turn } | Effect::Carry { turn } => Work::Answer(answered(r, *turn), previews(r)),
-        Effect::Run { call } | Effect::Join { call } => Work::Output(finished(r, *call, cut)),
+        Effect::WriteOutbox { step } => {
+            EffectOutcome::OutboxWritten(OutboxWritten { step: *step, outbox: "o".into(), inbox: "i".into(), parts: 1 })
+        }
+        Effect::AskModel { step } | Effect::AwaitInbox { step } => {
+            EffectOutcome::Answer(answered(r, *step), previews(r))
+        }
+        Effect::Run { call } | Effect::Join { call } => EffectOutcome::Output(finished(r, *call, cut)),
         Effect::Checkpoint { mark } => {
             let tree = r.chance(90).then(|| Tree(format!("t{}", s.seq)));
-            Work::Checkpointed(Checkpointed { tree, mark: *mark, note: None })
+            EffectOutcome::Checkpointed(Checkpointed { tree, mark: *mark, note: None })
         }
         Effect::Restore { tree, .. } if r.chance(80) => {
             let spans = match &s.phase {
                 Phase::Rewinding { spans, .. } => spans.as_ref().clone(),
                 _ => s.visible(), // late: a forged report came first
             };
-            Work::Rewound(Rewound { spans, tree: Some(tree.clone()), undo: s.tree.clone(), note: None })
+            EffectOutcome::Rewound(Rewound { spans, tree: Some(tree.clone()), undo: s.tree.clone(), note: None })
         }
-        Effect::Restore { .. } => Work::RewindFailed(RewindFailed { error: "no".into() }),
-        Effect::Compact { .. } if cut || r.chance(20) => Work::CompactFailed(CompactFailed::interrupted()),
-        Effect::Compact { upto, strength } => Work::Compacted(compacted(r, s, *upto, *strength, 1000)),
-        Effect::Baseline { tree, of } => Work::Baselined(baselined(tree.clone(), *of)),
-        Effect::Wake { at } => Work::Woken(*at),
+        Effect::Restore { .. } => EffectOutcome::RewindFailed(RewindFailed { error: "no".into() }),
+        Effect::Compact { .. } if cut || r.chance(20) => {
+            EffectOutcome::CompactionFailed(CompactionFailed::interrupted())
+        }
+        Effect::Compact { upto, strength } => EffectOutcome::Compacted(compacted(r, s, *upto, *strength, 1000)),
+        Effect::Baseline { tree, of } => EffectOutcome::Baselined(baselined(tree.clone(), *of)),
+        Effect::Wake { at } => EffectOutcome::TimerFired(*at),
         Effect::AskPerson { .. } => panic!("a person's answer is a command"),
     }
 }
@@ -331,9 +339,9 @@ fn patch(r: &mut Rng) -> ConfigPatch {
 /// Any input of a kind, fitting or not.
 pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
     *serial += 1;
-    let turn = if r.chance(70) { s.turn } else { Turn(r.below(u64::from(s.turn.0) + 2) as u32) };
+    let step = if r.chance(70) { s.step } else { Step(r.below(u64::from(s.step.0) + 2) as u32) };
     let open: Vec<CallId> = s.calls.iter().filter(|c| matches!(c.stage, Stage::Started(_))).map(|c| c.id).collect();
-    let any_call = CallId { turn, index: r.below(4) as u16 };
+    let any_call = CallId { step, index: r.below(4) as u16 };
     let call = if r.chance(50) { r.pick(&open).copied().unwrap_or(any_call) } else { any_call };
     let spans = || s.visible();
     let upto = match s.phase {
@@ -348,8 +356,8 @@ pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
         "reply" => Raw::Command(reply(r, s)),
         "interrupt" => Raw::Command(Command::Interrupt),
         "rewind" => {
-            let to = if r.chance(25) { RewindTo::Undo } else { RewindTo::Fact(r.below(s.seq + 2)) };
-            let scope = *r.pick(&[Scope::Talk, Scope::Files, Scope::Both]).unwrap();
+            let to = if r.chance(25) { RewindTo::Undo } else { RewindTo::Event(r.below(s.seq + 2)) };
+            let scope = *r.pick(&[Scope::Conversation, Scope::Files, Scope::Both]).unwrap();
             Raw::Command(Command::Rewind { to, scope, force: r.chance(20) })
         }
         "compact" => Raw::Command(Command::Compact),
@@ -360,39 +368,43 @@ pub fn any(r: &mut Rng, s: &State, kind: &str, serial: &mut u64) -> Raw {
             Raw::Command(Command::Revoke { rule })
         }
         "take" => Raw::Take(take(r, *serial)),
-        "headed" => Raw::Work(Work::Headed(head(if r.chance(70) { &s.config.model } else { "m/3" }, s.seq))),
-        "head_failed" => Raw::Work(Work::HeadFailed { model: s.config.model.clone(), error: "no model".into() }),
-        "answer" => Raw::Work(Work::Answer(answered(r, turn), previews(r))),
-        "failed" => Raw::Work(Work::Failed(failed(r, turn, false))),
-        "output" => Raw::Work(Work::Output(finished(r, call, false))),
+        "preamble_set" => {
+            Raw::Work(EffectOutcome::PreambleSet(preamble(if r.chance(70) { &s.config.model } else { "m/3" }, s.seq)))
+        }
+        "head_failed" => {
+            Raw::Work(EffectOutcome::PreambleFailed { model: s.config.model.clone(), error: "no model".into() })
+        }
+        "answer" => Raw::Work(EffectOutcome::Answer(answered(r, step), previews(r))),
+        "failed" => Raw::Work(EffectOutcome::Failed(failed(r, step, false))),
+        "output" => Raw::Work(EffectOutcome::Output(finished(r, call, false))),
         "checkpointed" => {
             let mark = s.dirty.filter(|_| r.chance(60)).unwrap_or_else(|| r.below(s.seq + 1));
-            Raw::Work(Work::Checkpointed(Checkpointed { tree: None, mark, note: None }))
+            Raw::Work(EffectOutcome::Checkpointed(Checkpointed { tree: None, mark, note: None }))
         }
         "rewound" => {
             let spans = match &s.phase {
                 Phase::Rewinding { spans, .. } => spans.as_ref().clone(),
                 _ => spans(),
             };
-            Raw::Work(Work::Rewound(Rewound { spans, tree: None, undo: None, note: None }))
+            Raw::Work(EffectOutcome::Rewound(Rewound { spans, tree: None, undo: None, note: None }))
         }
-        "rewind_failed" => Raw::Work(Work::RewindFailed(RewindFailed { error: "x".into() })),
+        "rewind_failed" => Raw::Work(EffectOutcome::RewindFailed(RewindFailed { error: "x".into() })),
         "baselined" => {
             let tree = s.first.clone().filter(|_| r.chance(50)).unwrap_or(Tree("other".into()));
             let of = if r.chance(70) { s.checks() } else { Hash::ZERO };
-            Raw::Work(Work::Baselined(baselined(tree, of)))
+            Raw::Work(EffectOutcome::Baselined(baselined(tree, of)))
         }
-        "compacted" => Raw::Work(Work::Compacted(compacted(r, s, upto, strength, 900))),
-        "compact_failed" => Raw::Work(Work::CompactFailed(CompactFailed::interrupted())),
-        "woken" => Raw::Work(Work::Woken(s.wake.filter(|_| r.chance(70)).unwrap_or(At(7)))),
-        _ => Raw::Work(Work::Noticed(Noticed::plain(text(r, 20)))),
+        "compacted" => Raw::Work(EffectOutcome::Compacted(compacted(r, s, upto, strength, 900))),
+        "compaction_failed" => Raw::Work(EffectOutcome::CompactionFailed(CompactionFailed::interrupted())),
+        "timer_fired" => Raw::Work(EffectOutcome::TimerFired(s.wake.filter(|_| r.chance(70)).unwrap_or(At(7)))),
+        _ => Raw::Work(EffectOutcome::Noticed(Noticed::plain(text(r, 20)))),
     }
 }
 
-pub fn take(r: &mut Rng, serial: u64) -> Take {
-    Take {
+pub fn take(r: &mut Rng, serial: u64) -> Claim {
+    Claim {
         owner: Owner(u128::from(serial) << 8 | 1),
-        level: *r.pick(&[Level::A, Level::B, Level::C, Level::D]).unwrap(),
+        isolation: *r.pick(&[Isolation::A, Isolation::B, Isolation::C, Isolation::D]).unwrap(),
         platform: "test".into(),
         app: "0".into(),
         untrusted: r.chance(20).then(|| Hash::of(&[r.below(3) as u8])),

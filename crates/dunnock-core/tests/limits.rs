@@ -12,34 +12,34 @@ fn the_limit_is_a_question_for_somebody_and_an_end_for_nobody() {
     let asked = play(Config { max_steps: 1, attended: true, ..auto() }, script);
     assert!(asked.out.ends_with("asked q1 The limit of 1 steps is reached. Continue for 1 more?\n"), "{}", asked.out);
     let yes = play(Config { max_steps: 1, attended: true, ..auto() }, &format!("{script}! yes"));
-    assert!(yes.out.contains("replied \n  turn_started 2"), "{}", yes.out);
+    assert!(yes.out.contains("replied \n  step_started 2"), "{}", yes.out);
     let no = play(Config { max_steps: 1, attended: true, ..auto() }, &format!("{script}! no"));
     assert!(no.out.ends_with("ended Limit None held\n"), "{}", no.out);
     let prompt = play(Config { max_steps: 1, attended: true, ..auto() }, &format!("{script}> more"));
-    assert!(prompt.out.contains("prompted more\n  turn_started 2"), "a prompt lifts the limit: {}", prompt.out);
+    assert!(prompt.out.contains("prompted more\n  step_started 2"), "a prompt lifts the limit: {}", prompt.out);
     assert!(prompt.s.questions.is_empty());
 }
 
 #[test]
 fn budgets_hold_back_before_a_request_goes_out() {
     let tokens = |n| Config { budget: Budget { tokens: Some(n), ..Budget::default() }, ..auto() };
-    assert!(play(tokens(150), "> go").out.contains("turn_started"), "150 are enough");
+    assert!(play(tokens(150), "> go").out.contains("step_started"), "150 are enough");
     assert!(play(tokens(149), "> go").out.ends_with("ended Budget None held\n"));
     let used = play(tokens(290), "> go\n< view: a\n= 1.0 x");
-    assert!(used.out.contains("turn_started 2 holding 170"), "120 used and 170 held back: {}", used.out);
+    assert!(used.out.contains("step_started 2 holding 170"), "120 used and 170 held back: {}", used.out);
     let price = Price { input: 2_000_000, cached: 500_000, output: 4_000_000, written: 2_000_000 };
     let money = |n| Config { budget: Budget { micros: Some(n), ..Budget::default() }, price: Some(price), ..auto() };
-    assert!(play(money(400), "> go").out.contains("turn_started 1 holding 150 tokens 400 micros"));
+    assert!(play(money(400), "> go").out.contains("step_started 1 holding 150 tokens 400 micros"));
     assert!(play(money(399), "> go").out.ends_with("ended Budget None held\n"));
     let spent = play(money(10_000), "> go\n< view: a");
     assert_eq!(spent.s.spent.micros, 60 * 2 + 40 / 2 + 20 * 4, "fresh, cached and output tokens");
     assert_eq!(spent.s.reserved, Reserved::default(), "what was held back is given back");
     let time = |ms| Config { budget: Budget { ms: Some(ms), ..Budget::default() }, ..auto() };
-    assert!(play(time(12), "> go\n< view: a\n= 1.0 x").out.contains("turn_started 2"), "7 ms and 5 ms");
+    assert!(play(time(12), "> go\n< view: a\n= 1.0 x").out.contains("step_started 2"), "7 ms and 5 ms");
     assert!(play(time(11), "> go\n< view: a\n= 1.0 x").out.ends_with("ended Budget None held\n"));
     let more = play(Config { attended: true, ..tokens(149) }, "> go\n! yes");
     assert!(
-        more.out.contains("asked q1 The remaining budget does not cover") && more.out.contains("turn_started 1"),
+        more.out.contains("asked q1 The remaining budget does not cover") && more.out.contains("step_started 1"),
         "{}",
         more.out
     );
@@ -49,7 +49,7 @@ fn budgets_hold_back_before_a_request_goes_out() {
     assert!(day.out.ends_with("ended Budget None held\n"), "{}", day.out);
     day.day_left = Some(400);
     day.line("go");
-    assert!(day.out.contains("turn_started 1"), "the prompt was kept: {}", day.out);
+    assert!(day.out.contains("step_started 1"), "the prompt was kept: {}", day.out);
 }
 
 #[test]
@@ -57,43 +57,47 @@ fn talk_is_compacted_in_two_strengths_and_then_given_up() {
     let small = Config { window: Some(200), compact_at: 100, compact_keep: 2, ..auto() };
     let script = "> go\n< view: a\n= 1.0 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n";
     let first = play(small.clone(), script);
-    assert!(first.out.ends_with("compact_started Shorten upto 4\n"), "{}", first.out);
+    assert!(first.out.ends_with("compaction_started Shorten upto 4\n"), "{}", first.out);
     // Little room is left by that, so a summary follows at once.
     let shrunk = play(small.clone(), &format!("{script}shrunk\nshrunk"));
-    let both = "compacted \n  compact_started Summarise upto 4\nshrunk\n  compacted \n  turn_started 2 holding";
+    let both = "compacted \n  compaction_started Summarise upto 4\nshrunk\n  compacted \n  step_started 2 holding";
     assert!(shrunk.out.contains(both), "{}", shrunk.out);
     let grown = play(small.clone(), &format!("{script}grown\ngrown"));
-    let end = "compact_failed it would not have become shorter: 900 bytes, then 900\n  compact_started Summarise upto 4\ngrown\n  compact_failed it would not have become shorter: 900 bytes, then 900\n  turn_started 2";
+    let end = "compaction_failed it would not have become shorter: 900 bytes, then 900\n  compaction_started Summarise upto 4\ngrown\n  compaction_failed it would not have become shorter: 900 bytes, then 900\n  step_started 2";
     assert!(grown.out.contains(end), "{}", grown.out);
     let stopped = play(small, &format!("{script}stop"));
-    assert!(stopped.out.ends_with("interrupt_asked \n"), "{}", stopped.out);
+    assert!(stopped.out.ends_with("interrupt_requested \n"), "{}", stopped.out);
     let over = play(auto(), "> go\n< view: a\n= 1.0 x\nfail overflow\nshrunk");
-    assert!(over.out.contains("compact_started Shorten upto 9") && over.out.contains("turn_started 3"), "{}", over.out);
+    assert!(
+        over.out.contains("compaction_started Shorten upto 9") && over.out.contains("step_started 3"),
+        "{}",
+        over.out
+    );
     let hopeless = play(auto(), "> go\nfail overflow\ngrown\ngrown\nfail overflow");
     assert!(hopeless.out.ends_with("ended Failed { error: \"overflow\" } None\n"), "{}", hopeless.out);
     let asked = play(auto(), "compact\n> go\ncompact\n< done\ncompact\nshrunk\ncompact");
     let lines: Vec<&str> = asked.out.lines().map(str::trim).collect();
     let at = |n: usize| lines.iter().enumerate().filter(|(_, l)| **l == "compact").nth(n).unwrap().0 + 1;
-    assert_eq!(lines[at(0)], "refused: Nothing");
+    assert_eq!(lines[at(0)], "refused: NothingToContinue");
     assert_eq!(lines[at(1)], "refused: Busy");
-    assert_eq!(lines[at(2)], "compact_started Summarise upto 4");
-    assert_eq!(lines[at(3)], "refused: Nothing", "there is nothing left to compact");
+    assert_eq!(lines[at(2)], "compaction_started Summarise upto 4");
+    assert_eq!(lines[at(3)], "refused: NothingToContinue", "there is nothing left to compact");
 }
 
 #[test]
 fn a_failed_request_waits_or_ends() {
-    let later = play(auto(), "> go\nfail later\n> more\nwoken");
+    let later = play(auto(), "> go\nfail later\n> more\ntimer_fired");
     assert!(
-        later.out.contains("prompted more\nwoken\n  woken \n  turn_started 2"),
+        later.out.contains("prompted more\ntimer_fired\n  timer_fired \n  step_started 2"),
         "a prompt waits too: {}",
         later.out
     );
     let now = play(auto(), "> go\nfail no\ngo");
-    assert!(now.out.contains("ended Failed { error: \"no\" } None\ngo\n  continued \n  turn_started 2"), "{}", now.out);
+    assert!(now.out.contains("ended Failed { error: \"no\" } None\ngo\n  continued \n  step_started 2"), "{}", now.out);
     let cut = play(auto(), "> go\nfail cut");
     assert!(cut.out.ends_with("ended Stopped None\n"), "{}", cut.out);
     let done = play(auto(), "> go\n< done\ngo");
-    assert!(done.out.ends_with("refused: Nothing\n"), "{}", done.out);
+    assert!(done.out.ends_with("refused: NothingToContinue\n"), "{}", done.out);
 }
 
 #[test]
@@ -123,16 +127,16 @@ fn a_window_may_be_filled_to_its_share_and_not_beyond() {
     // The second request holds back 170 tokens, or less where an answer cannot be that long.
     let script = "> go\n< view: a\n= 1.0 x";
     let window = |n| Config { window: Some(n), compact_at: 100, ..auto() };
-    assert!(play(window(159), script).out.contains("turn_started 2"));
-    assert!(play(window(158), script).out.contains("compact_started"));
+    assert!(play(window(159), script).out.contains("step_started 2"));
+    assert!(play(window(158), script).out.contains("compaction_started"));
 }
 
 #[test]
 fn a_short_talk_is_not_compacted_because_the_head_is_long() {
-    // A twentieth of the window may be filled, and is: by the head and what is held back for an answer.
+    // A twentieth of the window may be filled, and is: by the preamble and what is held back for an answer.
     let compacts = |window| {
         let config = Config { window: Some(window), compact_at: 5, ..auto() };
-        play(config, "> go\n< view: a\n= 1.0 x").out.contains("compact_started")
+        play(config, "> go\n< view: a\n= 1.0 x").out.contains("compaction_started")
     };
     assert!(compacts(160), "the talk is an eighth of it");
     assert!(!compacts(161) && !compacts(2_000), "shrinking would not help");
@@ -144,7 +148,7 @@ fn an_interrupt_of_a_compaction_stops_the_turn_behind_it() {
     let scene = play(small, "> go\n< done\n> more\nstop\ngrown");
     assert!(
         scene.out.ends_with(
-            "compact_failed it would not have become shorter: 900 bytes, then 900\n  ended Stopped None held\n"
+            "compaction_failed it would not have become shorter: 900 bytes, then 900\n  ended Stopped None held\n"
         ),
         "{}",
         scene.out
@@ -164,30 +168,33 @@ fn what_a_killed_or_broken_request_may_have_cost_was_given_back() {
     assert_eq!((killed.s.spent.micros, killed.s.reserved.micros), (450, 450), "{}", killed.out);
     assert!(killed.s.asks_model(), "it is asked again: {}", killed.out);
     killed.take();
-    assert!(killed.out.contains("turn_failed") && killed.out.ends_with("ended Budget None held\n"), "{}", killed.out);
+    assert!(killed.out.contains("step_failed") && killed.out.ends_with("ended Budget None held\n"), "{}", killed.out);
     // Stopped in the middle: what came was paid for.
     let mut cut = play(money(10_000), "> go");
     let attempts = vec![Attempt { at: At(1), ms: 1, error: None, usage: Usage::default() }];
-    let failed = TurnFailed {
+    let failed = StepFailed {
         attempts,
-        broke: true,
+        incomplete: true,
         partial: "half".into(),
-        ..TurnFailed::unsent(Turn(1), Failure::Cut, "x".into())
+        ..StepFailed::unsent(Step(1), Failure::Interrupted, "x".into())
     };
-    cut.work(dunnock_core::Work::Failed(failed.clone()));
+    cut.work(dunnock_core::EffectOutcome::Failed(failed.clone()));
     assert_eq!(cut.s.spent.micros, 450, "{}", cut.out);
     // One that was never sent cost nothing; one that broke off after it said something costs all the same; one that came to
     // its end costs what it says.
     let mut unsent = play(money(10_000), "> go");
-    unsent.work(dunnock_core::Work::Failed(TurnFailed::unsent(Turn(1), Failure::Rejected, "x".into())));
+    unsent.work(dunnock_core::EffectOutcome::Failed(StepFailed::unsent(Step(1), Failure::Rejected, "x".into())));
     assert_eq!(unsent.s.spent.micros, 0);
     let mut known = play(money(10_000), "> go");
-    known.work(dunnock_core::Work::Failed(TurnFailed { usage: Usage { output: 10, ..Usage::default() }, ..failed }));
+    known.work(dunnock_core::EffectOutcome::Failed(StepFailed {
+        usage: Usage { output: 10, ..Usage::default() },
+        ..failed
+    }));
     assert_eq!(known.s.spent.micros, 450);
     let mut whole = play(money(10_000), "> go");
-    whole.work(dunnock_core::Work::Failed(TurnFailed {
+    whole.work(dunnock_core::EffectOutcome::Failed(StepFailed {
         usage: Usage { output: 10, ..Usage::default() },
-        ..TurnFailed::unsent(Turn(1), Failure::Rejected, "x".into())
+        ..StepFailed::unsent(Step(1), Failure::Rejected, "x".into())
     }));
     assert_eq!(whole.s.spent.micros, 40);
 }
@@ -198,7 +205,7 @@ fn a_talk_that_did_not_fit_after_a_summary_never_fitted_again() {
     let script = "> go\n< view: a\n= 1.0 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\ngrown\ngrown\nfail overflow\n";
     let over = play(small.clone(), script);
     let again = over.out.rsplit("fail overflow").next().unwrap().to_owned();
-    assert!(again.contains("compact_started Shorten"), "what came since can be made shorter: {}", over.out);
+    assert!(again.contains("compaction_started Shorten"), "what came since can be made shorter: {}", over.out);
     let hopeless = play(small, &format!("{script}grown\ngrown\nfail overflow"));
     assert!(hopeless.out.contains("ended Failed"), "and it ends: {}", hopeless.out);
 }
@@ -217,14 +224,14 @@ fn checks_that_change_files_are_run_again_until_they_do_not() {
     let config = Config { verify: vec!["fmt".into()], verify_tries: 3, ..auto() };
     let mut scene = play(config, "> go\n< done");
     let moved = |n: u16| Finished {
-        on: Some(Tree("before".into())),
+        checked_tree: Some(Tree("before".into())),
         tree: Some(Tree("after".into())),
-        ..Finished::plain(CallId { turn: Turn(1), index: n }, Outcome::Done, "")
+        ..Finished::plain(CallId { step: Step(1), index: n }, Outcome::Done, "")
     };
-    scene.work(dunnock_core::Work::Output(moved(0)));
+    scene.work(dunnock_core::EffectOutcome::Output(moved(0)));
     assert!(scene.s.calls_open(), "it runs again: {}", scene.out);
-    let still = Finished { on: None, ..moved(1) };
-    scene.work(dunnock_core::Work::Output(still));
+    let still = Finished { checked_tree: None, ..moved(1) };
+    scene.work(dunnock_core::EffectOutcome::Output(still));
     assert!(scene.out.ends_with("ended Done Proven\n"), "{}", scene.out);
 }
 
@@ -232,8 +239,12 @@ fn checks_that_change_files_are_run_again_until_they_do_not() {
 fn a_check_that_passed_while_more_was_asked_for_proved_what_came_after() {
     let config = Config { verify: vec!["test".into()], ..auto() };
     let mut scene = play(config, "> go\n< done\n> and more");
-    scene.work(dunnock_core::Work::Output(Finished::plain(CallId { turn: Turn(1), index: 0 }, Outcome::Done, "")));
-    assert!(scene.out.contains("turn_started 2"), "{}", scene.out);
+    scene.work(dunnock_core::EffectOutcome::Output(Finished::plain(
+        CallId { step: Step(1), index: 0 },
+        Outcome::Done,
+        "",
+    )));
+    assert!(scene.out.contains("step_started 2"), "{}", scene.out);
     assert_eq!(scene.s.proof, Proof::None, "what comes now was not checked: {}", scene.out);
 }
 
@@ -242,9 +253,9 @@ fn a_budget_that_comes_later_makes_a_head_that_bounds_answers() {
     let mut scene = play(auto(), "> go\n< done");
     let set =
         ConfigPatch { budget: Some(Budget { tokens: Some(10_000), ..Budget::default() }), ..ConfigPatch::default() };
-    let order = Order { id: "b".parse().unwrap(), expect: None, command: Command::Configure { set } };
+    let order = CommandRequest { id: "b".parse().unwrap(), expect: None, command: Command::Configure { set } };
     scene.give(dunnock_core::Input::Order(order));
     scene.line("> more");
-    assert_eq!(scene.out.matches("headed").count(), 2, "{}", scene.out);
-    assert!(scene.out.contains("turn_started 2"), "once is enough: {}", scene.out);
+    assert_eq!(scene.out.matches("preamble_set").count(), 2, "{}", scene.out);
+    assert!(scene.out.contains("step_started 2"), "once is enough: {}", scene.out);
 }

@@ -19,7 +19,7 @@ fn call(line: &str) -> Call {
         .collect();
     let args = format!("{{\"command\":\"{escaped}\"}}");
     let part = CallPart { id: "c".into(), tool: "shell".into(), args: args.into(), recovered: false, fault: None };
-    let id = CallId { turn: Turn(1), index: 0 };
+    let id = CallId { step: Step(1), index: 0 };
     Call::new(id, Arc::new(part), Class::Command, Recovery::Unknown, Some(Role::Work))
 }
 

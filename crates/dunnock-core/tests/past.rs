@@ -1,19 +1,19 @@
-//! What one can go back to, from the facts alone.
+//! What one can go back to, from the events alone.
 
-use dunnock_core::{Past, Undoes};
+use dunnock_core::{FileHistory, UndoTarget};
 use dunnock_proto::*;
 
 fn tree(name: &str) -> Option<Tree> {
     Some(Tree(name.into()))
 }
 
-/// Facts by short names: `prompt`, `turn N`, `answer`, `done [BEFORE]`, `kept TREE MARK`, `end`, `asked UPTO`, `back TREE UPTO`.
-fn past(story: &str) -> Past {
-    let mut past = Past::default();
+/// Events by short names: `prompt`, `step N`, `answer`, `done [BEFORE]`, `kept TREE MARK`, `end`, `asked UPTO`, `back TREE UPTO`.
+fn past(story: &str) -> FileHistory {
+    let mut past = FileHistory::default();
     for (line, seq) in story.lines().map(str::trim).filter(|l| !l.is_empty()).zip(1..) {
         let words: Vec<&str> = line.split(' ').collect();
         let number = |n: usize| words[n].parse::<u64>().unwrap();
-        let call = CallId { turn: Turn(1), index: 0 };
+        let call = CallId { step: Step(1), index: 0 };
         let spans = |n: usize| if number(n) == 0 { vec![] } else { vec![Span { from: 1, to: number(n) }] };
         let event: Event = match words[0] {
             "created" => {
@@ -21,32 +21,34 @@ fn past(story: &str) -> Past {
             }
             "prompt" => Prompted { text: "p".into(), images: Vec::new() }.into(),
             "go" => Continued {}.into(),
-            "turn" => {
-                let turn = Turn(number(1).try_into().unwrap());
-                TurnStarted { turn, upto: seq - 1, head: Hash::ZERO, reserved: Reserved::default() }.into()
+            "step" => {
+                let step = Step(number(1).try_into().unwrap());
+                StepStarted { step, upto: seq - 1, preamble: Hash::ZERO, reserved: Reserved::default() }.into()
             }
-            "failed" => TurnFailed::unsent(Turn(1), Failure::Cut, String::new()).into(),
+            "failed" => StepFailed::unsent(Step(1), Failure::Interrupted, String::new()).into(),
             "done" => {
                 let before = words.get(1).and_then(|name| tree(name));
                 Finished { before, ..Finished::plain(call, Outcome::Done, "") }.into()
             }
             "kept" => Checkpointed { tree: tree(words[1]), mark: number(2), note: None }.into(),
             "unknown" => Finished::plain(call, Outcome::Unknown, "").into(),
-            "taken" => Taken {
+            "owner_changed" => OwnerChanged {
                 owner: Owner(1),
-                level: Level::D,
+                isolation: Isolation::D,
                 platform: String::new(),
                 app: String::new(),
                 lost: Reserved::default(),
             }
             .into(),
             "files" => {
-                RewindAsked { spans: spans(2), tree: tree(words[1]), scope: Scope::Files, force: false, to: None }
+                RewindRequested { spans: spans(2), tree: tree(words[1]), scope: Scope::Files, force: false, to: None }
                     .into()
             }
             "lost" => Checkpointed { tree: None, mark: number(1), note: None }.into(),
-            "end" => Ended { why: Why::Done, proof: Proof::None, hold: false }.into(),
-            "asked" => RewindAsked { spans: spans(1), tree: None, scope: Scope::Both, force: false, to: None }.into(),
+            "end" => Ended { reason: EndReason::Done, proof: Proof::None, hold: false }.into(),
+            "asked" => {
+                RewindRequested { spans: spans(1), tree: None, scope: Scope::Both, force: false, to: None }.into()
+            }
             "back" => Rewound { spans: spans(2), tree: tree(words[1]), undo: None, note: None }.into(),
             other => unreachable!("{other}"),
         };
@@ -62,18 +64,18 @@ fn names(windows: &[(Tree, Tree)]) -> Vec<String> {
 /// Two tasks; between them, and once before a call, somebody else changed something.
 const STORY: &str = "created
     prompt
-    turn 1
+    step 1
     kept a 3
     done
     kept b 5
-    turn 2
+    step 2
     end
     prompt
-    turn 3
+    step 3
     kept c 10
     done d
     kept e 12
-    turn 4
+    step 4
     done
     kept e 15
     end";
@@ -83,10 +85,13 @@ fn steps_end_where_their_last_fact_is() {
     let past = past(STORY);
     assert_eq!(past.steps(), [0, 1, 2, 3, 4]);
     assert_eq!([0, 1, 2, 3, 4, 5].map(|n| past.step(n)), [Some(1), Some(5), Some(8), Some(12), Some(17), None]);
-    assert_eq!(past.undoes(), Some(Undoes::Run(8)));
+    assert_eq!(past.undo_target(), Some(UndoTarget::Run(8)));
     assert_eq!(past.last(), Some(&Tree("e".into())));
-    assert_eq!(Past::default().undoes(), None);
-    assert_eq!((Past::default().steps(), Past::default().last(), Past::default().step(0)), (vec![], None, None));
+    assert_eq!(FileHistory::default().undo_target(), None);
+    assert_eq!(
+        (FileHistory::default().steps(), FileHistory::default().last(), FileHistory::default().step(0)),
+        (vec![], None, None)
+    );
 }
 
 #[test]
@@ -99,7 +104,7 @@ fn the_files_at_a_fact_hold_what_the_person_changed_before_our_next_call() {
     assert_eq!((at(10, false), at(10, true)), (Some("d"), Some("c")));
     assert_eq!(at(12, false), Some("e"));
     assert_eq!(at(11, true), Some("d"), "right before the call");
-    assert_eq!(Past::default().tree_at(1, false), None);
+    assert_eq!(FileHistory::default().tree_at(1, false), None);
 }
 
 #[test]
@@ -118,7 +123,7 @@ fn what_we_did_is_told_apart_from_what_others_did() {
 
 #[test]
 fn what_could_not_be_kept_leaves_a_wider_window() {
-    let past = past("created\nprompt\nturn 1\nkept a 3\ndone\nlost 5\nturn 2\ndone\nkept c 8");
+    let past = past("created\nprompt\nstep 1\nkept a 3\ndone\nlost 5\nstep 2\ndone\nkept c 8");
     assert_eq!(names(&past.since(&Tree("a".into())).0), ["a>c"]);
 }
 
@@ -128,59 +133,63 @@ fn a_rewind_hides_steps_and_its_undo_shows_them_again() {
     let past_ = past(&gone);
     assert_eq!(past_.steps(), [0, 1, 2]);
     assert_eq!(past_.step(3), None);
-    assert_eq!(past_.undoes(), Some(Undoes::Rewind(8, Scope::Both)));
+    assert_eq!(past_.undo_target(), Some(UndoTarget::Rewind(8, Scope::Both)));
     assert_eq!(names(&past_.since(&Tree("f".into())).0), ["f>b"], "going back is our doing");
     assert_eq!(past_.tree_at(20, false).map(|t| t.0.as_str()), Some("b"));
     let again = past(&format!("{gone}\nasked 17\nkept b 21\nback f 17"));
     assert_eq!(again.steps(), [0, 1, 2, 3, 4]);
-    assert_eq!(again.undoes(), Some(Undoes::Rewind(17, Scope::Both)));
-    let on = past(&format!("{gone}\nprompt\nturn 5\nend"));
-    assert_eq!((on.steps(), on.undoes()), (vec![0, 1, 2, 5], Some(Undoes::Run(8))), "the last fact that counts");
-    let later = past(&format!("{gone}\ntaken\nprompt\nturn 5\nend"));
-    assert_eq!(later.undoes(), Some(Undoes::Run(21)), "what came after the rewind counts");
+    assert_eq!(again.undo_target(), Some(UndoTarget::Rewind(17, Scope::Both)));
+    let on = past(&format!("{gone}\nprompt\nstep 5\nend"));
+    assert_eq!(
+        (on.steps(), on.undo_target()),
+        (vec![0, 1, 2, 5], Some(UndoTarget::Run(8))),
+        "the last fact that counts"
+    );
+    let later = past(&format!("{gone}\nowner_changed\nprompt\nstep 5\nend"));
+    assert_eq!(later.undo_target(), Some(UndoTarget::Run(21)), "what came after the rewind counts");
     let talk = past(&format!("{STORY}\nasked 8\nback - 8").replace("back - 8", "asked 8"));
-    assert_eq!(talk.undoes(), Some(Undoes::Run(8)), "asked is not gone");
+    assert_eq!(talk.undo_target(), Some(UndoTarget::Run(8)), "asked is not gone");
 }
 
 #[test]
 fn an_undone_first_task_leaves_nothing_to_undo_but_that() {
-    let past = past("created\nprompt\nturn 1\nkept a 3\ndone\nkept b 5\nend\nasked 1\nkept b 8\nback a 1");
-    assert_eq!(past.undoes(), Some(Undoes::Rewind(1, Scope::Both)));
+    let past = past("created\nprompt\nstep 1\nkept a 3\ndone\nkept b 5\nend\nasked 1\nkept b 8\nback a 1");
+    assert_eq!(past.undo_target(), Some(UndoTarget::Rewind(1, Scope::Both)));
     assert_eq!(past.steps(), [] as [u32; 0]);
 }
 
 #[test]
 fn a_run_begins_where_the_session_rested() {
-    let past = past("created\nprompt\nprompt\nturn 1\nprompt\nfailed\nend\ngo\nturn 2\nend");
-    assert_eq!(past.undoes(), Some(Undoes::Run(7)), "prompts that come while it works are of the same run");
+    let past = past("created\nprompt\nprompt\nstep 1\nprompt\nfailed\nend\ngo\nstep 2\nend");
+    assert_eq!(past.undo_target(), Some(UndoTarget::Run(7)), "prompts that come while it works are of the same run");
     assert_eq!([1, 2].map(|n| past.step(n)), [Some(7), Some(10)]);
-    assert_eq!(self::past("created\nprompt\nturn 1\nprompt\nturn 2\nend").undoes(), Some(Undoes::Run(1)));
+    assert_eq!(self::past("created\nprompt\nstep 1\nprompt\nstep 2\nend").undo_target(), Some(UndoTarget::Run(1)));
 }
 
 #[test]
 fn what_happened_while_nobody_was_looking_is_not_taken_for_ours() {
-    let killed = past("created\nprompt\nturn 1\nkept a 3\ntaken\nunknown\nkept b 6");
+    let killed = past("created\nprompt\nstep 1\nkept a 3\nowner_changed\nunknown\nkept b 6");
     assert_eq!(
         (names(&killed.since(&Tree("a".into())).0).len(), names(&killed.since(&Tree("a".into())).1)),
         (0, vec!["a>b".to_owned()])
     );
-    let left = past("created\nprompt\nturn 1\nkept a 3\ndone\ntaken\nkept b 5");
+    let left = past("created\nprompt\nstep 1\nkept a 3\ndone\nowner_changed\nkept b 5");
     assert_eq!(names(&left.since(&Tree("a".into())).1), ["a>b"]);
-    let one = past("created\nprompt\nturn 1\nkept a 3\ndone\ndone\nkept b 5");
+    let one = past("created\nprompt\nstep 1\nkept a 3\ndone\ndone\nkept b 5");
     assert_eq!(names(&one.since(&Tree("a".into())).0), ["a>b"], "another call that ended meanwhile changes nothing");
 }
 
 #[test]
 fn files_alone_go_back_to_where_they_were_kept() {
     let past = past(&format!("{STORY}\nfiles b 17\nkept f 18\nback b 17"));
-    assert_eq!(past.undoes(), Some(Undoes::Rewind(5, Scope::Files)));
+    assert_eq!(past.undo_target(), Some(UndoTarget::Rewind(5, Scope::Files)));
     assert_eq!(past.tree_at(5, true), Some(&Tree("b".into())));
 }
 
 #[test]
 fn a_prompt_right_after_a_rewind_begins_at_what_counts() {
     let past = past(
-        "created\nprompt\nturn 1\nend\nasked 1\nback - 1\nprompt\nturn 2\nend".replace("back - 1", "back x 1").as_str(),
+        "created\nprompt\nstep 1\nend\nasked 1\nback - 1\nprompt\nstep 2\nend".replace("back - 1", "back x 1").as_str(),
     );
-    assert_eq!(past.undoes(), Some(Undoes::Run(1)));
+    assert_eq!(past.undo_target(), Some(UndoTarget::Run(1)));
 }

@@ -2,7 +2,9 @@
 
 use crate::inputs::{Kind, LINES, PATHS};
 use crate::world::{World, fold, refold};
-use dunnock_core::{Call, Effect, Input, Now, Phase, Report, Stage, State, apply, begin, decide, stopping, wanted};
+use dunnock_core::{
+    Call, DecideContext, Effect, Input, Phase, Report, Stage, State, apply, begin, decide, stopping, wanted,
+};
 use dunnock_proto::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,14 +19,14 @@ pub fn now(w: &World) {
     for effect in &want {
         let waits = matches!(
             effect,
-            Effect::AskPerson { .. } | Effect::Wake { .. } | Effect::Join { .. } | Effect::Carry { .. }
+            Effect::AskPerson { .. } | Effect::Wake { .. } | Effect::Join { .. } | Effect::AwaitInbox { .. }
         );
         assert_eq!(effect.parked(), waits, "a driver may leave only what waits: {effect:?}");
     }
     for effect in stopping(s, p.me) {
         let work = effect.cut().unwrap_or_else(|| panic!("{effect:?} cannot be cut"));
         let report = Input::Report(Report { owner: p.me, work });
-        let events = decide(s, &Now::default(), report).expect("what is waited for is accepted");
+        let events = decide(s, &DecideContext::default(), report).expect("what is waited for is accepted");
         assert!(!events.is_empty(), "an interrupt would wait for ever");
     }
     for call in &s.calls {
@@ -61,14 +63,14 @@ pub fn history(w: &World) {
     let mut approvals: BTreeMap<QuestionId, Approval> = BTreeMap::new();
     let mut replied: BTreeMap<QuestionId, Answer> = BTreeMap::new();
     let mut granted: BTreeSet<Rule> = BTreeSet::new();
-    let mut turn = if let Some(Event::Forked(e)) = log.first() { e.turn.0 } else { 0 };
+    let mut step = if let Some(Event::Forked(e)) = log.first() { e.step.0 } else { 0 };
     let mut question = 0;
     let mut told = 0;
     for (seq, event) in (1..).zip(log) {
         match event {
             Event::Answered(e) => {
                 assert!(open.is_empty(), "an answer while calls of the one before are open");
-                assert_eq!(e.turn.0, turn, "an answer to another turn was taken");
+                assert_eq!(e.step.0, step, "an answer to another step was taken");
                 let calls = e.parts.iter().filter_map(|p| match p {
                     Part::Call(c) => Some(c),
                     Part::Text { .. } | Part::Reasoning { .. } => None,
@@ -78,11 +80,11 @@ pub fn history(w: &World) {
                     .map(|(c, index)| {
                         let reader =
                             matches!(c.tool.as_str(), "view" | "fetch" | "ask_person" | "update_plan" | "final_output");
-                        (CallId { turn: e.turn, index }, !reader)
+                        (CallId { step: e.step, index }, !reader)
                     })
                     .collect();
             }
-            Event::Called(e) => {
+            Event::CheckCalled(e) => {
                 open.insert(e.call, true);
             }
             Event::Asked(e) => {
@@ -119,34 +121,34 @@ pub fn history(w: &World) {
                     assert!(s.calls.iter().find(failed).is_none(), "an action ran behind one that failed");
                 }
             }
-            Event::HandedOver(e) => {
-                assert_eq!(e.turn.0, turn, "a request of another turn was handed over");
-                assert!(s.by_hand() && s.carried().is_none(), "handed over twice, or to nobody");
+            Event::OutboxWritten(e) => {
+                assert_eq!(e.step.0, step, "a request of another step was handed over");
+                assert!(s.via_bridge() && s.carried().is_none(), "handed over twice, or to nobody");
             }
             Event::Finished(e) => {
                 assert!(open.remove(&e.call).is_some(), "{} ended twice or never was", e.call);
-                assert!(done.insert(e.call), "{} ended in two turns", e.call);
+                assert!(done.insert(e.call), "{} ended in two steps", e.call);
             }
-            Event::TurnStarted(e) => {
+            Event::StepStarted(e) => {
                 assert!(open.is_empty(), "a request while calls are open: {open:?}");
-                assert_eq!(e.turn.0, turn + 1, "turns are counted on");
-                turn += 1;
-                assert_eq!(e.upto, seq - 1, "a turn tells everything before it");
+                assert_eq!(e.step.0, step + 1, "steps are counted on");
+                step += 1;
+                assert_eq!(e.upto, seq - 1, "a step tells everything before it");
                 assert!(s.questions.is_empty(), "a request while a question stands");
                 told = e.upto;
                 let budget = s.config.budget.tokens.map(|b| b * (1 + s.extended));
                 assert!(budget.is_none_or(|b| s.spent.tokens + e.reserved.tokens <= b), "over the budget");
             }
             Event::Ended(e) => {
-                assert!(open.is_empty(), "an end while calls are open: {:?} {open:?}", e.why);
-                if e.why == Why::Done {
+                assert!(open.is_empty(), "an end while calls are open: {:?} {open:?}", e.reason);
+                if e.reason == EndReason::Done {
                     assert!(s.config.verify.is_empty() || e.proof == Proof::Proven, "done without its proof");
                     assert_eq!(s.unseen, 0, "an end swallowed a prompt");
                 }
             }
             Event::Compacted(e) => assert!(e.after < e.before, "compaction made it longer"),
-            Event::CompactStarted(_) => assert!(open.is_empty(), "compaction while calls are open"),
-            Event::RewindAsked(_) => assert_eq!(s.phase, Phase::Rest, "a rewind while busy"),
+            Event::CompactionStarted(_) => assert!(open.is_empty(), "compaction while calls are open"),
+            Event::RewindRequested(_) => assert_eq!(s.phase, Phase::Rest, "a rewind while busy"),
             Event::RewindFailed(_) => assert!(matches!(s.phase, Phase::Rewinding { .. })),
             Event::Rewound(e) => {
                 let mut last = 0;
@@ -160,16 +162,16 @@ pub fn history(w: &World) {
             | Event::Moved(_)
             | Event::Baselined(_)
             | Event::Configured(_)
-            | Event::Headed(_)
+            | Event::PreambleSet(_)
             | Event::Prompted(_)
             | Event::Continued(_)
-            | Event::TurnFailed(_)
-            | Event::Woken(_)
+            | Event::StepFailed(_)
+            | Event::TimerFired(_)
             | Event::Planned(_)
-            | Event::InterruptAsked(_)
-            | Event::Taken(_)
+            | Event::InterruptRequested(_)
+            | Event::OwnerChanged(_)
             | Event::Checkpointed(_)
-            | Event::CompactFailed(_)
+            | Event::CompactionFailed(_)
             | Event::Titled(_)
             | Event::Noticed(_) => {}
         }
@@ -184,10 +186,10 @@ pub fn history(w: &World) {
                 | "continued"
                 | "replied"
                 | "revoked"
-                | "interrupt_asked"
-                | "rewind_asked"
+                | "interrupt_requested"
+                | "rewind_requested"
                 | "titled"
-        ) || matches!(event, Event::CompactStarted(e) if e.asked);
+        ) || matches!(event, Event::CompactionStarted(e) if e.asked);
         assert_eq!(s.version, if person { seq } else { version }, "version after {}", event.kind());
     }
     prompts_told_once(w, told);
@@ -215,7 +217,7 @@ pub fn access(log: &[Event]) -> (u64, u64) {
                 shown.extend(e.kind.approval().map(|approval| (e.question, approval.access)));
             }
             Event::Allowed(e) => {
-                if let By::Person(question) = &e.by {
+                if let AllowedBy::Person(question) = &e.by {
                     let same = shown[question] == e.access || e.args.is_some();
                     assert!(same && shown[question].covers(e.access), "what was granted is not what was shown");
                 }
@@ -244,8 +246,8 @@ fn may_run(
 ) {
     let call = s.call(e.call).expect("allowed calls are in work");
     let level = match s.config.sandbox {
-        Sandbox::Off => Level::D,
-        Sandbox::Auto | Sandbox::Require(_) => s.seat.map_or(Level::D, |seat| seat.level),
+        Sandbox::Off => Isolation::D,
+        Sandbox::Auto | Sandbox::Require(_) => s.owner.map_or(Isolation::D, |seat| seat.level),
     };
     // Found by its text in a table made by hand, not by what policy makes of it.
     let line = LINES.iter().find(|(line, ..)| call.part.args.contains(&format!("{{\"command\":\"{line}\"}}")));
@@ -267,12 +269,12 @@ fn may_run(
     let args = e.args.as_ref().unwrap_or(&call.part.args);
     assert_eq!(e.hash, Hash::of_parts(&[call.part.tool.as_bytes(), args.as_bytes()]), "what runs is what was allowed");
     match &e.by {
-        By::Person(q) => {
+        AllowedBy::Person(q) => {
             let asked = &approvals[q];
             assert_eq!(asked.call, e.call, "the person was asked about another call");
             assert!(asked.access.covers(e.access), "more was granted than was shown");
             assert!(e.args.is_some() || asked.access == e.access, "what was granted is not what was shown");
-            assert!(asked.isolation.is_none_or(|shown| e.level == Some(shown)), "another isolation was shown");
+            assert!(asked.isolation.is_none_or(|shown| e.isolation == Some(shown)), "another isolation was shown");
             assert_eq!(asked.call_hash, call.hash(), "another call was shown");
             match &replied[q] {
                 Answer::Yes => assert_eq!(e.args, None),
@@ -283,7 +285,7 @@ fn may_run(
                 other @ (Answer::No | Answer::Text { .. }) => panic!("ran on {other:?}"),
             }
         }
-        By::Grant(rule) => {
+        AllowedBy::Grant(rule) => {
             assert!(!denied && rule.tool == call.part.tool && kind != Kind::Never);
             assert!(granted.contains(rule) || s.config.allow.contains(rule));
             if !rule.words.is_empty() {
@@ -293,14 +295,14 @@ fn may_run(
             }
             assert!(matches!(s.config.mode, Mode::Ask | Mode::Edits | Mode::Auto));
         }
-        By::Policy(_) => {
+        AllowedBy::Policy(_) => {
             assert!(!denied && kind != Kind::Never, "a denied call ran: {call:?}");
             let fine = match (call.class, s.config.mode) {
                 (_, Mode::All) => true,
                 _ if kind == Kind::Asks => false,
                 _ if kind == Kind::Looks => true,
                 (Class::Edit, Mode::Edits | Mode::Auto) => true,
-                (Class::Command, Mode::Auto) => level < Level::D,
+                (Class::Command, Mode::Auto) => level < Isolation::D,
                 (Class::Read | Class::Edit | Class::Command, _) => false,
             };
             assert!(
@@ -309,18 +311,18 @@ fn may_run(
                 call.class, s.config.mode, call.part.args
             );
         }
-        By::Harness => assert!(call.harness),
+        AllowedBy::Harness => assert!(call.harness),
     }
 }
 
-/// Each prompt is told in exactly one turn, the first that began after it.
+/// Each prompt is told in exactly one step, the first that began after it.
 fn prompts_told_once(w: &World, told: Seq) {
     let mut waiting: BTreeSet<Seq> = BTreeSet::new();
     for (seq, event) in (1..).zip(&w.store.log) {
         match event {
             Event::Prompted(_) => drop(waiting.insert(seq)),
-            Event::TurnStarted(e) => waiting.retain(|p| *p > e.upto),
-            Event::RewindAsked(_) => waiting.clear(), // taken back, or told with the next
+            Event::StepStarted(e) => waiting.retain(|p| *p > e.upto),
+            Event::RewindRequested(_) => waiting.clear(), // taken back, or told with the next
             _ => {}
         }
     }
@@ -338,32 +340,32 @@ fn prompts_told_once(w: &World, told: Seq) {
 
 /// Every request is rebuilt from the log and compared; each extends the one before, unless the past was changed.
 fn requests(w: &World) {
-    let mut sent: BTreeMap<Turn, (Hash, &Vec<u8>)> = BTreeMap::new();
-    for (turn, hash, bytes) in &w.sent {
-        let first = sent.entry(*turn).or_insert((*hash, bytes));
-        assert_eq!((first.0, first.1), (*hash, bytes), "a turn was asked with two requests");
+    let mut sent: BTreeMap<Step, (Hash, &Vec<u8>)> = BTreeMap::new();
+    for (step, hash, bytes) in &w.sent {
+        let first = sent.entry(*step).or_insert((*hash, bytes));
+        assert_eq!((first.0, first.1), (*hash, bytes), "a step was asked with two requests");
     }
     let mut before: Option<Vec<u8>> = None;
     let mut untold: Vec<(Seq, &str)> = Vec::new();
     for (seq, event) in (1usize..).zip(&w.store.log) {
         match event {
-            Event::TurnStarted(e) => {
-                let request = refold(&w.store.log[..seq]).request().expect("a turn has a request");
+            Event::StepStarted(e) => {
+                let request = refold(&w.store.log[..seq]).request().expect("a step has a request");
                 let bytes = request.bytes();
                 assert_eq!(request.len(), bytes.len() as u64);
-                if let Some((hash, sent)) = sent.get(&e.turn) {
+                if let Some((hash, sent)) = sent.get(&e.step) {
                     assert_eq!(*hash, request.hash());
-                    assert_eq!(**sent, bytes, "the request of turn {} cannot be rebuilt", e.turn);
+                    assert_eq!(**sent, bytes, "the request of step {} cannot be rebuilt", e.step);
                 }
                 if let Some(before) = &before {
-                    assert!(bytes.starts_with(before), "turn {} does not extend the request before it", e.turn);
+                    assert!(bytes.starts_with(before), "step {} does not extend the request before it", e.step);
                 }
                 well_formed(&request.messages());
-                // Each prompt is told by the first turn after it, behind the answer that it could not know.
+                // Each prompt is told by the first step after it, behind the answer that it could not know.
                 for (at, text) in untold.drain(..) {
                     let told =
                         request.added().iter().any(|m| matches!(m, Message::User { text: t, .. } if **t == *text));
-                    assert!(told, "turn {} does not tell the prompt at {at}", e.turn);
+                    assert!(told, "step {} does not tell the prompt at {at}", e.step);
                 }
                 before = Some(bytes);
             }

@@ -98,8 +98,8 @@ fn undo_and_back(w: &mut World) -> Command {
     let before = refold(&w.store.log);
     let told = |t: &dunnock_core::Transcript| t.request().map(|r| (r.hash(), r.bytes()));
     let seq = w.store.log.len() as Seq;
-    let to = RewindTo::Fact(1 + w.r.below(seq));
-    let rewind = |to| Command::Rewind { to, scope: Scope::Talk, force: false };
+    let to = RewindTo::Event(1 + w.r.below(seq));
+    let rewind = |to| Command::Rewind { to, scope: Scope::Conversation, force: false };
     if let Came::Accepted(at) = w.answer_from_outside(rewind(to))
         && at == seq + 3
         && let Came::Accepted(back) = w.answer_from_outside(rewind(RewindTo::Undo))
@@ -204,13 +204,13 @@ fn every_property_holds_in_random_worlds() {
         "Stale",
         "NoQuestion",
         "Changed",
-        "Misfit",
+        "InvalidAnswer",
         "Busy",
-        "Nothing",
-        "NoPoint",
+        "NothingToContinue",
+        "NoSuchPoint",
         "Budget",
         "Invalid",
-        "Late",
+        "NotRunning",
         "NotOwner",
         "NoSession",
         "ReadOnly",

@@ -2,18 +2,18 @@
 
 use crate::stage::{auto, check, play, scene};
 use dunnock_core::policy::Policy;
-use dunnock_core::{Input, Now, Take, Work, apply, begin, decide, wanted};
+use dunnock_core::{Claim, DecideContext, EffectOutcome, Input, apply, begin, decide, wanted};
 use dunnock_proto::*;
 
-/// Holds T9: a read-only call is allowed unasked, the verdict is a fact with its reason.
+/// Holds T9: a read-only call is allowed unasked, the verdict is an event with its reason.
 #[test]
 fn a_plain_task() {
     let scene = check(
         auto(),
         "> fix it
            prompted fix it
-           headed
-           turn_started 1 holding 151 tokens 0 micros
+           preamble_set
+           step_started 1 holding 151 tokens 0 micros
          < looking | view: a.rs | shell: make all
            answered
            allowed 1.0 Policy(\"it only looks\")
@@ -24,7 +24,7 @@ fn a_plain_task() {
            started 1.1
          = 1.1 built it all
            finished 1.1 Done built it all
-           turn_started 2 holding 174 tokens 0 micros
+           step_started 2 holding 174 tokens 0 micros
          < all done
            answered
            ended Done None",
@@ -39,8 +39,8 @@ fn a_declined_call_is_told_to_the_model() {
         Config { mode: Mode::Ask, ..auto() },
         "> go
            prompted go
-           headed
-           turn_started 1 holding 150 tokens 0 micros
+           preamble_set
+           step_started 1 holding 150 tokens 0 micros
          < shell: rm x | edit: y | view: z
            answered
            asked q1 shell rm x / why: approval mode \"ask\": edits and commands need approval
@@ -65,19 +65,19 @@ fn always_is_for_calls_of_its_shape_only() {
         Config { mode: Mode::Edits, ..auto() },
         "> go
            prompted go
-           headed
-           turn_started 1 holding 150 tokens 0 micros
+           preamble_set
+           step_started 1 holding 150 tokens 0 micros
          < edit: a | shell: make all
            answered
            allowed 1.0 Policy(\"the mode is edits\")
            asked q1 shell make all / why: approval mode \"edits\": commands need approval
            started 1.0
          ! always shell ls
-           refused: Misfit
+           refused: InvalidAnswer
          ! always edit
-           refused: Misfit
+           refused: InvalidAnswer
          ! always shell make
-           refused: Misfit
+           refused: InvalidAnswer
          ! always shell make all
            replied
            granted
@@ -87,7 +87,7 @@ fn always_is_for_calls_of_its_shape_only() {
            started 1.1
          = 1.1 b
            finished 1.1 Done b
-           turn_started 2 holding 170 tokens 0 micros
+           step_started 2 holding 170 tokens 0 micros
          < shell: make all x | shell: make $X | shell: make clean
            answered
            allowed 2.0 Grant(Rule { tool: \"shell\", words: [\"make\", \"all\"], access: Access { network: false, secrets: false, protected: false, unsandboxed: false } })
@@ -134,7 +134,7 @@ fn a_call_with_broken_arguments_is_neither_asked_about_nor_run() {
         s.line("> go");
         s.line("< shell: {\"command\": \"rm -rf");
         assert!(s.out.contains("finished 1.0 NotRun not run: the arguments are not a JSON object"), "{}", s.out);
-        assert!(s.out.contains("turn_started 2"), "the model is told and may try again: {}", s.out);
+        assert!(s.out.contains("step_started 2"), "the model is told and may try again: {}", s.out);
     }
 }
 
@@ -183,7 +183,7 @@ fn without_a_box_commands_ask() {
     let mut s = scene(auto());
     let (platform, app) = ("t".to_owned(), "0".to_owned());
     s.owner = 9;
-    s.give(Input::Take(Take { owner: Owner(9), level: Level::D, platform, app, untrusted: Some(Hash::ZERO) }));
+    s.give(Input::Take(Claim { owner: Owner(9), isolation: Isolation::D, platform, app, untrusted: Some(Hash::ZERO) }));
     s.line("> go");
     s.line("< shell: touch x | edit: a | shell: ls");
     assert!(
@@ -201,34 +201,34 @@ fn an_interrupt_waits_for_what_runs_and_drops_what_does_not() {
         auto(),
         "> go
            prompted go
-           headed
-           turn_started 1 holding 150 tokens 0 micros
+           preamble_set
+           step_started 1 holding 150 tokens 0 micros
          < shell: a | shell: b
            answered
            allowed 1.0 Policy(\"the box holds it (level A)\")
            allowed 1.1 Policy(\"the box holds it (level A)\")
            started 1.0
          stop
-           interrupt_asked
+           interrupt_requested
            finished 1.1 NotRun not run: the person interrupted
          stop
-           refused: Nothing
+           refused: NothingToContinue
          = 1.0 half
            finished 1.0 Done half
            ended Stopped None
          stop
-           refused: Nothing
+           refused: NothingToContinue
          go
            continued
-           turn_started 2 holding 178 tokens 0 micros
+           step_started 2 holding 178 tokens 0 micros
          > meanwhile
            prompted meanwhile
          stop
-           interrupt_asked
+           interrupt_requested
          fail cut
-           turn_failed
+           step_failed
            ended Stopped None
-           turn_started 3 holding 180 tokens 0 micros",
+           step_started 3 holding 180 tokens 0 micros",
     );
 }
 
@@ -238,8 +238,8 @@ fn a_crash_makes_begun_work_unknown_and_repeats_what_may_be_repeated() {
         auto(),
         "> go
            prompted go
-           headed
-           turn_started 1 holding 150 tokens 0 micros
+           preamble_set
+           step_started 1 holding 150 tokens 0 micros
          < view: a | fetch: b | shell: c
            answered
            allowed 1.0 Policy(\"it only looks\")
@@ -248,7 +248,7 @@ fn a_crash_makes_begun_work_unknown_and_repeats_what_may_be_repeated() {
            started 1.0
            started 1.1
          crash
-           taken
+           owner_changed
            finished 1.1 Unknown outcome unknown: the agent was restarted while this ran
            started 1.0
          = 1.0 text
@@ -259,19 +259,19 @@ fn a_crash_makes_begun_work_unknown_and_repeats_what_may_be_repeated() {
         Config { mode: Mode::Edits, ..auto() },
         "> go
            prompted go
-           headed
-           turn_started 1 holding 150 tokens 0 micros
+           preamble_set
+           step_started 1 holding 150 tokens 0 micros
          < edit: a
            answered
            allowed 1.0 Policy(\"the mode is edits\")
            started 1.0
          crash
-           taken
+           owner_changed
            finished 1.0 Unknown outcome unknown: the agent was restarted while this ran
            asked q1 Dunnock stopped while these calls were running: 1.0. They may or may not have taken effect. Continue?
          ! no
            replied
-           interrupt_asked
+           interrupt_requested
            ended Stopped None",
     );
 }
@@ -283,13 +283,13 @@ fn done_is_what_the_checks_say() {
         Config { verify: vec!["t1".into(), "t2".into()], verify_tries: 2, ..auto() },
         "> go
            prompted go
-           headed
-           turn_started 1 holding 150 tokens 0 micros
+           preamble_set
+           step_started 1 holding 150 tokens 0 micros
          < done
            answered
-           called 1.0 {\"command\":\"t1\"} try 1
+           check_called 1.0 {\"command\":\"t1\"} try 1
            allowed 1.0 Harness
-           called 1.1 {\"command\":\"t2\"} try 1
+           check_called 1.1 {\"command\":\"t2\"} try 1
            allowed 1.1 Harness
            started 1.0
          = 1.0 fine
@@ -297,7 +297,7 @@ fn done_is_what_the_checks_say() {
            started 1.1
          = 1.1 failed
            finished 1.1 Failed failed
-           turn_started 2 holding 172 tokens 0 micros
+           step_started 2 holding 172 tokens 0 micros
          < final_output: {} | view: x
            answered
            finished 2.0 Done noted
@@ -305,9 +305,9 @@ fn done_is_what_the_checks_say() {
            started 2.1
          = 2.1 seen
            finished 2.1 Done seen
-           called 2.2 {\"command\":\"t1\"} try 2
+           check_called 2.2 {\"command\":\"t1\"} try 2
            allowed 2.2 Harness
-           called 2.3 {\"command\":\"t2\"} try 2
+           check_called 2.3 {\"command\":\"t2\"} try 2
            allowed 2.3 Harness
            started 2.2
          = 2.2 failed
@@ -325,8 +325,8 @@ fn files_are_kept_before_every_writer() {
         Config { checkpoints: true, ..auto() },
         "> go
            prompted go
-           headed
-           turn_started 1 holding 150 tokens 0 micros
+           preamble_set
+           step_started 1 holding 150 tokens 0 micros
          < view: r | shell: a | shell: b
            answered
            allowed 1.0 Policy(\"it only looks\")
@@ -353,8 +353,8 @@ fn a_plan_and_a_question_of_the_models() {
         auto(),
         "> go
            prompted go
-           headed
-           turn_started 1 holding 150 tokens 0 micros
+           preamble_set
+           step_started 1 holding 150 tokens 0 micros
          < update_plan: {\"steps\":[{\"text\":\"a\"}]} | update_plan: nonsense | ask_person: {\"question\":\"blue?\"} | ask_person: 3
            answered
            planned 1 steps
@@ -363,11 +363,11 @@ fn a_plan_and_a_question_of_the_models() {
            asked q1 blue?
            finished 1.3 Failed invalid type: integer `3`, expected struct AskPersonArgs at line 1 column 1
          ! edit x
-           refused: Misfit
+           refused: InvalidAnswer
          ! dark blue
            replied
            finished 1.2 Done dark blue
-           turn_started 2 holding 199 tokens 0 micros",
+           step_started 2 holding 199 tokens 0 micros",
     );
 }
 
@@ -387,7 +387,7 @@ fn a_prompt_that_comes_while_the_model_thinks_is_told_after_its_answer() {
     for line in ["> first", "> second", "< an answer"] {
         scene.line(line);
     }
-    assert!(scene.out.ends_with("answered \n  turn_started 2 holding 170 tokens 0 micros\n"), "{}", scene.out);
+    assert!(scene.out.ends_with("answered \n  step_started 2 holding 170 tokens 0 micros\n"), "{}", scene.out);
     let request = dunnock_core::Transcript::fold(None, (1..).zip(&scene.log)).request().unwrap();
     let told: Vec<String> = request
         .messages()
@@ -416,15 +416,20 @@ fn while_it_is_asked_whether_to_go_on_nothing_goes_on() {
 #[test]
 fn a_rewind_does_not_overwrite_files_that_could_not_be_kept() {
     let mut scene = play(Config { checkpoints: true, ..auto() }, "> go\nkept\n< done");
-    let now = Now { day_left: None, tree_at: Some(Tree("old".into())), news: None, policy: Policy::default() };
-    let rewind = Command::Rewind { to: RewindTo::Fact(3), scope: Scope::Both, force: false };
-    let order = Order { id: "r".parse().unwrap(), expect: None, command: rewind };
+    let now = DecideContext {
+        day_left: None,
+        tree_at: Some(Tree("old".into())),
+        preamble_drift: None,
+        policy: Policy::default(),
+    };
+    let rewind = Command::Rewind { to: RewindTo::Event(3), scope: Scope::Both, force: false };
+    let order = CommandRequest { id: "r".parse().unwrap(), expect: None, command: rewind };
     for event in decide(&scene.s, &now, Input::Order(order)).unwrap() {
         scene.told(&event);
     }
     scene.line("> meanwhile");
     let mark = scene.s.dirty.unwrap();
-    scene.work(Work::Checkpointed(Checkpointed { tree: None, mark, note: Some("no room".into()) }));
+    scene.work(EffectOutcome::Checkpointed(Checkpointed { tree: None, mark, note: Some("no room".into()) }));
     assert!(
         scene.out.contains("rewind_failed")
             && !wanted(&scene.s, Owner(1)).iter().any(|e| matches!(e, dunnock_core::Effect::Restore { .. })),
@@ -432,7 +437,7 @@ fn a_rewind_does_not_overwrite_files_that_could_not_be_kept() {
         scene.out
     );
     assert!(
-        scene.out.ends_with("turn_started 2 holding 172 tokens 0 micros\n"),
+        scene.out.ends_with("step_started 2 holding 172 tokens 0 micros\n"),
         "the prompt is dealt with: {}",
         scene.out
     );
@@ -443,7 +448,7 @@ fn arguments_that_were_not_parsed_do_not_pass_a_denial() {
     let deny = vec![Rule { tool: "shell".into(), words: vec!["rm".into()], access: Access::NOTHING }];
     let config = Config { mode: Mode::Ask, deny, ..auto() };
     let scene = play(config.clone(), "> go\n< shell: touch y\n! edit rm x");
-    assert!(scene.out.ends_with("refused: Misfit\n"), "{}", scene.out);
+    assert!(scene.out.ends_with("refused: InvalidAnswer\n"), "{}", scene.out);
     let read = play(Config { mode: Mode::Read, ..config }, "> go\n< shell: ls $X");
     assert!(read.out.contains("not allowed: the mode is read"), "{}", read.out);
 }
@@ -465,11 +470,11 @@ fn going_in_circles_is_told_once_and_then_asked() {
     assert_eq!((told(&twice), asked(&twice)), (1, 0), "{}", twice.out);
     let mut thrice = rounds(&[("make", "no"), ("make", "no"), ("make", "no")]);
     assert_eq!((told(&thrice), asked(&thrice)), (1, 1), "{}", thrice.out);
-    assert_eq!(thrice.s.turn, Turn(3), "the question holds the next turn");
+    assert_eq!(thrice.s.step, Step(3), "the question holds the next step");
     thrice.line("! yes");
-    assert_eq!(thrice.s.turn, Turn(4), "{}", thrice.out);
-    let turns = rounds(&[("a", "x"), ("b", "y"), ("a", "x"), ("b", "y")]);
-    assert_eq!((told(&turns), asked(&turns)), (1, 1), "circles of two: {}", turns.out);
+    assert_eq!(thrice.s.step, Step(4), "{}", thrice.out);
+    let steps = rounds(&[("a", "x"), ("b", "y"), ("a", "x"), ("b", "y")]);
+    assert_eq!((told(&steps), asked(&steps)), (1, 1), "circles of two: {}", steps.out);
     let wide = |n: usize| {
         let names: Vec<String> = (0..n).map(|k| format!("c{k}")).collect();
         let all: Vec<(&str, &str)> = names.iter().chain(&names).map(|name| (name.as_str(), "x")).collect();
@@ -481,7 +486,7 @@ fn going_in_circles_is_told_once_and_then_asked() {
     let mut files = play(config.clone(), "> go\nkept\n< shell: make\n= 1.0 no");
     for (n, tree) in [(2, "t2"), (3, "t3")] {
         let mark = files.s.dirty.unwrap();
-        files.work(Work::Checkpointed(Checkpointed { tree: Some(Tree(tree.into())), mark, note: None }));
+        files.work(EffectOutcome::Checkpointed(Checkpointed { tree: Some(Tree(tree.into())), mark, note: None }));
         files.line("< shell: make");
         files.line(&format!("= {n}.0 no"));
     }
@@ -527,7 +532,7 @@ fn a_question_carries_the_reason_the_isolation_the_access_and_the_rule() {
     let unsandboxed = Access { unsandboxed: true, ..Access::NOTHING };
     let npm = asked_for(Mode::Auto, "npm install").unwrap();
     assert_eq!(npm.reasons, [Reason::UsesNetwork { program: "npm".into() }]);
-    assert_eq!((&npm.request, npm.isolation, npm.access), (&RequestKind::Network, Some(Level::A), network));
+    assert_eq!((&npm.request, npm.isolation, npm.access), (&RequestKind::Network, Some(Isolation::A), network));
     let words = vec!["npm".to_owned(), "install".to_owned()];
     assert_eq!(npm.rule, Some(Rule { tool: "shell".into(), words, access: network }));
     let sudo = asked_for(Mode::Auto, "sudo ls").unwrap();
@@ -568,10 +573,10 @@ fn a_yes_counts_for_the_isolation_that_was_shown() {
     s.line("< shell: make");
     let (platform, app) = ("t".to_owned(), "0".to_owned());
     s.owner = 9;
-    s.give(Input::Take(Take { owner: Owner(9), level: Level::D, platform, app, untrusted: None }));
+    s.give(Input::Take(Claim { owner: Owner(9), isolation: Isolation::D, platform, app, untrusted: None }));
     s.line("! yes");
     let call = s.s.calls[0].clone();
-    assert_eq!((call.level, s.s.level(), s.s.weaker(&call)), (Some(Level::A), Level::D, true));
+    assert_eq!((call.level, s.s.level(), s.s.weaker(&call)), (Some(Isolation::A), Isolation::D, true));
 }
 
 /// Other arguments get what they need, and never more than was shown.
@@ -582,7 +587,7 @@ fn edited_arguments_get_no_more_than_was_shown() {
         s.line("> go");
         s.line(&format!("< shell: {line}"));
         s.line(&format!("! edit {args}"));
-        (s.s.calls[0].access, s.out.contains("refused: Misfit"))
+        (s.s.calls[0].access, s.out.contains("refused: InvalidAnswer"))
     };
     let network = Access { network: true, ..Access::NOTHING };
     assert_eq!(edited("npm install", r#"{"command":"npm ci"}"#), (network, false));
@@ -638,12 +643,12 @@ fn what_was_allowed_remembers_its_box() {
     let mut s = scene(auto());
     s.line("> go");
     s.line("< shell: make | edit: a");
-    let levels: Vec<Option<Level>> = s.s.calls.iter().map(|c| c.level).collect();
-    assert_eq!(levels, [Some(Level::A), None]);
+    let levels: Vec<Option<Isolation>> = s.s.calls.iter().map(|c| c.level).collect();
+    assert_eq!(levels, [Some(Isolation::A), None]);
     assert!(s.s.calls.iter().all(|call| !s.s.weaker(call)));
     let (platform, app) = ("t".to_owned(), "0".to_owned());
     s.owner = 9;
-    s.give(Input::Take(Take { owner: Owner(9), level: Level::C, platform, app, untrusted: None }));
+    s.give(Input::Take(Claim { owner: Owner(9), isolation: Isolation::C, platform, app, untrusted: None }));
     assert!(
         s.s.calls.iter().filter(|call| !call.finished()).all(|call| s.s.weaker(call) == (call.class == Class::Command))
     );

@@ -1,11 +1,11 @@
-//! A stage for scenes: what goes in on the left, the facts that come out below.
+//! A stage for scenes: what goes in on the left, the events that come out below.
 //!
 //! `> words` a prompt, `< words` an answer, `< tool: args` a call in it (several with `|`), `= 1.0 words` a call's end,
 //! `! yes`, `! no note`, `! edit args`, `! words` an answer to the first question, `stop`, `go`, `crash`, `fail words`.
 
-use crate::inputs::head;
+use crate::inputs::preamble;
 use dunnock_core::policy::Policy;
-use dunnock_core::{Input, Now, Previews, Report, State, Take, Work, apply, begin, decide, wanted};
+use dunnock_core::{Claim, DecideContext, EffectOutcome, Input, Previews, Report, State, apply, begin, decide, wanted};
 use dunnock_proto::*;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Scene {
     pub fn take(&mut self) {
         self.owner += 1;
         let (platform, app) = ("t".to_owned(), "0".to_owned());
-        let take = Take { owner: Owner(self.owner), level: Level::A, platform, app, untrusted: None };
+        let take = Claim { owner: Owner(self.owner), isolation: Isolation::A, platform, app, untrusted: None };
         self.give(Input::Take(take));
     }
 
@@ -47,7 +47,7 @@ impl Scene {
         let me = Owner(self.owner);
         match decide(
             &self.s,
-            &Now { day_left: self.day_left, tree_at: None, news: None, policy: Policy::default() },
+            &DecideContext { day_left: self.day_left, tree_at: None, preamble_drift: None, policy: Policy::default() },
             input,
         ) {
             Err(refused) => writeln!(self.out, "  refused: {refused:?}").unwrap(),
@@ -58,10 +58,10 @@ impl Scene {
                 }
             }
         }
-        // The head comes by itself.
-        if wanted(&self.s, me).iter().any(|e| matches!(e, dunnock_core::Effect::MakeHead { .. })) {
-            let head = head(&self.s.config.model, 0);
-            self.give(Input::Report(Report { owner: me, work: Work::Headed(head) }));
+        // The preamble comes by itself.
+        if wanted(&self.s, me).iter().any(|e| matches!(e, dunnock_core::Effect::RenderPreamble { .. })) {
+            let preamble = preamble(&self.s.config.model, 0);
+            self.give(Input::Report(Report { owner: me, work: EffectOutcome::PreambleSet(preamble) }));
         }
     }
 
@@ -70,8 +70,8 @@ impl Scene {
         self.log.push(event.clone());
         let detail = match event {
             Event::Prompted(e) => e.text.to_string(),
-            Event::TurnStarted(e) => {
-                format!("{} holding {} tokens {} micros", e.turn, e.reserved.tokens, e.reserved.micros)
+            Event::StepStarted(e) => {
+                format!("{} holding {} tokens {} micros", e.step, e.reserved.tokens, e.reserved.micros)
             }
             Event::Asked(e) => {
                 let view = e.kind.view();
@@ -86,11 +86,11 @@ impl Scene {
                 format!("{} {:?}{}", e.call, e.by, e.args.as_ref().map_or(String::new(), |a| format!(" as {a}")))
             }
             Event::Started(e) => e.call.to_string(),
-            Event::Called(e) => format!("{} {} try {}", e.call, e.args, e.tried),
+            Event::CheckCalled(e) => format!("{} {} try {}", e.call, e.args, e.tried),
             Event::Finished(e) => format!("{} {:?} {}", e.call, e.outcome, e.shown),
-            Event::Ended(e) => format!("{:?} {:?}{}", e.why, e.proof, if e.hold { " held" } else { "" }),
-            Event::CompactStarted(e) => format!("{:?} upto {}", e.strength, e.upto),
-            Event::CompactFailed(e) => e.error.clone(),
+            Event::Ended(e) => format!("{:?} {:?}{}", e.reason, e.proof, if e.hold { " held" } else { "" }),
+            Event::CompactionStarted(e) => format!("{:?} upto {}", e.strength, e.upto),
+            Event::CompactionFailed(e) => e.error.clone(),
             Event::Planned(e) => format!("{} steps", e.steps.len()),
             _ => String::new(),
         };
@@ -100,19 +100,19 @@ impl Scene {
     pub fn command(&mut self, command: Command) {
         self.serial += 1;
         let id = format!("c{}", self.serial).parse().unwrap();
-        self.give(Input::Order(Order { id, expect: None, command }));
+        self.give(Input::Order(CommandRequest { id, expect: None, command }));
     }
 
-    pub fn work(&mut self, work: Work) {
+    pub fn work(&mut self, work: EffectOutcome) {
         self.give(Input::Report(Report { owner: Owner(self.owner), work }));
     }
 
     pub fn answer(&mut self, parts: Vec<Part>, usage: Usage) {
-        let (turn, model, wire) = (self.s.turn, "m/1".into(), "chat".into());
+        let (step, model, wire) = (self.s.step, "m/1".into(), "chat".into());
         let attempts = vec![Attempt { at: At(1), ms: 7, error: None, usage: Usage::default() }];
         let stop = Stop::End;
-        let answered = Answered { turn, attempts, model, wire, parts, stop, usage, request: Hash::ZERO, raw: None };
-        self.work(Work::Answer(answered, Previews::new()));
+        let answered = Answered { step, attempts, model, wire, parts, stop, usage, request: Hash::ZERO, raw: None };
+        self.work(EffectOutcome::Answer(answered, Previews::new()));
     }
 
     pub fn line(&mut self, line: &str) {
@@ -144,7 +144,7 @@ impl Scene {
                 let (call, shown) = rest.split_once(' ').unwrap();
                 let outcome = if shown == "failed" { Outcome::Failed } else { Outcome::Done };
                 let call = call.parse().unwrap();
-                self.work(Work::Output(Finished { ms: 5, ..Finished::plain(call, outcome, shown) }));
+                self.work(EffectOutcome::Output(Finished { ms: 5, ..Finished::plain(call, outcome, shown) }));
             }
             "!" => {
                 let Some(q) = self.s.questions.first().cloned() else { panic!("nothing is asked at {line}") };
@@ -171,21 +171,21 @@ impl Scene {
             "fail" => {
                 let failure = match rest {
                     "overflow" => Failure::Overflow,
-                    "cut" => Failure::Cut,
+                    "cut" => Failure::Interrupted,
                     _ => Failure::Transport,
                 };
                 let retry_at = (rest == "later").then_some(At(9));
-                let (turn, attempts, partial) = (self.s.turn, Vec::new(), "".into());
+                let (step, attempts, partial) = (self.s.step, Vec::new(), "".into());
                 let usage = Usage::default();
-                self.work(Work::Failed(TurnFailed {
-                    turn,
+                self.work(EffectOutcome::Failed(StepFailed {
+                    step,
                     attempts,
                     failure,
                     error: rest.into(),
                     partial,
                     usage,
                     retry_at,
-                    broke: false,
+                    incomplete: false,
                     lost: Reserved::default(),
                 }));
             }
@@ -195,22 +195,22 @@ impl Scene {
                 };
                 let summary = (strength == Strength::Summarise).then(|| Arc::from("short"));
                 let (before, after) = if word == "shrunk" { (900, 80) } else { (900, 900) };
-                let head = head("m/1", 1);
-                self.work(Work::Compacted(Compacted {
+                let preamble = preamble("m/1", 1);
+                self.work(EffectOutcome::Compacted(Compacted {
                     upto,
                     shortened: Vec::new(),
                     summary,
-                    kept: None,
+                    notes: None,
                     usage: Usage::default(),
-                    head,
+                    preamble,
                     before,
                     after,
                 }));
             }
-            "woken" => self.work(Work::Woken(At(9))),
+            "timer_fired" => self.work(EffectOutcome::TimerFired(At(9))),
             "kept" => {
                 let mark = self.s.dirty.unwrap_or(0);
-                self.work(Work::Checkpointed(Checkpointed { tree: Some(Tree("t".into())), mark, note: None }));
+                self.work(EffectOutcome::Checkpointed(Checkpointed { tree: Some(Tree("t".into())), mark, note: None }));
             }
             other => panic!("no such line: {other}"),
         }
@@ -223,7 +223,7 @@ pub fn play(config: Config, script: &str) -> Scene {
     scene
 }
 
-/// The script and, after each line, the facts it made.
+/// The script and, after each line, the events it made.
 #[track_caller]
 pub fn check(config: Config, script_and_facts: &str) -> Scene {
     let expected: Vec<&str> = script_and_facts.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).collect();

@@ -4,7 +4,8 @@ use crate::inputs::{self, Raw};
 use crate::rng::Rng;
 use dunnock_core::policy::Policy;
 use dunnock_core::{
-    Effect, Fold, Input, Now, Report, Request, State, Transcript, Work, apply, begin, decide, stopping, wanted,
+    DecideContext, Effect, EffectOutcome, Fold, Input, Report, Request, State, Transcript, apply, begin, decide,
+    stopping, wanted,
 };
 use dunnock_proto::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,8 +70,8 @@ pub struct World {
     pub serial: u64,
     /// How often each call's work was really begun, and by whom.
     pub begun: BTreeMap<CallId, Vec<(Recovery, Owner)>>,
-    /// Every request as it was sent: turn, hash, bytes.
-    pub sent: Vec<(Turn, Hash, Vec<u8>)>,
+    /// Every request as it was sent: step, hash, bytes.
+    pub sent: Vec<(Step, Hash, Vec<u8>)>,
     pub tally: Tally,
     /// The lists that processes have, where they differ.
     pub lists: Vec<Policy>,
@@ -104,20 +105,20 @@ fn kind_of(input: &Input) -> &'static str {
         Input::Take(_) => "take",
         Input::Order(order) => order.command.name(),
         Input::Report(report) => match report.work {
-            Work::Headed(_) => "headed",
-            Work::HeadFailed { .. } => "head_failed",
-            Work::HandedOver(_) => "handed_over",
-            Work::Answer(..) => "answer",
-            Work::Failed(_) => "failed",
-            Work::Output(_) => "output",
-            Work::Checkpointed(_) => "checkpointed",
-            Work::Rewound(_) => "rewound",
-            Work::RewindFailed(_) => "rewind_failed",
-            Work::Baselined(_) => "baselined",
-            Work::Compacted(_) => "compacted",
-            Work::CompactFailed(_) => "compact_failed",
-            Work::Woken(_) => "woken",
-            Work::Noticed(_) => "noticed",
+            EffectOutcome::PreambleSet(_) => "preamble_set",
+            EffectOutcome::PreambleFailed { .. } => "head_failed",
+            EffectOutcome::OutboxWritten(_) => "outbox_written",
+            EffectOutcome::Answer(..) => "answer",
+            EffectOutcome::Failed(_) => "failed",
+            EffectOutcome::Output(_) => "output",
+            EffectOutcome::Checkpointed(_) => "checkpointed",
+            EffectOutcome::Rewound(_) => "rewound",
+            EffectOutcome::RewindFailed(_) => "rewind_failed",
+            EffectOutcome::Baselined(_) => "baselined",
+            EffectOutcome::Compacted(_) => "compacted",
+            EffectOutcome::CompactionFailed(_) => "compaction_failed",
+            EffectOutcome::TimerFired(_) => "timer_fired",
+            EffectOutcome::Noticed(_) => "noticed",
         },
     }
 }
@@ -131,7 +132,7 @@ impl Process {
     /// Reads what others wrote. False if another process took the session.
     fn catch_up(&mut self, store: &Store) -> bool {
         let new = store.log[self.state.seq as usize..].to_vec();
-        let lost = new.iter().any(|e| matches!(e, Event::Taken(t) if t.owner != self.me));
+        let lost = new.iter().any(|e| matches!(e, Event::OwnerChanged(t) if t.owner != self.me));
         self.absorb(store, &new);
         !lost
     }
@@ -154,7 +155,7 @@ impl World {
         let first: Event = match r.chance(20) {
             true => {
                 let from = SessionId::from_random([1; 16]);
-                Forked { from, at: 9, workspace, app, config, turn: Turn(7) }.into()
+                Forked { from, at: 9, workspace, app, config, step: Step(7) }.into()
             }
             false => Created { workspace, app, config, base: None }.into(),
         };
@@ -164,7 +165,7 @@ impl World {
         Self { r, store, driver: None, serial: 0, begun: BTreeMap::new(), sent: Vec::new(), tally, lists: Vec::new() }
     }
 
-    pub fn now(&mut self) -> Now {
+    pub fn now(&mut self) -> DecideContext {
         let tree_at = self.r.chance(70).then(|| Tree("t".into()));
         let source = |n: u64| Source { name: "AGENTS.md".into(), hash: Hash::of(&[n as u8]) };
         let news =
@@ -173,10 +174,10 @@ impl World {
             [] => Policy::default(),
             lists => *self.r.pick(lists).expect("some lists"),
         };
-        Now { day_left: self.r.chance(10).then(|| self.r.below(400)), tree_at, news, policy }
+        DecideContext { day_left: self.r.chance(10).then(|| self.r.below(400)), tree_at, preamble_drift: news, policy }
     }
 
-    fn order(&mut self, command: Command, version: Seq) -> Order {
+    fn order(&mut self, command: Command, version: Seq) -> CommandRequest {
         self.serial += 1;
         let id = format!("i{}", self.serial).parse().unwrap();
         let expect = match self.r.below(10) {
@@ -184,7 +185,7 @@ impl World {
             1..=3 => Some(version),
             _ => None,
         };
-        Order { id, expect, command }
+        CommandRequest { id, expect, command }
     }
 
     /// A process starts and takes the session over.
@@ -199,20 +200,22 @@ impl World {
         came
     }
 
-    /// Before the first fact there is no session; after a fact of a later release nothing is written or wanted.
+    /// Before the first event there is no session; after an event of a later release nothing is written or wanted.
     pub fn closed_doors(&mut self) {
         let input = Input::Order(self.order(Command::Run, 0));
-        let none = decide(&State::default(), &Now::default(), input.clone());
+        let none = decide(&State::default(), &DecideContext::default(), input.clone());
         let mut later = fold(&self.store.log);
         later.skip("dreamt", "no such kind", false);
         assert_eq!(later.read_only, None, "what may be skipped is skipped");
         later.skip("dreamt", "no such kind", true);
         assert_eq!(later.seq, self.store.log.len() as Seq + 2, "what cannot be read still counts");
-        let owner = later.seat.map_or(Owner(1), |seat| seat.owner);
+        let owner = later.owner.map_or(Owner(1), |seat| seat.owner);
         assert!(
             wanted(&later, owner).is_empty() && begin(&later, owner).is_empty() && stopping(&later, owner).is_empty()
         );
-        for (got, want) in [(none, Refused::NoSession), (decide(&later, &Now::default(), input), Refused::ReadOnly)] {
+        for (got, want) in
+            [(none, Refused::NoSession), (decide(&later, &DecideContext::default(), input), Refused::ReadOnly)]
+        {
             assert_eq!(got, Err(want.clone()));
             *self.tally.refusals.entry(format!("{want:?}")).or_default() += 1;
         }
@@ -393,13 +396,13 @@ impl World {
                     let recovery = p.state.call(*call).expect("a call in work").recovery;
                     self.begun.entry(*call).or_default().push((recovery, p.me));
                 }
-                Effect::AskModel { turn } | Effect::HandOver { turn } | Effect::Carry { turn } => {
-                    let request: Request = p.transcript.request().expect("a turn has a request");
-                    assert_eq!(request.turn, *turn);
+                Effect::AskModel { step } | Effect::WriteOutbox { step } | Effect::AwaitInbox { step } => {
+                    let request: Request = p.transcript.request().expect("a step has a request");
+                    assert_eq!(request.step, *step);
                     self.tally.requests += 1;
-                    self.sent.push((*turn, request.hash(), request.bytes()));
+                    self.sent.push((*step, request.hash(), request.bytes()));
                 }
-                Effect::MakeHead { .. }
+                Effect::RenderPreamble { .. }
                 | Effect::Checkpoint { .. }
                 | Effect::Restore { .. }
                 | Effect::Compact { .. }

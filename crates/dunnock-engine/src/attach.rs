@@ -2,9 +2,9 @@
 //!
 //! Invariant: only the same user is let in, and both sides must speak the same version.
 
-use crate::door::Refusal;
+use crate::connection::Refusal;
 use crate::driver::Handle;
-use dunnock_proto::{Frame, Greeting, Hello, LINK_VERSION, Order, Seq, SessionId, Up};
+use dunnock_proto::{CommandRequest, Frame, Greeting, Hello, LINK_VERSION, Seq, SessionId, Up};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::os::unix::fs::MetadataExt as _;
@@ -44,7 +44,7 @@ pub(crate) fn listen(handle: &Handle, socket: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-async fn gone(summary: &mut tokio::sync::watch::Receiver<crate::driver::Summary>) {
+async fn gone(summary: &mut tokio::sync::watch::Receiver<crate::driver::SessionSummary>) {
     let _ = summary.wait_for(|s| s.gone.is_some()).await;
 }
 
@@ -86,11 +86,11 @@ async fn serve(handle: Handle, stream: UnixStream) -> Option<()> {
 
 async fn take_orders(handle: Handle, mut lines: BufReader<OwnedReadHalf>, answers: mpsc::Sender<Frame>) {
     while let Some(line) = next_line(&mut lines, LONGEST).await {
-        let Ok(Up::Order(order)) = serde_json::from_str::<Up>(&line) else { return };
+        let Ok(Up::Command(order)) = serde_json::from_str::<Up>(&line) else { return };
         let id = order.id.clone();
         let frame = match handle.order(order).await {
             Some(Ok(seq)) => Frame::Accepted { id, seq },
-            Some(Err((why, version, questions))) => Frame::Refused { id, why, version, questions },
+            Some(Err((why, version, questions))) => Frame::Refused { id, reason: why, version, questions },
             None => return,
         };
         if answers.send(frame).await.is_err() {
@@ -172,13 +172,13 @@ impl Attached {
     }
 
     /// Sends a command and waits for its answer; frames that come before it are kept. `None` when the owner is gone.
-    pub(crate) async fn order(&mut self, order: &Order) -> Option<Result<Seq, Refusal>> {
-        send(&mut self.write, &Up::Order(order.clone())).await?;
+    pub(crate) async fn order(&mut self, order: &CommandRequest) -> Option<Result<Seq, Refusal>> {
+        send(&mut self.write, &Up::Command(order.clone())).await?;
         loop {
             match self.read().await? {
                 Frame::Accepted { id, seq } if id == order.id => return Some(Ok(seq)),
-                Frame::Refused { id, why, version, questions } if id == order.id => {
-                    return Some(Err(Refusal { why, version, questions }));
+                Frame::Refused { id, reason: why, version, questions } if id == order.id => {
+                    return Some(Err(Refusal { reason: why, version, questions }));
                 }
                 frame => self.early.push_back(frame),
             }

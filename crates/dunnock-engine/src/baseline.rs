@@ -1,10 +1,10 @@
 //! Runs the checks on a copy of the files as they were before the work: a check that failed then says less when it passes.
 
-use crate::world::World;
-use dunnock_core::ports::{Blob, Halt, Job, Live};
-use dunnock_core::{Call, Stage, Work};
+use crate::ports::Ports;
+use dunnock_core::ports::{Blob, CancellationToken, DeltaSink, ToolCall};
+use dunnock_core::{Call, EffectOutcome, Stage};
 use dunnock_proto::{
-    Baseline, Baselined, CallId, CallPart, Class, Hash, Level, Recovery, Role, SessionId, Tree, Turn, VerifyArgs,
+    Baseline, Baselined, CallId, CallPart, Class, Hash, Isolation, Recovery, Role, SessionId, Step, Tree, VerifyArgs,
 };
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ pub(crate) struct Baselining {
     pub(crate) tree: Tree,
     pub(crate) of: Hash,
     pub(crate) commands: Vec<String>,
-    pub(crate) turn: Turn,
-    pub(crate) level: Level,
+    pub(crate) step: Step,
+    pub(crate) level: Isolation,
 }
 
 /// Nothing is known of how it was before.
@@ -25,7 +25,7 @@ pub(crate) fn none(tree: Tree, of: Hash, why: String) -> Baselined {
 }
 
 impl Baselining {
-    pub(crate) async fn run(self, world: World, halt: Halt) -> (Work, Vec<Blob>) {
+    pub(crate) async fn run(self, world: Ports, halt: CancellationToken) -> (EffectOutcome, Vec<Blob>) {
         let copy = match &world.checkpoints {
             Some(keeper) => keeper.copy(&self.workspace, &self.tree).await,
             None => Err("files are not kept here".into()),
@@ -34,30 +34,30 @@ impl Baselining {
             Ok(copy) => copy,
             Err(why) => {
                 return (
-                    Work::Baselined(none(self.tree, self.of, format!("no copy could be made: {why}"))),
+                    EffectOutcome::Baselined(none(self.tree, self.of, format!("no copy could be made: {why}"))),
                     Vec::new(),
                 );
             }
         };
         let mut checks = Vec::new();
         for (command, index) in self.commands.iter().zip(0..) {
-            if halt.told() {
-                return (Work::Baselined(none(self.tree, self.of, "interrupted".into())), Vec::new());
+            if halt.is_cancelled() {
+                return (EffectOutcome::Baselined(none(self.tree, self.of, "interrupted".into())), Vec::new());
             }
-            let quiet: Live = Arc::new(|_| {});
+            let quiet: DeltaSink = Arc::new(|_| {});
             let (finished, _) = world.tools.run(self.job(command, index, copy.path()), quiet, halt.clone()).await;
             let (outcome, exit, ms) = (finished.outcome, finished.exit, finished.ms);
             let shown = finished.shown.replace(copy.path(), &self.workspace).into();
             checks.push(Baseline { command: command.clone(), outcome, exit, ms, shown });
         }
         let note = copy.lacks();
-        (Work::Baselined(Baselined { tree: self.tree, of: self.of, checks, note }), Vec::new())
+        (EffectOutcome::Baselined(Baselined { tree: self.tree, of: self.of, checks, note }), Vec::new())
     }
 
-    fn job(&self, command: &str, index: u16, folder: &str) -> Job {
+    fn job(&self, command: &str, index: u16, folder: &str) -> ToolCall {
         let args: Arc<str> = VerifyArgs { command: command.into() }.text().into();
         let part = CallPart { id: String::new(), tool: "verify".into(), args, recovered: false, fault: None };
-        let id = CallId { turn: self.turn, index };
+        let id = CallId { step: self.step, index };
         let call = Call {
             stage: Stage::Allowed,
             level: Some(self.level),
@@ -65,6 +65,6 @@ impl Baselining {
             ..Call::new(id, Arc::new(part), Class::Command, Recovery::Repeat, Some(Role::Work))
         };
         let (session, level) = (self.session.clone(), self.level);
-        Job { session, workspace: folder.into(), call, level, seen: Arc::default(), closed: None }
+        ToolCall { session, workspace: folder.into(), call, isolation: level, seen: Arc::default(), closed: None }
     }
 }

@@ -13,32 +13,32 @@ pub struct Loaded {
     pub state: State,
     /// What the model is shown.
     pub transcript: Transcript,
-    /// The chain up to the last fact.
+    /// The chain up to the last event.
     pub chain: Hash,
     /// When the budget last held something back.
     pub(crate) reserved_at: At,
 }
 
 impl Loaded {
-    /// Before the first fact.
+    /// Before the first event.
     #[must_use]
     pub fn empty() -> Self {
         Self { state: State::default(), transcript: Transcript::default(), chain: Hash::ZERO, reserved_at: At(0) }
     }
 
-    /// Folds one stored fact in.
+    /// Folds one stored event in.
     ///
     /// # Errors
     /// When it does not follow on what was folded before.
-    pub(crate) fn take_in(&mut self, record: &Record) -> Result<Taken, LogError> {
+    pub(crate) fn fold_record(&mut self, record: &Record) -> Result<FoldedRecord, LogError> {
         let seq = self.state.seq;
         self.chain = verify_chain(seq, self.chain, record)
             .map_err(|at| LogError::Damaged(format!("fact {at} is not what was written after the one before it")))?;
         match record.decode() {
             Decoded::Known(event) => {
                 let holds = match &event {
-                    Event::TurnStarted(_) | Event::CompactStarted(_) => true,
-                    Event::Taken(taken) => !taken.lost.is_nothing(),
+                    Event::StepStarted(_) | Event::CompactionStarted(_) => true,
+                    Event::OwnerChanged(taken) => !taken.lost.is_nothing(),
                     _ => false,
                 };
                 if holds {
@@ -46,20 +46,20 @@ impl Loaded {
                 }
                 apply(&mut self.state, &event);
                 let again = self.transcript.apply(self.state.seq, &event) == Fold::Again;
-                Ok(Taken { event: Some(event), again })
+                Ok(FoldedRecord { event: Some(event), again })
             }
             Decoded::Unknown(why) => {
                 let must = record.envelope.need == Need::Must;
                 self.state.skip(&record.envelope.kind, &why, must);
-                Ok(Taken { event: None, again: false })
+                Ok(FoldedRecord { event: None, again: false })
             }
         }
     }
 }
 
-/// What folding a stored fact came to.
-pub(crate) struct Taken {
-    /// The fact, if this release knows it.
+/// What folding a stored event came to.
+pub(crate) struct FoldedRecord {
+    /// The event, if this release knows it.
     pub(crate) event: Option<Event>,
     /// The transcript must be folded again from the start.
     pub(crate) again: bool,
@@ -73,9 +73,9 @@ pub async fn load(log: &dyn Log, session: &SessionId) -> Result<Loaded, LogError
     load_upto(log, session, Seq::MAX).await
 }
 
-/// Folds a session up to a fact.
+/// Folds a session up to an event.
 pub(crate) async fn load_upto(log: &dyn Log, session: &SessionId, upto: Seq) -> Result<Loaded, LogError> {
-    let head = log.head(session).await?;
+    let tip = log.tip(session).await?;
     let mut loaded = Loaded::empty();
     let mut again = false;
     let mut from = None;
@@ -84,8 +84,8 @@ pub(crate) async fn load_upto(log: &dyn Log, session: &SessionId, upto: Seq) -> 
         if record.envelope.seq > upto {
             return false;
         }
-        match loaded.take_in(&record) {
-            Ok(_) if is_changed(head, loaded.state.seq, loaded.chain) => {
+        match loaded.fold_record(&record) {
+            Ok(_) if is_changed(tip, loaded.state.seq, loaded.chain) => {
                 bad = Some(changed(loaded.state.seq));
                 false
             }
@@ -123,9 +123,9 @@ pub(crate) async fn load_upto(log: &dyn Log, session: &SessionId, upto: Seq) -> 
     Ok(loaded)
 }
 
-/// The last fact has none after it whose chain would show a change: the head stored beside the log does.
-fn is_changed(head: Option<(Seq, Hash)>, seq: Seq, chain: Hash) -> bool {
-    head.is_some_and(|(last, stored)| last == seq && stored != chain)
+/// The last event has none after it whose chain would show a change: the tip stored beside the log does.
+fn is_changed(tip: Option<(Seq, Hash)>, seq: Seq, chain: Hash) -> bool {
+    tip.is_some_and(|(last, stored)| last == seq && stored != chain)
 }
 
 fn changed(seq: Seq) -> LogError {
@@ -153,19 +153,19 @@ pub(crate) async fn refold(
     Ok(Transcript::fold(base, events.iter().map(|(seq, event)| (*seq, event))))
 }
 
-/// Checks a session's chain without folding it; returns its facts and its head.
+/// Checks a session's chain without folding it; returns its events and its tip.
 ///
 /// # Errors
-/// When a fact is missing or is not what was written.
+/// When an event is missing or is not what was written.
 pub async fn check_chain(log: &dyn Log, session: &SessionId) -> Result<(Seq, Hash), LogError> {
-    let head = log.head(session).await?;
+    let tip = log.tip(session).await?;
     let (mut seq, mut chain) = (0, Hash::ZERO);
     let mut bad = None;
     let mut last_changed = false;
     log.read(session, 0, &mut |record| match verify_chain(seq, chain, &record) {
         Ok(next) => {
             (seq, chain) = (seq + 1, next);
-            last_changed = is_changed(head, seq, chain);
+            last_changed = is_changed(tip, seq, chain);
             !last_changed
         }
         Err(at) => {

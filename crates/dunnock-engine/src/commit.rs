@@ -1,4 +1,4 @@
-//! From inputs to durable facts: decide on a copy, append, and only then believe and publish.
+//! From inputs to durable events: decide on a copy, append, and only then believe and publish.
 //!
 //! An append has more than two ends. *Done*: believe. *Conflict*: somebody else wrote; read it and decide again.
 //! *Unsure*: it may have been written; believe nothing, reopen, read, and find out by the chain. *Full*: keep everything
@@ -6,10 +6,10 @@
 
 use crate::catch_up::Loaded;
 use crate::driver::{Answer, Driver, Mail, Pending, Stopped};
-use crate::world::World;
+use crate::ports::Ports;
 use dunnock_core::policy::Policy;
 use dunnock_core::ports::{Appended, Batch, Blob, Charge, Ledger, Listing, Log, LogError};
-use dunnock_core::{Input, Now, Past, Report, State, Work, apply, begin, decide, failpoint};
+use dunnock_core::{DecideContext, EffectOutcome, FileHistory, Input, Report, State, apply, begin, decide, failpoint};
 use dunnock_proto::{
     At, Cause, Command, Decoded, Event, InputId, Noticed, Record, Refused, RewindTo, Seq, SessionId, Tree, seal,
 };
@@ -33,7 +33,7 @@ struct Decided {
 }
 
 impl Driver {
-    /// Makes the inputs' facts durable, believes them and answers their senders.
+    /// Makes the inputs' events durable, believes them and answers their senders.
     pub(crate) async fn commit(&mut self, mut inputs: Vec<Pending>) -> Result<(), Stopped> {
         let mut blobs: Vec<Blob> = inputs.iter_mut().flat_map(|p| std::mem::take(&mut p.blobs)).collect();
         blobs.dedup_by_key(|b| b.hash);
@@ -119,18 +119,20 @@ impl Driver {
             let tree_at = self.tree_at(&pending.input).await?;
             let day_left = day_left(&self.world, (ledger, today), &self.loaded, &next);
             let news = news(&self.world, &next, &pending.input);
-            let events =
-                match decide(&next, &Now { day_left, tree_at, news, policy: Policy::default() }, pending.input.clone())
-                {
-                    Ok(events) => events,
-                    Err(refused) => {
-                        if let Input::Order(order) = &pending.input {
-                            known.push((&order.id, Err(refused.clone())));
-                        }
-                        answers.push(Err(refused));
-                        continue;
+            let events = match decide(
+                &next,
+                &DecideContext { day_left, tree_at, preamble_drift: news, policy: Policy::default() },
+                pending.input.clone(),
+            ) {
+                Ok(events) => events,
+                Err(refused) => {
+                    if let Input::Order(order) = &pending.input {
+                        known.push((&order.id, Err(refused.clone())));
                     }
-                };
+                    answers.push(Err(refused));
+                    continue;
+                }
+            };
             self.stop_early(&events);
             let cause = match &pending.input {
                 Input::Order(order) => Cause::Input(order.id.clone()),
@@ -161,10 +163,10 @@ impl Driver {
         Ok(Decided { next, records, inputs: made, answers, charge })
     }
 
-    /// The files as they were at the fact that a rewind names.
+    /// The files as they were at the event that a rewind names.
     async fn tree_at(&self, input: &Input) -> Result<Option<Tree>, Stopped> {
         let Input::Order(order) = input else { return Ok(None) };
-        let Command::Rewind { to: RewindTo::Fact(at), force, .. } = order.command else { return Ok(None) };
+        let Command::Rewind { to: RewindTo::Event(at), force, .. } = order.command else { return Ok(None) };
         let past = past(self.world.log.as_ref(), &self.session).await?;
         Ok(past.tree_at(at, force).cloned())
     }
@@ -200,7 +202,7 @@ impl Driver {
         Ok(())
     }
 
-    /// After doubt: reopens until it can be read, and says whether the facts are there. Nothing else happens meanwhile.
+    /// After doubt: reopens until it can be read, and says whether the events are there. Nothing else happens meanwhile.
     async fn find_out(&mut self, decided: &Decided) -> Result<bool, Stopped> {
         let mut delay = Duration::from_millis(20);
         loop {
@@ -240,7 +242,7 @@ impl Driver {
                     None | Some(Mail::Close) => return Err(Stopped::Closed),
                     Some(mail) => {
                         if matches!(&mail, Mail::Order(order, _) if order.command == Command::Interrupt) {
-                            self.running.values().for_each(|r| r.halt.tell());
+                            self.running.values().for_each(|r| r.halt.cancel());
                         }
                         self.kept.push_back(mail);
                     }
@@ -254,8 +256,8 @@ impl Driver {
 ///
 /// # Errors
 /// When the log cannot be read.
-pub async fn past(log: &dyn Log, session: &SessionId) -> Result<Past, LogError> {
-    let mut past = Past::default();
+pub async fn past(log: &dyn Log, session: &SessionId) -> Result<FileHistory, LogError> {
+    let mut past = FileHistory::default();
     log.read(session, 0, &mut |record| {
         if let Decoded::Known(event) = record.decode() {
             past.add(record.envelope.seq, &event);
@@ -266,22 +268,22 @@ pub async fn past(log: &dyn Log, session: &SessionId) -> Result<Past, LogError> 
     Ok(past)
 }
 
-/// What changed of what the head was made of, looked for when a turn may begin and when something may have written.
-pub(crate) fn news(world: &World, s: &State, input: &Input) -> Option<Noticed> {
+/// What changed of what the preamble was made of, looked for when a step may begin and when something may have written.
+pub(crate) fn news(world: &Ports, s: &State, input: &Input) -> Option<Noticed> {
     let looks = match input {
         Input::Take(_) => true,
         Input::Order(order) => matches!(order.command, Command::Prompt { .. } | Command::Run | Command::Reply { .. }),
-        Input::Report(Report { work: Work::Output(finished), .. }) => {
+        Input::Report(Report { work: EffectOutcome::Output(finished), .. }) => {
             s.call(finished.call).is_some_and(dunnock_core::Call::writes)
         }
         Input::Report(_) => false,
     };
-    let head = s.head.as_ref().filter(|_| looks && !s.sources.is_empty() && s.head_fits())?;
-    world.model.news(&s.config, s.workspace.as_deref().unwrap_or_default(), head, &s.sources)
+    let preamble = s.preamble.as_ref().filter(|_| looks && !s.sources.is_empty() && s.preamble_fits())?;
+    world.model.preamble_drift(&s.config, s.workspace.as_deref().unwrap_or_default(), preamble, &s.sources)
 }
 
 /// The day's ledger, if there is a day's budget, and the day.
-pub(crate) async fn ledger(world: &World, at: At) -> Result<(Ledger, i64), LogError> {
+pub(crate) async fn ledger(world: &Ports, at: At) -> Result<(Ledger, i64), LogError> {
     let today = at.0.div_euclid(DAY);
     match world.day_budget {
         Some(_) => Ok((world.log.ledger(today).await?, today)),
@@ -291,7 +293,7 @@ pub(crate) async fn ledger(world: &World, at: At) -> Result<(Ledger, i64), LogEr
 
 /// What is left of the day's budget. What is held back for the session's own request is given back, or used, by whatever is
 /// decided next; what was decided in the same breath is not in the ledger yet.
-pub(crate) fn day_left(world: &World, (ledger, day): (Ledger, i64), loaded: &Loaded, next: &State) -> Option<u64> {
+pub(crate) fn day_left(world: &Ports, (ledger, day): (Ledger, i64), loaded: &Loaded, next: &State) -> Option<u64> {
     let before = &loaded.state;
     let own = if loaded.reserved_at.0.div_euclid(DAY) == day { before.reserved.micros } else { 0 };
     let since = next.spent.micros.saturating_sub(before.spent.micros);
@@ -300,7 +302,7 @@ pub(crate) fn day_left(world: &World, (ledger, day): (Ledger, i64), loaded: &Loa
 }
 
 /// What a decision takes from the day's budget or gives back.
-pub(crate) fn charge(world: &World, (ledger, day): (Ledger, i64), loaded: &Loaded, next: &State) -> Option<Charge> {
+pub(crate) fn charge(world: &Ports, (ledger, day): (Ledger, i64), loaded: &Loaded, next: &State) -> Option<Charge> {
     let before = &loaded.state;
     let held = |s: &State| (s.spent.micros + s.reserved.micros).cast_signed();
     let spent = (next.spent.micros - before.spent.micros).cast_signed();

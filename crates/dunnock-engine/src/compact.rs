@@ -1,10 +1,10 @@
-//! Makes talk shorter, in two strengths, each with a new head.
+//! Makes conversation shorter, in two strengths, each with a new preamble.
 
 use crate::catch_up::Loaded;
-use crate::world::World;
-use dunnock_core::ports::{Blob, Halt, Log, LogError};
-use dunnock_core::{Carried, Question, State, Transcript, Work};
-use dunnock_proto::{CompactFailed, Compacted, Decoded, Event, Head, Seq, SessionId, Span, Strength, Usage};
+use crate::ports::Ports;
+use dunnock_core::ports::{Blob, CancellationToken, Log, LogError};
+use dunnock_core::{CompactionNotes, EffectOutcome, Question, State, Transcript};
+use dunnock_proto::{Compacted, CompactionFailed, Decoded, Event, Preamble, Seq, SessionId, Span, Strength, Usage};
 
 /// Old results keep this many bytes.
 pub(crate) const KEEP: usize = 400;
@@ -14,7 +14,7 @@ const ROOM: u64 = 32 << 10;
 const WRITTEN: &str = "Summary of the work up to here, written by a model:\n";
 
 /// What is to be made shorter.
-pub(crate) struct Talk {
+pub(crate) struct CompactionInput {
     pub(crate) session: SessionId,
     pub(crate) state: State,
     pub(crate) transcript: Transcript,
@@ -22,32 +22,41 @@ pub(crate) struct Talk {
     pub(crate) strength: Strength,
 }
 
-impl Talk {
+impl CompactionInput {
     pub(crate) fn of(session: &SessionId, loaded: &Loaded, upto: Seq, strength: Strength) -> Self {
         let (state, transcript) = (loaded.state.clone(), loaded.transcript.clone());
         Self { session: session.clone(), state, transcript, upto, strength }
     }
 }
 
-pub(crate) async fn compact(world: World, talk: Talk, halt: Halt) -> (Work, Vec<Blob>) {
+pub(crate) async fn compact(
+    world: Ports,
+    talk: CompactionInput,
+    halt: CancellationToken,
+) -> (EffectOutcome, Vec<Blob>) {
     let (mut usage, mut broke) = (Usage::default(), false);
     match shorter(&world, &talk, halt, (&mut usage, &mut broke)).await {
-        Ok((compacted, blob)) => (Work::Compacted(compacted), vec![blob]),
-        Err(error) => {
-            (Work::CompactFailed(CompactFailed { usage, broke, ..CompactFailed::because(error) }), Vec::new())
-        }
+        Ok((compacted, blob)) => (EffectOutcome::Compacted(compacted), vec![blob]),
+        Err(error) => (
+            EffectOutcome::CompactionFailed(CompactionFailed {
+                usage,
+                incomplete: broke,
+                ..CompactionFailed::because(error)
+            }),
+            Vec::new(),
+        ),
     }
 }
 
 async fn shorter(
-    world: &World,
-    talk: &Talk,
-    halt: Halt,
+    world: &Ports,
+    talk: &CompactionInput,
+    halt: CancellationToken,
     (usage, broke): (&mut Usage, &mut bool),
 ) -> Result<(Compacted, Blob), String> {
-    let Talk { state, transcript, upto, strength, .. } = talk;
+    let CompactionInput { state, transcript, upto, strength, .. } = talk;
     let workspace = state.workspace.as_deref().unwrap_or_default();
-    let (mut head, blob) = world.model.head(&state.config, workspace).await?;
+    let (mut preamble, blob) = world.model.render_preamble(&state.config, workspace).await?;
     let (shortened, summary, kept) = match strength {
         Strength::Shorten => (transcript.shorten(*upto, KEEP), None, None),
         Strength::Summarise => {
@@ -59,25 +68,26 @@ async fn shorter(
             (Vec::new(), Some(summary.into()), Some(kept.into()))
         }
     };
-    head.why = "compaction".into();
-    head.first_changed = first_changed(world.log.as_ref(), state, &blob).await;
+    preamble.reason = "compaction".into();
+    preamble.first_changed = first_changed(world.log.as_ref(), state, &blob).await;
     let before = transcript.len();
-    let mut compacted = Compacted { upto: *upto, shortened, summary, kept, usage: *usage, head, before, after: 0 };
+    let mut compacted =
+        Compacted { upto: *upto, shortened, summary, notes: kept, usage: *usage, preamble, before, after: 0 };
     compacted.after = transcript.len_after(&compacted);
     Ok((compacted, blob))
 }
 
-/// The first byte in which a new head differs from the one in use.
+/// The first byte in which a new preamble differs from the one in use.
 pub(crate) async fn first_changed(log: &dyn Log, state: &State, new: &Blob) -> Option<u64> {
-    let old = log.blob(state.head.as_ref()?.hash).await.ok()??;
+    let old = log.blob(state.preamble.as_ref()?.hash).await.ok()??;
     let same = old.iter().zip(new.bytes.iter()).take_while(|(a, b)| a == b).count();
     (same < old.len().max(new.bytes.len())).then_some(same as u64)
 }
 
 /// What a summary must not lose, as the log has it.
-async fn kept(world: &World, talk: &Talk) -> Result<String, LogError> {
-    let Talk { session, state, transcript, .. } = talk;
-    let mut carried = Carried::default();
+async fn kept(world: &Ports, talk: &CompactionInput) -> Result<String, LogError> {
+    let CompactionInput { session, state, transcript, .. } = talk;
+    let mut carried = CompactionNotes::default();
     for (session, spans) in pasts(world.log.as_ref(), session, state.visible()).await?.iter().rev() {
         let each = &mut |record: dunnock_proto::Record| {
             if let Decoded::Known(event) = record.decode() {
@@ -119,7 +129,7 @@ async fn pasts(
 }
 
 /// The files that this session changed and that are not as they were before it.
-async fn changed(world: &World, session: &SessionId, state: &State) -> Result<Vec<String>, LogError> {
+async fn changed(world: &Ports, session: &SessionId, state: &State) -> Result<Vec<String>, LogError> {
     let (Some(keeper), Some(first), Some(last)) = (&world.checkpoints, &state.first, &state.tree) else {
         return Ok(Vec::new());
     };
@@ -129,8 +139,8 @@ async fn changed(world: &World, session: &SessionId, state: &State) -> Result<Ve
     Ok(keeper.changed(workspace, &(first.clone(), last.clone()), &ours).await.unwrap_or_default())
 }
 
-/// Why there is a new head where there was one.
-pub(crate) fn why(old: &Head, new: &Head) -> String {
+/// Why there is a new preamble where there was one.
+pub(crate) fn why(old: &Preamble, new: &Preamble) -> String {
     let changes = [
         (old.model != new.model, format!("the model is {} now", new.model)),
         (old.profile != new.profile, format!("the profile is {} now", new.profile)),

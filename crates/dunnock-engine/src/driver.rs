@@ -6,10 +6,12 @@
 use crate::catch_up::{Loaded, refold};
 use crate::hub::{Frames, Hub};
 use crate::own::Ownership;
-use crate::world::World;
-use dunnock_core::ports::{Blob, Halt, LogError};
-use dunnock_core::{Effect, Input, PhaseName, Report, State, Status, Take, Work, failpoint, stopping, wanted};
-use dunnock_proto::{Delta, Event, Failure, Order, Owner, QuestionId, Record, Refused, Seq, SessionId};
+use crate::ports::Ports;
+use dunnock_core::ports::{Blob, CancellationToken, LogError};
+use dunnock_core::{
+    Claim, Effect, EffectOutcome, Input, PhaseName, Report, State, Status, failpoint, stopping, wanted,
+};
+use dunnock_proto::{CommandRequest, Delta, Event, Failure, Owner, QuestionId, Record, Refused, Seq, SessionId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,20 +23,20 @@ const DRAIN: usize = 64;
 /// What reaches a driver.
 pub(crate) enum Mail {
     /// A door's command, and where its answer goes.
-    Order(Order, oneshot::Sender<Answer>),
-    /// Work that ended, with the blobs that its facts name.
-    Report(Effect, Work, Vec<Blob>),
+    Order(CommandRequest, oneshot::Sender<Answer>),
+    /// Work that ended, with the blobs that its events name.
+    Report(Effect, EffectOutcome, Vec<Blob>),
     /// Leave.
     Close,
 }
 
-/// What a door is answered: the last fact that its command made, or why not.
+/// What a door is answered: the last event that its command made, or why not.
 pub(crate) type Answer = Result<Seq, (Refused, Seq, Vec<QuestionId>)>;
 
 /// Where a session stands, for whoever waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    /// Facts so far.
+pub struct SessionSummary {
+    /// Events so far.
     pub seq: Seq,
     /// In one word.
     pub status: Status,
@@ -48,7 +50,7 @@ pub struct Summary {
 
 /// Waits until a driver of this process says more. Whoever drives elsewhere, or is gone, is heard through the door: that wait has no
 /// end of its own.
-pub async fn changed(summary: Option<&mut watch::Receiver<Summary>>) {
+pub async fn changed(summary: Option<&mut watch::Receiver<SessionSummary>>) {
     let told = match summary {
         Some(summary) => summary.changed().await.is_ok(),
         None => false,
@@ -63,10 +65,10 @@ pub async fn changed(summary: Option<&mut watch::Receiver<Summary>>) {
 pub struct Handle {
     pub(crate) mail: mpsc::Sender<Mail>,
     pub(crate) hub: Hub,
-    pub(crate) world: World,
+    pub(crate) world: Ports,
     pub(crate) session: SessionId,
     pub(crate) me: Owner,
-    summary: watch::Receiver<Summary>,
+    summary: watch::Receiver<SessionSummary>,
     /// The session as it was read, before it was taken over.
     read: Arc<State>,
 }
@@ -85,13 +87,13 @@ impl Handle {
     }
 
     /// Sends a command and waits until it is durable or refused.
-    pub(crate) async fn order(&self, order: Order) -> Option<Answer> {
+    pub(crate) async fn order(&self, order: CommandRequest) -> Option<Answer> {
         let (reply, answer) = oneshot::channel();
         self.mail.send(Mail::Order(order, reply)).await.ok()?;
         answer.await.ok()
     }
 
-    /// Everything after the fact `from`.
+    /// Everything after the event `from`.
     #[must_use]
     pub fn frames(&self, from: Seq) -> Frames {
         self.hub.listen(self.world.log.clone(), self.session.clone(), from)
@@ -99,7 +101,7 @@ impl Handle {
 
     /// Where the session stands; changes as it does.
     #[must_use]
-    pub fn summary(&self) -> watch::Receiver<Summary> {
+    pub fn summary(&self) -> watch::Receiver<SessionSummary> {
         self.summary.clone()
     }
 
@@ -117,12 +119,12 @@ impl Handle {
 
 /// Work under way.
 pub(crate) struct Running {
-    pub(crate) halt: Halt,
+    pub(crate) halt: CancellationToken,
 }
 
 /// The owner of a session in this process.
 pub(crate) struct Driver {
-    pub(crate) world: World,
+    pub(crate) world: Ports,
     pub(crate) session: SessionId,
     pub(crate) me: Owner,
     pub(crate) loaded: Loaded,
@@ -132,10 +134,10 @@ pub(crate) struct Driver {
     pub(crate) inbox: mpsc::Receiver<Mail>,
     /// Mail that came while the log could not be written.
     pub(crate) kept: VecDeque<Mail>,
-    summary: watch::Sender<Summary>,
+    summary: watch::Sender<SessionSummary>,
     indexing: Arc<AtomicBool>,
-    /// The head in use, once it was made or read.
-    pub(crate) head: Option<Blob>,
+    /// The preamble in use, once it was made or read.
+    pub(crate) preamble: Option<Blob>,
     /// Leaving: what runs is told to stop and reports; nothing begins.
     pub(crate) closing: bool,
     /// Whether somebody can hear that the disk is full; before that it is an error.
@@ -170,7 +172,7 @@ pub(crate) enum Stopped {
 
 impl Driver {
     /// Takes the session and drives it in a task of its own.
-    pub(crate) async fn start(world: World, session: SessionId, ownership: Ownership) -> Result<Handle, LogError> {
+    pub(crate) async fn start(world: Ports, session: SessionId, ownership: Ownership) -> Result<Handle, LogError> {
         let loaded = crate::catch_up::load(world.log.as_ref(), &session).await?;
         let me = world.fresh_owner();
         let (mail, inbox) = mpsc::channel(256);
@@ -201,7 +203,7 @@ impl Driver {
             kept: VecDeque::new(),
             summary: tell,
             indexing: Arc::default(),
-            head: None,
+            preamble: None,
             closing: false,
             heard: false,
             remembered,
@@ -230,9 +232,9 @@ impl Driver {
     }
 
     async fn take_over(&mut self) -> Result<(), Stopped> {
-        let take = Take {
+        let take = Claim {
             owner: self.me,
-            level: self.world.level,
+            isolation: self.world.level,
             platform: std::env::consts::OS.into(),
             app: self.world.app.clone(),
             untrusted: None,
@@ -247,7 +249,7 @@ impl Driver {
     async fn run(mut self) {
         let why = loop {
             let mail = self.drain().await;
-            if let Err(stopped) = self.turn(mail).await {
+            if let Err(stopped) = self.round(mail).await {
                 break stopped;
             }
             self.remember().await;
@@ -277,7 +279,7 @@ impl Driver {
         };
         let now = stand(s);
         let iteration_over = between || !s.questions.is_empty();
-        if !iteration_over || s.turn.0 == 0 || self.remembered == now {
+        if !iteration_over || s.step.0 == 0 || self.remembered == now {
             return;
         }
         self.remembered = now;
@@ -315,7 +317,7 @@ impl Driver {
     }
 
     /// One round: decide on everything that came, append once, publish, reconcile.
-    async fn turn(&mut self, mail: Vec<Mail>) -> Result<(), Stopped> {
+    async fn round(&mut self, mail: Vec<Mail>) -> Result<(), Stopped> {
         let mut inputs = Vec::new();
         self.closing |= mail.is_empty();
         for mail in mail {
@@ -327,14 +329,17 @@ impl Driver {
                 Mail::Report(effect, work, blobs) => {
                     failpoint::hit("mail.report", effect_name(&effect));
                     let running = self.running.remove(&effect);
-                    if let (Work::Headed(_) | Work::Compacted(_), Some(head)) = (&work, blobs.first()) {
-                        self.head = Some(head.clone());
+                    if let (EffectOutcome::PreambleSet(_) | EffectOutcome::Compacted(_), Some(preamble)) =
+                        (&work, blobs.first())
+                    {
+                        self.preamble = Some(preamble.clone());
                     }
-                    // We leave; whoever drives next asks again. A head that was told to stop is nobody's failure: it is made
+                    // We leave; whoever drives next asks again. A preamble that was told to stop is nobody's failure: it is made
                     // again if it is still wanted.
-                    let stopped = running.is_some_and(|running| running.halt.told());
+                    let stopped = running.is_some_and(|running| running.halt.is_cancelled());
                     if (self.closing && was_cut(&work))
-                        || (stopped && matches!(work, Work::HeadFailed { .. } | Work::Baselined(_)))
+                        || (stopped
+                            && matches!(work, EffectOutcome::PreambleFailed { .. } | EffectOutcome::Baselined(_)))
                     {
                         continue;
                     }
@@ -363,7 +368,7 @@ impl Driver {
         .await?;
         if records.is_empty() {
             // A conflict with nothing new: the ledger moved, or the log is not the one that was read.
-            let stored = log.head(&self.session).await?;
+            let stored = log.tip(&self.session).await?;
             if stored != Some((self.loaded.state.seq, self.loaded.chain)) {
                 return Err(
                     LogError::Damaged("the log is not the one that was opened; open the session again".into()).into()
@@ -373,14 +378,14 @@ impl Driver {
         let mut lost = false;
         for record in records {
             let taken = self.take_in(record).await?;
-            lost |= matches!(taken, Some(Event::Taken(taken)) if taken.owner != self.me);
+            lost |= matches!(taken, Some(Event::OwnerChanged(taken)) if taken.owner != self.me);
         }
         if lost { Err(Stopped::Lost) } else { Ok(()) }
     }
 
-    /// Folds and publishes a fact that is durable.
+    /// Folds and publishes an event that is durable.
     pub(crate) async fn take_in(&mut self, record: Record) -> Result<Option<Event>, Stopped> {
-        let taken = self.loaded.take_in(&record)?;
+        let taken = self.loaded.fold_record(&record)?;
         if taken.again {
             let base = self.loaded.transcript.base();
             self.loaded.transcript =
@@ -395,7 +400,7 @@ impl Driver {
         let want: BTreeSet<Effect> = wanted(&self.loaded.state, self.me).into_iter().collect();
         for (effect, running) in &self.running {
             if self.closing || !want.contains(effect) {
-                running.halt.tell();
+                running.halt.cancel();
             }
         }
         for effect in stopping(&self.loaded.state, self.me) {
@@ -422,15 +427,15 @@ impl Driver {
 
     /// Work under way is told to stop as soon as an interrupt is accepted, before it is even durable.
     pub(crate) fn stop_early(&self, events: &[Event]) {
-        if events.iter().any(|e| matches!(e, Event::InterruptAsked(_))) {
+        if events.iter().any(|e| matches!(e, Event::InterruptRequested(_))) {
             let interruptible = |e: &Effect| e.cut().is_some();
-            self.running.iter().filter(|(e, _)| interruptible(e)).for_each(|(_, r)| r.halt.tell());
+            self.running.iter().filter(|(e, _)| interruptible(e)).for_each(|(_, r)| r.halt.cancel());
         }
     }
 
     /// Nothing may outlive its driver, and the session's lock is held until nothing does.
     async fn stop_everything(&mut self) {
-        self.running.values().for_each(|r| r.halt.tell());
+        self.running.values().for_each(|r| r.halt.cancel());
         while self.working() {
             match self.inbox.recv().await {
                 Some(Mail::Report(effect, ..)) => drop(self.running.remove(&effect)),
@@ -441,37 +446,37 @@ impl Driver {
     }
 
     pub(crate) fn say(&self, text: &str) {
-        self.hub.delta(Delta::Said { text: text.into() });
+        self.hub.delta(Delta::Notice { text: text.into() });
     }
 }
 
 /// A request that came to nothing because it was told to stop.
-fn was_cut(work: &Work) -> bool {
+fn was_cut(work: &EffectOutcome) -> bool {
     match work {
-        Work::Failed(failed) => failed.failure == Failure::Cut,
-        Work::CompactFailed(_) => true,
+        EffectOutcome::Failed(failed) => failed.failure == Failure::Interrupted,
+        EffectOutcome::CompactionFailed(_) => true,
         _ => false,
     }
 }
 
-/// Where a planner stands: the turn, whether it rests, whether it waits.
+/// Where a planner stands: the step, whether it rests, whether it waits.
 type Stand = (u32, bool, bool);
 
 fn stand(s: &State) -> Stand {
-    (s.turn.0, s.phase.name() == PhaseName::Rest, !s.questions.is_empty())
+    (s.step.0, s.phase.name() == PhaseName::Rest, !s.questions.is_empty())
 }
 
-fn summarise(s: &State, me: Owner, running: bool) -> Summary {
+fn summarise(s: &State, me: Owner, running: bool) -> SessionSummary {
     let parked = !running && wanted(s, me).iter().all(Effect::parked) && !s.stopping;
-    Summary { seq: s.seq, status: s.status(), parked, due: s.wake.is_some(), gone: None }
+    SessionSummary { seq: s.seq, status: s.status(), parked, due: s.wake.is_some(), gone: None }
 }
 
 pub(crate) fn effect_name(effect: &Effect) -> &'static str {
     match effect {
-        Effect::MakeHead { .. } => "make_head",
+        Effect::RenderPreamble { .. } => "make_head",
         Effect::AskModel { .. } => "ask_model",
-        Effect::HandOver { .. } => "hand_over",
-        Effect::Carry { .. } => "carry",
+        Effect::WriteOutbox { .. } => "hand_over",
+        Effect::AwaitInbox { .. } => "carry",
         Effect::Run { .. } => "run",
         Effect::Join { .. } => "join",
         Effect::Checkpoint { .. } => "checkpoint",

@@ -1,15 +1,15 @@
 //! Starts work. Each piece runs in a task of its own, is told to stop by its [`Halt`], and reports exactly once.
 
 use crate::baseline::{Baselining, none};
-use crate::compact::{self, Talk, first_changed};
+use crate::compact::{self, CompactionInput, first_changed};
 use crate::driver::{Driver, Mail, Running};
+use crate::ports::Ports;
 use crate::workspace::{self, Writing};
-use crate::world::World;
-use dunnock_core::ports::{Asking, Back, Blob, Halt, Job, Live, Restored};
-use dunnock_core::{Call, Effect, Phase, Previews, Request, State, Work, failpoint, policy};
+use dunnock_core::ports::{Blob, CancellationToken, DeltaSink, ModelRequest, RestorePlan, Restored, ToolCall};
+use dunnock_core::{Call, Effect, EffectOutcome, Phase, Previews, Request, State, failpoint, policy};
 use dunnock_proto::{
-    Answered, At, Checkpointed, Delta, Failure, Finished, Hash, Outcome, RewindFailed, Rewound, SessionId, Tree,
-    TurnFailed,
+    Answered, At, Checkpointed, Delta, Failure, Finished, Hash, Outcome, RewindFailed, Rewound, SessionId, StepFailed,
+    Tree,
 };
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -18,12 +18,12 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 /// What a piece of work comes to: an outcome and the blobs it names.
-type Done = (Work, Vec<Blob>);
+type Done = (EffectOutcome, Vec<Blob>);
 type Doing = Pin<Box<dyn Future<Output = Done> + Send>>;
 
 impl Driver {
     pub(crate) fn spawn(&mut self, effect: Effect) {
-        let halt = Halt::default();
+        let halt = CancellationToken::default();
         let Some(doing) = self.prepare(&effect, &halt) else { return };
         self.running.insert(effect.clone(), Running { halt });
         let mail = self.mail.clone();
@@ -44,45 +44,48 @@ impl Driver {
     }
 
     /// The work of an effect. `None` for what only waits for a person.
-    fn prepare(&self, effect: &Effect, halt: &Halt) -> Option<Doing> {
+    fn prepare(&self, effect: &Effect, halt: &CancellationToken) -> Option<Doing> {
         let s = &self.loaded.state;
         let world = self.world.clone();
         let workspace: Arc<str> = s.workspace.clone().unwrap_or_default();
         let halt = halt.clone();
         let hub = self.hub.clone();
-        let live: Live = Arc::new(move |delta| hub.delta(delta));
+        let live: DeltaSink = Arc::new(move |delta| hub.delta(delta));
         match effect {
-            Effect::MakeHead { .. } => {
+            Effect::RenderPreamble { .. } => {
                 let (state, config) = (s.clone(), s.config.clone());
                 Some(Box::pin(async move {
                     let made = tokio::select! {
                         biased;
-                        () = halt.wait() => Err("interrupted".to_owned()),
-                        made = world.model.head(&config, &workspace) => made,
+                        () = halt.cancelled() => Err("interrupted".to_owned()),
+                        made = world.model.render_preamble(&config, &workspace) => made,
                     };
                     match made {
-                        Ok((mut head, blob)) => {
-                            if let Some(old) = &state.head {
-                                head.why = compact::why(old, &head);
-                                head.first_changed = first_changed(world.log.as_ref(), &state, &blob).await;
+                        Ok((mut preamble, blob)) => {
+                            if let Some(old) = &state.preamble {
+                                preamble.reason = compact::why(old, &preamble);
+                                preamble.first_changed = first_changed(world.log.as_ref(), &state, &blob).await;
                             }
-                            (Work::Headed(head), vec![blob])
+                            (EffectOutcome::PreambleSet(preamble), vec![blob])
                         }
-                        Err(error) => (Work::HeadFailed { model: config.model.clone(), error }, Vec::new()),
+                        Err(error) => {
+                            (EffectOutcome::PreambleFailed { model: config.model.clone(), error }, Vec::new())
+                        }
                     }
                 }))
             }
-            Effect::AskModel { .. } | Effect::HandOver { .. } | Effect::Carry { .. } => {
+            Effect::AskModel { .. } | Effect::WriteOutbox { .. } | Effect::AwaitInbox { .. } => {
                 let request = self.loaded.transcript.request()?;
-                let by_hand = matches!(effect, Effect::HandOver { .. });
+                let via_bridge = matches!(effect, Effect::WriteOutbox { .. });
                 let (session, state) = (self.session.clone(), s.clone());
-                let known = self.head.as_ref().filter(|blob| blob.hash == request.head).map(|blob| blob.bytes.clone());
+                let known =
+                    self.preamble.as_ref().filter(|blob| blob.hash == request.preamble).map(|blob| blob.bytes.clone());
                 Some(Box::pin(async move {
-                    let head = match known {
-                        Some(head) => head,
-                        None => match world.log.blob(request.head).await {
-                            Ok(Some(head)) => head,
-                            Ok(None) => return (headless(&request, "its head is not in the log"), Vec::new()),
+                    let preamble = match known {
+                        Some(preamble) => preamble,
+                        None => match world.log.blob(request.preamble).await {
+                            Ok(Some(preamble)) => preamble,
+                            Ok(None) => return (headless(&request, "its preamble is not in the log"), Vec::new()),
                             Err(error) => return (headless(&request, &error.to_string()), Vec::new()),
                         },
                     };
@@ -90,11 +93,11 @@ impl Driver {
                         Ok(pictures) => pictures,
                         Err(why) => return (why, Vec::new()),
                     };
-                    let asking = Asking { session, head, request, pictures };
-                    if by_hand {
+                    let asking = ModelRequest { session, preamble, request, pictures };
+                    if via_bridge {
                         let work = match world.model.hand_over(asking).await {
-                            Ok(handed) => Work::HandedOver(handed),
-                            Err(failed) => Work::Failed(failed),
+                            Ok(handed) => EffectOutcome::OutboxWritten(handed),
+                            Err(failed) => EffectOutcome::Failed(failed),
                         };
                         return (work, Vec::new());
                     }
@@ -103,14 +106,14 @@ impl Driver {
                             // The answer is there and waits: it is not held up for long, and not at all by who stops it.
                             let previews = tokio::select! {
                                 biased;
-                                () = halt.wait() => Previews::new(),
+                                () = halt.cancelled() => Previews::new(),
                                 found = tokio::time::timeout(PREVIEW, previews(&world, &state, &answered)) => {
                                     found.unwrap_or_default()
                                 }
                             };
-                            (Work::Answer(answered, previews), blobs)
+                            (EffectOutcome::Answer(answered, previews), blobs)
                         }
-                        Err(failed) => (Work::Failed(failed), Vec::new()),
+                        Err(failed) => (EffectOutcome::Failed(failed), Vec::new()),
                     }
                 }))
             }
@@ -126,7 +129,7 @@ impl Driver {
                 let level = s.level();
                 let closed = s.config.bridge.as_ref().map(|bridge| bridge.folder.clone());
                 let seen = s.seen.clone();
-                let job = Job { session: self.session.clone(), workspace, call, level, seen, closed };
+                let job = ToolCall { session: self.session.clone(), workspace, call, isolation: level, seen, closed };
                 let keeps = s.config.checkpoints && world.checkpoints.is_some();
                 let folder = Folder { keeps, tree: s.tree.clone(), writing: self.writing.clone() };
                 Some(Box::pin(run_call(world, job, folder, live, halt)))
@@ -147,28 +150,31 @@ impl Driver {
                 let (session, writing) = (self.session.clone(), self.writing.clone());
                 Some(Box::pin(async move {
                     drop(writing.lock().await.take());
-                    let waiting = move || live(Delta::Said { text: "waiting for a writer in this folder".into() });
+                    let waiting = move || live(Delta::Notice { text: "waiting for a writer in this folder".into() });
                     let work = match workspace::lock(&world.locks, &workspace, &halt, waiting).await {
                         Ok(Some(_writing)) => {
                             match restore(&world, &session, &workspace, &tree, undo.as_ref(), force).await {
-                                Ok(Restored { tree, note }) => {
-                                    Work::Rewound(Rewound { spans: spans.to_vec(), tree: Some(tree), undo, note })
-                                }
-                                Err(error) => Work::RewindFailed(RewindFailed { error }),
+                                Ok(Restored { tree, note }) => EffectOutcome::Rewound(Rewound {
+                                    spans: spans.to_vec(),
+                                    tree: Some(tree),
+                                    undo,
+                                    note,
+                                }),
+                                Err(error) => EffectOutcome::RewindFailed(RewindFailed { error }),
                             }
                         }
                         // We leave, and nothing was changed yet.
-                        Ok(None) => Work::RewindFailed(RewindFailed { error: "interrupted".into() }),
+                        Ok(None) => EffectOutcome::RewindFailed(RewindFailed { error: "interrupted".into() }),
                         Err(error) => {
                             let error = format!("the folder cannot be locked: {error}");
-                            Work::RewindFailed(RewindFailed { error })
+                            EffectOutcome::RewindFailed(RewindFailed { error })
                         }
                     };
                     (work, Vec::new())
                 }))
             }
             Effect::Compact { upto, strength } => {
-                let talk = Talk::of(&self.session, &self.loaded, *upto, *strength);
+                let talk = CompactionInput::of(&self.session, &self.loaded, *upto, *strength);
                 Some(Box::pin(compact::compact(world, talk, halt)))
             }
             Effect::Baseline { tree, of } => {
@@ -178,7 +184,7 @@ impl Driver {
                     tree: tree.clone(),
                     of: *of,
                     commands: s.config.verify.clone(),
-                    turn: s.turn,
+                    step: s.step,
                     level: s.level(),
                 };
                 Some(Box::pin(baseline.run(world, halt)))
@@ -193,7 +199,7 @@ impl Driver {
 const PREVIEW: Duration = Duration::from_secs(1);
 
 /// What the calls of an answer that need approval would lose, so that the question can say it.
-async fn previews(world: &World, s: &State, answered: &Answered) -> Previews {
+async fn previews(world: &Ports, s: &State, answered: &Answered) -> Previews {
     let mut previews = Previews::new();
     let Some(workspace) = &s.workspace else { return previews };
     for call in policy::calls_to_preview(s, answered) {
@@ -215,7 +221,7 @@ struct Folder {
 }
 
 /// A call, behind the workspace's lock if it writes.
-async fn run_call(world: World, job: Job, folder: Folder, live: Live, halt: Halt) -> Done {
+async fn run_call(world: Ports, job: ToolCall, folder: Folder, live: DeltaSink, halt: CancellationToken) -> Done {
     let call = job.call.clone();
     if call.allowed != Some(call.hash()) {
         return (ended(&call, Outcome::NotRun, "not run: these are not the arguments that were allowed"), Vec::new());
@@ -223,7 +229,7 @@ async fn run_call(world: World, job: Job, folder: Folder, live: Live, halt: Halt
     let writing = if call.writes() {
         drop(folder.writing.lock().await.take()); // should nobody have come to keep the files
         let say = live.clone();
-        let waiting = move || say(Delta::Said { text: "waiting for another writer in this folder".into() });
+        let waiting = move || say(Delta::Notice { text: "waiting for another writer in this folder".into() });
         match workspace::lock(&world.locks, &job.workspace, &halt, waiting).await {
             Ok(Some(writing)) => Some(writing),
             Ok(None) => return (ended(&call, Outcome::NotRun, "not run: the person interrupted"), Vec::new()),
@@ -248,29 +254,29 @@ async fn run_call(world: World, job: Job, folder: Folder, live: Live, halt: Halt
     let (mut finished, blobs) = world.tools.run(job, live, halt.clone()).await;
     finished.before = before;
     if call.harness
-        && finished.outcome != Outcome::Cut
+        && finished.outcome != Outcome::Interrupted
         && let Some(files) = &world.files
     {
         // A check proves something of the files as it found them. If it left others, that is said.
         tokio::select! {
             tree = files.tree(&workspace) => finished.tree = tree.ok(),
-            () = halt.wait() => {}
+            () = halt.cancelled() => {}
         }
         if let (Some(found), Some(left)) = (&found, &finished.tree)
             && found != left
             && !files.holds(&workspace, found).await
         {
-            finished.on = Some(found.clone());
+            finished.checked_tree = Some(found.clone());
         }
     }
     if folder.keeps && writing.is_some() {
         *folder.writing.lock().await = writing;
     }
-    (Work::Output(finished), blobs)
+    (EffectOutcome::Output(finished), blobs)
 }
 
 async fn restore(
-    world: &World,
+    world: &Ports,
     session: &SessionId,
     workspace: &str,
     to: &Tree,
@@ -282,17 +288,17 @@ async fn restore(
     };
     let past = crate::commit::past(world.log.as_ref(), session).await.map_err(|error| error.to_string())?;
     let (ours, theirs) = past.since(to);
-    keeper.restore(Back { session, workspace, to, from, ours: &ours, theirs: &theirs, force }).await
+    keeper.restore(RestorePlan { session, workspace, to, from, ours: &ours, theirs: &theirs, force }).await
 }
 
-async fn checkpoint(world: &World, session: &SessionId, workspace: &str, mark: u64) -> Work {
-    Work::Checkpointed(match &world.checkpoints {
+async fn checkpoint(world: &Ports, session: &SessionId, workspace: &str, mark: u64) -> EffectOutcome {
+    EffectOutcome::Checkpointed(match &world.checkpoints {
         Some(keeper) => keeper.keep(session, workspace, mark).await,
         None => Checkpointed { tree: None, mark, note: Some("files are not kept here".into()) },
     })
 }
 
-async fn wake(world: World, at: At, halt: Halt) -> Done {
+async fn wake(world: Ports, at: At, halt: CancellationToken) -> Done {
     loop {
         let left = at.0 - world.clock.now().0;
         if left <= 0 {
@@ -302,18 +308,18 @@ async fn wake(world: World, at: At, halt: Halt) -> Done {
         let nap = Duration::from_millis(left.cast_unsigned().min(1000));
         tokio::select! {
             () = tokio::time::sleep(nap) => {}
-            () = halt.wait() => break,
+            () = halt.cancelled() => break,
         }
     }
-    (Work::Woken(at), Vec::new())
+    (EffectOutcome::TimerFired(at), Vec::new())
 }
 
-fn ended(call: &Call, outcome: Outcome, shown: &str) -> Work {
-    Work::Output(Finished::plain(call.id, outcome, shown))
+fn ended(call: &Call, outcome: Outcome, shown: &str) -> EffectOutcome {
+    EffectOutcome::Output(Finished::plain(call.id, outcome, shown))
 }
 
 /// The pictures that a request names.
-async fn pictures(world: &World, request: &Request) -> Result<BTreeMap<Hash, Arc<[u8]>>, Work> {
+async fn pictures(world: &Ports, request: &Request) -> Result<BTreeMap<Hash, Arc<[u8]>>, EffectOutcome> {
     let mut all = BTreeMap::new();
     for hash in request.pictures() {
         let why = match world.log.blob(hash).await {
@@ -325,34 +331,36 @@ async fn pictures(world: &World, request: &Request) -> Result<BTreeMap<Hash, Arc
             Err(error) => error.to_string(),
         };
         let error = format!("a picture of this session cannot be read: {why}");
-        return Err(Work::Failed(TurnFailed::unsent(request.turn, Failure::Rejected, error)));
+        return Err(EffectOutcome::Failed(StepFailed::unsent(request.step, Failure::Rejected, error)));
     }
     Ok(all)
 }
 
-/// A turn whose recorded head cannot be had: it is not asked with another.
-fn headless(request: &Request, why: &str) -> Work {
+/// A step whose recorded preamble cannot be had: it is not asked with another.
+fn headless(request: &Request, why: &str) -> EffectOutcome {
     let error = format!("the instructions of this session cannot be read: {why}");
-    Work::Failed(TurnFailed::unsent(request.turn, Failure::Rejected, error))
+    EffectOutcome::Failed(StepFailed::unsent(request.step, Failure::Rejected, error))
 }
 
 /// What to report of work that panicked.
-fn broken(effect: &Effect, why: &str) -> Option<Work> {
+fn broken(effect: &Effect, why: &str) -> Option<EffectOutcome> {
     let why = format!("an error inside the agent: {why}");
     match (effect, effect.cut()) {
-        (_, Some(Work::Output(finished))) => {
-            Some(Work::Output(Finished { outcome: Outcome::Failed, shown: why.into(), ..finished }))
+        (_, Some(EffectOutcome::Output(finished))) => {
+            Some(EffectOutcome::Output(Finished { outcome: Outcome::Failed, shown: why.into(), ..finished }))
         }
-        (_, Some(Work::Failed(failed))) => {
-            Some(Work::Failed(TurnFailed { failure: Failure::Transport, error: why, ..failed }))
+        (_, Some(EffectOutcome::Failed(failed))) => {
+            Some(EffectOutcome::Failed(StepFailed { failure: Failure::Transport, error: why, ..failed }))
         }
-        (Effect::MakeHead { model }, _) => Some(Work::HeadFailed { model: model.to_string(), error: why }),
+        (Effect::RenderPreamble { model }, _) => {
+            Some(EffectOutcome::PreambleFailed { model: model.to_string(), error: why })
+        }
         (Effect::Checkpoint { mark }, _) => {
-            Some(Work::Checkpointed(Checkpointed { tree: None, mark: *mark, note: Some(why) }))
+            Some(EffectOutcome::Checkpointed(Checkpointed { tree: None, mark: *mark, note: Some(why) }))
         }
-        (Effect::Restore { .. }, _) => Some(Work::RewindFailed(RewindFailed { error: why })),
-        (Effect::Baseline { tree, of }, _) => Some(Work::Baselined(none(tree.clone(), *of, why))),
-        (Effect::Wake { at }, _) => Some(Work::Woken(*at)),
+        (Effect::Restore { .. }, _) => Some(EffectOutcome::RewindFailed(RewindFailed { error: why })),
+        (Effect::Baseline { tree, of }, _) => Some(EffectOutcome::Baselined(none(tree.clone(), *of, why))),
+        (Effect::Wake { at }, _) => Some(EffectOutcome::TimerFired(*at)),
         (_, other) => other,
     }
 }

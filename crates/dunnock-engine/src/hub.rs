@@ -3,7 +3,7 @@
 //! Invariant: a listener never slows the driver. One whose queue is full is cut off and reads again from the log.
 
 use dunnock_core::ports::{Log, LogError};
-use dunnock_proto::{Delta, Event, Frame, Partial, Record, Seq, SessionId, Turn};
+use dunnock_proto::{Delta, Event, Frame, Partial, Record, Seq, SessionId, Step};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,43 +16,43 @@ const TAIL: usize = 16 << 10;
 
 /// The meeting point of one session's driver, its work and its listeners.
 #[derive(Clone, Default)]
-pub(crate) struct Hub(Arc<Mutex<Inner>>);
+pub(crate) struct Hub(Arc<Mutex<HubInner>>);
 
 #[derive(Default)]
-struct Inner {
+struct HubInner {
     seq: Seq,
-    listeners: Vec<Listener>,
+    listeners: Vec<Subscriber>,
     partials: Vec<Partial>,
 }
 
-struct Listener {
+struct Subscriber {
     queue: mpsc::Sender<Frame>,
     lagged: Arc<AtomicBool>,
 }
 
 impl Hub {
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, HubInner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The facts up to `seq` are in the log: listeners that come now read those there.
+    /// The events up to `seq` are in the log: listeners that come now read those there.
     pub(crate) fn start_at(&self, seq: Seq) {
         self.inner().seq = seq;
     }
 
-    /// Publishes a fact that is durable.
+    /// Publishes an event that is durable.
     pub(crate) fn fact(&self, record: Record, event: Option<&Event>) {
         let mut inner = self.inner();
         inner.seq = record.envelope.seq;
         match event {
-            Some(Event::Answered(e)) => inner.forget_turn(e.turn),
-            Some(Event::TurnFailed(e)) => inner.forget_turn(e.turn),
+            Some(Event::Answered(e)) => inner.forget_step(e.step),
+            Some(Event::StepFailed(e)) => inner.forget_step(e.step),
             Some(Event::Finished(e)) => {
                 inner.partials.retain(|p| !matches!(p, Partial::Call { call, .. } if *call == e.call));
             }
             _ => {}
         }
-        inner.send(&Frame::Fact(Arc::new(record)));
+        inner.send(&Frame::Event(Arc::new(record)));
     }
 
     /// Publishes something live.
@@ -74,13 +74,13 @@ impl Hub {
         let (queue, rest) = mpsc::channel(QUEUE);
         let lagged = Arc::new(AtomicBool::new(false));
         let mut inner = self.inner();
-        inner.listeners.push(Listener { queue, lagged: lagged.clone() });
+        inner.listeners.push(Subscriber { queue, lagged: lagged.clone() });
         let partials = inner.partials.iter().cloned().map(Frame::Partial).collect();
         Frames { log, session, from, upto: inner.seq, ready: VecDeque::new(), partials, rest, lagged, done: false }
     }
 }
 
-impl Inner {
+impl HubInner {
     fn send(&mut self, frame: &Frame) {
         self.listeners.retain(|l| match l.queue.try_send(frame.clone()) {
             Ok(()) => true,
@@ -92,42 +92,42 @@ impl Inner {
         });
     }
 
-    fn forget_turn(&mut self, done: Turn) {
-        self.partials.retain(|p| !matches!(p, Partial::Turn { turn, .. } if *turn == done));
+    fn forget_step(&mut self, done: Step) {
+        self.partials.retain(|p| !matches!(p, Partial::Step { step, .. } if *step == done));
     }
 
-    fn turn(&mut self, wanted: Turn, try_no: u32) -> Option<(&mut String, &mut String)> {
+    fn step(&mut self, wanted: Step, try_no: u32) -> Option<(&mut String, &mut String)> {
         let known = self
             .partials
             .iter()
-            .any(|p| matches!(p, Partial::Turn { turn, attempt, .. } if *turn == wanted && *attempt == try_no));
+            .any(|p| matches!(p, Partial::Step { step, attempt, .. } if *step == wanted && *attempt == try_no));
         if !known {
-            self.forget_turn(wanted);
+            self.forget_step(wanted);
             let (text, reasoning) = (String::new(), String::new());
-            self.partials.push(Partial::Turn { turn: wanted, attempt: try_no, text, reasoning });
+            self.partials.push(Partial::Step { step: wanted, attempt: try_no, text, reasoning });
         }
         self.partials.iter_mut().find_map(|p| match p {
-            Partial::Turn { turn, text, reasoning, .. } if *turn == wanted => Some((text, reasoning)),
-            Partial::Turn { .. } | Partial::Call { .. } => None,
+            Partial::Step { step, text, reasoning, .. } if *step == wanted => Some((text, reasoning)),
+            Partial::Step { .. } | Partial::Call { .. } => None,
         })
     }
 
     fn remember(&mut self, delta: &Delta) {
         match delta {
-            Delta::Text { turn, attempt, text: more, .. } => {
-                if let Some((text, _)) = self.turn(*turn, *attempt) {
+            Delta::Text { step, attempt, text: more, .. } => {
+                if let Some((text, _)) = self.step(*step, *attempt) {
                     text.push_str(more);
                 }
             }
-            Delta::Reasoning { turn, attempt, text: more, .. } => {
-                if let Some((_, reasoning)) = self.turn(*turn, *attempt) {
+            Delta::Reasoning { step, attempt, text: more, .. } => {
+                if let Some((_, reasoning)) = self.step(*step, *attempt) {
                     reasoning.push_str(more);
                 }
             }
             Delta::Output { call: wanted, text, .. } => {
                 let known = self.partials.iter_mut().find_map(|p| match p {
                     Partial::Call { call, offset, tail } if call == wanted => Some((offset, tail)),
-                    Partial::Call { .. } | Partial::Turn { .. } => None,
+                    Partial::Call { .. } | Partial::Step { .. } => None,
                 });
                 if let Some((offset, tail)) = known {
                     *offset += text.len() as u64;
@@ -141,7 +141,7 @@ impl Inner {
                     self.partials.push(Partial::Call { call: *wanted, offset, tail });
                 }
             }
-            Delta::Said { .. } => {}
+            Delta::Notice { .. } => {}
         }
     }
 }
@@ -196,7 +196,7 @@ impl Frames {
                 return false;
             }
             *from = record.envelope.seq;
-            ready.push_back(Frame::Fact(Arc::new(record)));
+            ready.push_back(Frame::Event(Arc::new(record)));
             ready.len() < 256
         })
         .await?;

@@ -4,8 +4,8 @@
 
 use dunnock_core::ports::{Log, LogError};
 use dunnock_proto::{
-    Answered, CallPart, Called, CommandArgs, CommandText, Decoded, Event, Finished, Outcome, Part, PathArgs, Proof,
-    SessionId, VerifyArgs, Why,
+    Answered, CallPart, CheckCalled, CommandArgs, CommandText, Decoded, EndReason, Event, Finished, Outcome, Part,
+    PathArgs, Proof, SessionId, VerifyArgs,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -90,23 +90,23 @@ impl Memory {
 
     fn add(&mut self, event: &Event) {
         match event {
-            Event::TurnStarted(_) => {
+            Event::StepStarted(_) => {
                 self.iterations.push(Vec::new());
                 self.calls.clear();
             }
             Event::Answered(e) => self.answered(e),
-            Event::Called(e) => self.called(e),
+            Event::CheckCalled(e) => self.called(e),
             Event::Finished(e) => self.finished(e),
-            Event::TurnFailed(e) => self.line("no answer", &e.error),
+            Event::StepFailed(e) => self.line("no answer", &e.error),
             Event::Ended(e) => {
-                let why = match &e.why {
-                    Why::Done if e.proof == Proof::Proven => "done, and the checks pass".to_owned(),
-                    Why::Done => "done: the plan had no actions".to_owned(),
-                    Why::Stopped => "stopped".to_owned(),
-                    Why::Failed { error } => format!("failed: {error}"),
-                    Why::Limit => "the limit of iterations was reached".to_owned(),
-                    Why::Budget => "the budget was used up".to_owned(),
-                    Why::Unproven => "the checks do not pass".to_owned(),
+                let why = match &e.reason {
+                    EndReason::Done if e.proof == Proof::Proven => "done, and the checks pass".to_owned(),
+                    EndReason::Done => "done: the plan had no actions".to_owned(),
+                    EndReason::Stopped => "stopped".to_owned(),
+                    EndReason::Failed { error } => format!("failed: {error}"),
+                    EndReason::Limit => "the limit of iterations was reached".to_owned(),
+                    EndReason::Budget => "the budget was used up".to_owned(),
+                    EndReason::Unproven => "the checks do not pass".to_owned(),
                 };
                 self.line_at(u32::MAX, "ended", &why);
             }
@@ -122,7 +122,7 @@ impl Memory {
         }
     }
 
-    fn called(&mut self, e: &Called) {
+    fn called(&mut self, e: &CheckCalled) {
         let part =
             CallPart { id: String::new(), tool: e.tool.clone(), args: e.args.clone(), recovered: false, fault: None };
         self.calls.insert(e.call.index, Arc::new(part));
@@ -134,7 +134,7 @@ impl Memory {
             Outcome::Done => "ok".to_owned(),
             Outcome::Failed => e.exit.map_or_else(|| "failed".to_owned(), |exit| format!("failed, exit {exit}")),
             Outcome::Declined { .. } => "declined".to_owned(),
-            Outcome::Cut => "cut off".to_owned(),
+            Outcome::Interrupted => "cut off".to_owned(),
             Outcome::NotRun => "not run".to_owned(),
             Outcome::Unknown => "outcome unknown".to_owned(),
         };

@@ -1,4 +1,4 @@
-//! A log without its secrets. Facts are sealed again, and what names another text by its hash is computed again, so that what
+//! A log without its secrets. Events are sealed again, and what names another text by its hash is computed again, so that what
 //! comes out is a log like any other: it checks, replays and goes on.
 
 use crate::catch_up::Loaded;
@@ -16,7 +16,7 @@ pub struct Clean<'a> {
     pub names: &'a BTreeMap<String, String>,
 }
 
-/// The log, and the facts from which something was taken.
+/// The log, and the events from which something was taken.
 ///
 /// # Errors
 /// When the log cannot be folded.
@@ -51,7 +51,7 @@ pub fn redact(records: Vec<Record>, clean: &Clean<'_>) -> Result<(Vec<Record>, V
                 record.body = Body::Text(fixed.body().into());
             }
         }
-        let taken = loaded.take_in(&record)?;
+        let taken = loaded.fold_record(&record)?;
         events.extend(taken.event.map(|event| (seq, event)));
         if taken.again {
             loaded.transcript = Transcript::fold(None, events.iter().map(|(seq, event)| (*seq, event)));
@@ -91,7 +91,7 @@ fn walk(value: &mut serde_json::Value, clean: &Clean<'_>) -> (bool, bool) {
     }
 }
 
-/// The fact with its hashes as they follow from what was recorded before it.
+/// The event with its hashes as they follow from what was recorded before it.
 fn fixed(loaded: &Loaded, event: Event) -> Event {
     match event {
         Event::Answered(mut e) => {
@@ -104,26 +104,26 @@ fn fixed(loaded: &Loaded, event: Event) -> Event {
             }
             Event::Allowed(e)
         }
-        // What is held back depends on how long the talk is.
-        Event::TurnStarted(mut e) => {
+        // What is held back depends on how long the conversation is.
+        Event::StepStarted(mut e) => {
             e.reserved = loaded.state.reserve();
-            Event::TurnStarted(e)
+            Event::StepStarted(e)
         }
-        Event::CompactStarted(mut e) if !e.reserved.is_nothing() => {
+        Event::CompactionStarted(mut e) if !e.reserved.is_nothing() => {
             e.reserved = loaded.state.reserve();
-            Event::CompactStarted(e)
+            Event::CompactionStarted(e)
         }
-        Event::Taken(mut e) if !e.lost.is_nothing() => {
+        Event::OwnerChanged(mut e) if !e.lost.is_nothing() => {
             e.lost = loaded.state.reserved;
-            Event::Taken(e)
+            Event::OwnerChanged(e)
         }
-        Event::TurnFailed(mut e) if e.broke => {
+        Event::StepFailed(mut e) if e.incomplete => {
             e.lost = loaded.state.unknown_beyond(&e.usage);
-            Event::TurnFailed(e)
+            Event::StepFailed(e)
         }
-        Event::CompactFailed(mut e) if e.broke => {
+        Event::CompactionFailed(mut e) if e.incomplete => {
             e.lost = loaded.state.unknown_beyond(&e.usage);
-            Event::CompactFailed(e)
+            Event::CompactionFailed(e)
         }
         Event::Compacted(mut e) if !e.shortened.is_empty() => {
             e.shortened = loaded.transcript.shorten(e.upto, KEEP);

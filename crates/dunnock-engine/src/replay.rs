@@ -1,7 +1,7 @@
 //! Runs a recorded session again, without the model, and finds the first thing that comes out differently.
 //!
-//! The log says what came in: a person's command or the report of work is the first fact of each decision. So every decision is
-//! made again, by this release, on what was recorded before it, and must come to the recorded facts; every request is built
+//! The log says what came in: a person's command or the report of work is the first event of each decision. So every decision is
+//! made again, by this release, on what was recorded before it, and must come to the recorded events; every request is built
 //! again and must have the recorded hash. With [`RunAgain`] the calls run again, too, in a copy of the files.
 //!
 //! Invariant: one difference does not make the next. After each comparison it goes on from what was recorded.
@@ -9,20 +9,21 @@
 use crate::catch_up::load_upto;
 use crate::compact::KEEP;
 use dunnock_core::policy::Policy;
-use dunnock_core::ports::{Blob, Halt, Job, Live, Log, LogError, Model, Tools};
+use dunnock_core::ports::{Blob, CancellationToken, DeltaSink, Log, LogError, Model, ToolCall, Tools};
 use dunnock_core::{
-    Call, Fold, Input, Now, Previews, Report, Stage, State, Take, Transcript, Work, apply, begin, decide,
+    Call, Claim, DecideContext, EffectOutcome, Fold, Input, Previews, Report, Stage, State, Transcript, apply, begin,
+    decide,
 };
 use dunnock_proto::{
-    Cause, Command, Config, Decoded, Event, Finished, Hash, Head, Level, Order, Outcome, Owner, QuestionKind, Record,
-    Seq, SessionId, Why, verify_chain,
+    Cause, Command, CommandRequest, Config, Decoded, EndReason, Event, Finished, Hash, Isolation, Outcome, Owner,
+    Preamble, QuestionKind, Record, Seq, SessionId, verify_chain,
 };
 use std::sync::Arc;
 
 /// What came of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// Facts that were decided again.
+    /// Events that were decided again.
     pub facts: u64,
     /// Requests that were built again.
     pub requests: u64,
@@ -37,7 +38,7 @@ pub struct Replayed {
 /// Something that came out differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// At this fact.
+    /// At this event.
     pub seq: Seq,
     /// What.
     pub what: String,
@@ -48,7 +49,7 @@ pub struct Difference {
 }
 
 /// Runs calls again, in a folder of their own.
-pub struct RunAgain<'a> {
+pub struct ReplayPorts<'a> {
     /// Who runs them.
     pub tools: &'a dyn Tools,
     /// Who makes instructions again. It is asked nothing else.
@@ -56,7 +57,7 @@ pub struct RunAgain<'a> {
     /// A copy of the files as they were before the first.
     pub folder: &'a str,
     /// How well commands are confined here.
-    pub level: Level,
+    pub level: Isolation,
 }
 
 /// The most that is told of a difference.
@@ -66,7 +67,7 @@ const SHOWN: usize = 300;
 ///
 /// # Errors
 /// When it cannot be read, or is not what was written.
-pub async fn replay(log: &dyn Log, session: &SessionId, hands: Option<RunAgain<'_>>) -> Result<Replayed, LogError> {
+pub async fn replay(log: &dyn Log, session: &SessionId, hands: Option<ReplayPorts<'_>>) -> Result<Replayed, LogError> {
     let mut records: Vec<Record> = Vec::new();
     let each = &mut |record: Record| {
         records.push(record);
@@ -90,7 +91,7 @@ pub async fn replay(log: &dyn Log, session: &SessionId, hands: Option<RunAgain<'
         Some(Some(Event::Forked(forked))) => Some(load_upto(log, &forked.from, forked.at).await?.transcript),
         _ => None,
     };
-    let mut again = Again {
+    let mut again = Replay {
         log,
         session,
         records: &records,
@@ -105,19 +106,19 @@ pub async fn replay(log: &dyn Log, session: &SessionId, hands: Option<RunAgain<'
     Ok(again.out)
 }
 
-struct Again<'a> {
+struct Replay<'a> {
     log: &'a dyn Log,
     session: &'a SessionId,
     records: &'a [Record],
     events: &'a [Option<Event>],
-    hands: Option<RunAgain<'a>>,
+    hands: Option<ReplayPorts<'a>>,
     s: State,
     transcript: Transcript,
     base: Option<Transcript>,
     out: Replayed,
 }
 
-impl Again<'_> {
+impl Replay<'_> {
     async fn all(&mut self) -> Result<(), LogError> {
         while let Some(at) = usize::try_from(self.s.seq).ok().filter(|at| *at < self.records.len()) {
             let Some(event) = &self.events[at] else {
@@ -159,7 +160,7 @@ impl Again<'_> {
             return;
         };
         if let Event::Finished(e) = event
-            && matches!(e.outcome, Outcome::Cut | Outcome::Unknown)
+            && matches!(e.outcome, Outcome::Interrupted | Outcome::Unknown)
             && self.s.call(e.call).is_some_and(|call| matches!(call.stage, Stage::Started(_)))
         {
             self.out.passed_over += u64::from(self.hands.is_some());
@@ -193,7 +194,7 @@ impl Again<'_> {
         self.out.differences.push(Difference { seq, what, recorded, now });
     }
 
-    /// What a fact says beyond what is decided: the request that was answered, the output of a call.
+    /// What an event says beyond what is decided: the request that was answered, the output of a call.
     async fn look(&mut self, event: &Event) -> Result<(), LogError> {
         let seq = self.s.seq + 1;
         match event {
@@ -202,17 +203,17 @@ impl Again<'_> {
                 self.out.requests += 1;
                 if request != Some(e.request) {
                     let now = request.map_or_else(|| "none".to_owned(), |hash| hash.to_string());
-                    self.note(seq, format!("the request of step {}", e.turn), &e.request.to_string(), &now);
+                    self.note(seq, format!("the request of step {}", e.step), &e.request.to_string(), &now);
                 }
             }
-            Event::Headed(e) => self.head(seq, &e.head).await?,
+            Event::PreambleSet(e) => self.preamble(seq, &e.preamble).await?,
             Event::Compacted(e) => {
                 let now = self.transcript.shorten(e.upto, KEEP);
                 if e.summary.is_none() && now != e.shortened {
                     let told = |all: &[dunnock_proto::Shortened]| format!("{all:?}");
                     self.note(seq, "what is shortened".into(), &told(&e.shortened), &told(&now));
                 }
-                self.head(seq, &e.head).await?;
+                self.preamble(seq, &e.preamble).await?;
             }
             Event::Finished(e) => {
                 let begun = self.s.call(e.call).filter(|call| matches!(call.stage, Stage::Started(_))).cloned();
@@ -225,16 +226,16 @@ impl Again<'_> {
         Ok(())
     }
 
-    /// The instructions that a fact names are there; made again in the copy, they are the same.
-    async fn head(&mut self, seq: Seq, head: &Head) -> Result<(), LogError> {
-        let Some(bytes) = self.log.blob(head.hash).await?.filter(|bytes| Hash::of(bytes) == head.hash) else {
-            self.note(seq, "the instructions".into(), &head.hash.to_string(), "nothing, or others");
+    /// The instructions that an event names are there; made again in the copy, they are the same.
+    async fn preamble(&mut self, seq: Seq, preamble: &Preamble) -> Result<(), LogError> {
+        let Some(bytes) = self.log.blob(preamble.hash).await?.filter(|bytes| Hash::of(bytes) == preamble.hash) else {
+            self.note(seq, "the instructions".into(), &preamble.hash.to_string(), "nothing, or others");
             return Ok(());
         };
         let Some(hands) = &self.hands else { return Ok(()) };
         // What was known of the model then is known now: nobody is asked.
-        let config = Config { window: head.window, ..self.s.config.as_ref().clone() };
-        let Ok((_, blob)) = hands.model.head(&config, hands.folder).await else { return Ok(()) };
+        let config = Config { window: preamble.window, ..self.s.config.as_ref().clone() };
+        let Ok((_, blob)) = hands.model.render_preamble(&config, hands.folder).await else { return Ok(()) };
         let workspace = self.s.workspace.clone().unwrap_or_default();
         let (then, now) = (String::from_utf8_lossy(&bytes), String::from_utf8_lossy(&blob.bytes));
         let now = now.replace(hands.folder, &workspace);
@@ -256,17 +257,17 @@ impl Again<'_> {
             self.out.passed_over += 1;
             return Ok(());
         }
-        let quiet: Live = Arc::new(|_| {});
+        let quiet: DeltaSink = Arc::new(|_| {});
         let id = call.id;
-        let job = Job {
+        let job = ToolCall {
             session: self.session.clone(),
             workspace: hands.folder.into(),
-            level: hands.level,
+            isolation: hands.level,
             seen: self.s.seen.clone(),
             closed: None,
             call,
         };
-        let (mut now, blobs) = hands.tools.run(job, quiet, Halt::default()).await;
+        let (mut now, blobs) = hands.tools.run(job, quiet, CancellationToken::default()).await;
         let workspace = self.s.workspace.clone().unwrap_or_default();
         now.shown = now.shown.replace(hands.folder, &workspace).into();
         self.out.calls += 1;
@@ -280,8 +281,8 @@ impl Again<'_> {
         } else if recorded.shown != now.shown {
             let (then, now) = (recorded.shown.clone(), now.shown.clone());
             self.note(seq, format!("the output of call {id}"), &then, &now);
-        } else if recorded.diff != now.diff || recorded.saw != now.saw {
-            let told = |f: &Finished| format!("{:?} {:?}", f.diff, f.saw);
+        } else if recorded.diff != now.diff || recorded.seen_files != now.seen_files {
+            let told = |f: &Finished| format!("{:?} {:?}", f.diff, f.seen_files);
             let (then, now) = (told(recorded), told(&now));
             self.note(seq, format!("what call {id} did to files"), &then, &now);
         } else if recorded.full != now.full && !mentions(&blobs, hands.folder) {
@@ -292,28 +293,28 @@ impl Again<'_> {
         Ok(())
     }
 
-    /// The facts that follow from what this one says came in; `None` for what nobody decides.
+    /// The events that follow from what this one says came in; `None` for what nobody decides.
     fn decide(&self, event: &Event, at: usize) -> Option<Vec<Event>> {
         let cause = &self.records[at].envelope.cause;
-        let me = self.s.seat.map_or(Owner(0), |seat| seat.owner);
+        let me = self.s.owner.map_or(Owner(0), |seat| seat.owner);
         let input = match (cause, event) {
             (_, Event::Created(_) | Event::Forked(_) | Event::Moved(_))
             | (Cause::Driver, Event::Noticed(_))
             | (Cause::Other(_), _) => return None,
             (Cause::Driver, Event::Started(started)) => return Some(begin(&self.s, started.owner)),
-            (Cause::Driver, Event::Taken(e)) => Input::Take(Take {
+            (Cause::Driver, Event::OwnerChanged(e)) => Input::Take(Claim {
                 owner: e.owner,
-                level: e.level,
+                isolation: e.isolation,
                 platform: e.platform.clone(),
                 app: e.app.clone(),
                 untrusted: self.untrusted(at),
             }),
             (Cause::Driver, _) => return Some(Vec::new()),
             // An older form does not say where it went.
-            (Cause::Input(_), Event::RewindAsked(e)) if e.to.is_none() => return None,
+            (Cause::Input(_), Event::RewindRequested(e)) if e.to.is_none() => return None,
             // What cannot come in was decided, and is not decided now.
             (Cause::Input(id), event) => match self.command(event) {
-                Some(command) => Input::Order(Order { id: id.clone(), expect: None, command }),
+                Some(command) => Input::Order(CommandRequest { id: id.clone(), expect: None, command }),
                 None => return Some(Vec::new()),
             },
             (Cause::Report, event) => match work(&self.s, event, self.previews(at)) {
@@ -322,19 +323,19 @@ impl Again<'_> {
             },
         };
         let tree_at = match event {
-            Event::RewindAsked(e) => e.tree.clone(),
+            Event::RewindRequested(e) => e.tree.clone(),
             _ => None,
         };
         // What came from around the session is as it was: it is seen in what followed.
-        let mut now = Now { day_left: None, tree_at, news: None, policy: Policy::default() };
+        let mut now = DecideContext { day_left: None, tree_at, preamble_drift: None, policy: Policy::default() };
         let mut made = decide(&self.s, &now, input.clone()).unwrap_or_default();
         for _ in 0..2 {
             let same = made.iter().zip(at..).take_while(|(made, at)| self.recorded(*at) == Some(made)).count();
             match self.recorded(at + same) {
                 _ if same == made.len() && !self.goes_on(at + same, cause) => break,
-                Some(Event::Noticed(e)) if !e.sources.is_empty() => now.news = Some(e.clone()),
+                Some(Event::Noticed(e)) if !e.sources.is_empty() => now.preamble_drift = Some(e.clone()),
                 Some(Event::Asked(e)) if e.kind == QuestionKind::Budget => now.day_left = Some(0),
-                Some(Event::Ended(e)) if e.why == Why::Budget => now.day_left = Some(0),
+                Some(Event::Ended(e)) if e.reason == EndReason::Budget => now.day_left = Some(0),
                 Some(_) | None => break,
             }
             made = decide(&self.s, &now, input.clone()).unwrap_or_default();
@@ -346,7 +347,7 @@ impl Again<'_> {
         self.events.get(at).and_then(Option::as_ref)
     }
 
-    /// Whether the fact at this place has the same cause: it may belong to the same decision.
+    /// Whether the event at this place has the same cause: it may belong to the same decision.
     fn goes_on(&self, at: usize, cause: &Cause) -> bool {
         self.records.get(at).is_some_and(|record| record.envelope.cause == *cause)
     }
@@ -373,7 +374,7 @@ impl Again<'_> {
         asked.map(|approval| (approval.call.index, approval.preview.clone())).collect()
     }
 
-    /// The command that a fact is the first of.
+    /// The command that an event is the first of.
     fn command(&self, event: &Event) -> Option<Command> {
         Some(match event {
             Event::Prompted(e) => Command::Prompt { text: e.text.clone(), images: e.images.clone() },
@@ -382,9 +383,9 @@ impl Again<'_> {
                 let hash = self.s.question(e.question).map_or(Hash::ZERO, |question| question.hash);
                 Command::Reply { question: e.question, hash, answer: e.answer.clone(), note: e.note.clone() }
             }
-            Event::InterruptAsked(_) => Command::Interrupt,
-            Event::RewindAsked(e) => Command::Rewind { to: e.to?, scope: e.scope, force: e.force },
-            Event::CompactStarted(_) => Command::Compact,
+            Event::InterruptRequested(_) => Command::Interrupt,
+            Event::RewindRequested(e) => Command::Rewind { to: e.to?, scope: e.scope, force: e.force },
+            Event::CompactionStarted(_) => Command::Compact,
             Event::Configured(e) => Command::Configure { set: e.set.clone() },
             Event::Titled(e) => Command::Title { title: e.title.clone() },
             Event::Revoked(e) => Command::Revoke { rule: e.rule.clone() },
@@ -393,26 +394,28 @@ impl Again<'_> {
     }
 }
 
-/// The report that a fact is the first of.
-fn work(s: &State, event: &Event, previews: Previews) -> Option<Work> {
+/// The report that an event is the first of.
+fn work(s: &State, event: &Event, previews: Previews) -> Option<EffectOutcome> {
     Some(match event.clone() {
-        Event::Headed(e) => Work::Headed(e.head),
-        Event::Ended(e) => match e.why {
-            Why::Failed { error } => Work::HeadFailed { model: s.config.model.clone(), error },
-            Why::Done | Why::Stopped | Why::Limit | Why::Budget | Why::Unproven => return None,
+        Event::PreambleSet(e) => EffectOutcome::PreambleSet(e.preamble),
+        Event::Ended(e) => match e.reason {
+            EndReason::Failed { error } => EffectOutcome::PreambleFailed { model: s.config.model.clone(), error },
+            EndReason::Done | EndReason::Stopped | EndReason::Limit | EndReason::Budget | EndReason::Unproven => {
+                return None;
+            }
         },
-        Event::HandedOver(e) => Work::HandedOver(e),
-        Event::Answered(e) => Work::Answer(e, previews),
-        Event::TurnFailed(e) => Work::Failed(e),
-        Event::Finished(e) => Work::Output(e),
-        Event::Checkpointed(e) => Work::Checkpointed(e),
-        Event::Rewound(e) => Work::Rewound(e),
-        Event::RewindFailed(e) => Work::RewindFailed(e),
-        Event::Baselined(e) => Work::Baselined(e),
-        Event::Compacted(e) => Work::Compacted(e),
-        Event::CompactFailed(e) => Work::CompactFailed(e),
-        Event::Woken(e) => Work::Woken(e.at),
-        Event::Noticed(e) => Work::Noticed(e),
+        Event::OutboxWritten(e) => EffectOutcome::OutboxWritten(e),
+        Event::Answered(e) => EffectOutcome::Answer(e, previews),
+        Event::StepFailed(e) => EffectOutcome::Failed(e),
+        Event::Finished(e) => EffectOutcome::Output(e),
+        Event::Checkpointed(e) => EffectOutcome::Checkpointed(e),
+        Event::Rewound(e) => EffectOutcome::Rewound(e),
+        Event::RewindFailed(e) => EffectOutcome::RewindFailed(e),
+        Event::Baselined(e) => EffectOutcome::Baselined(e),
+        Event::Compacted(e) => EffectOutcome::Compacted(e),
+        Event::CompactionFailed(e) => EffectOutcome::CompactionFailed(e),
+        Event::TimerFired(e) => EffectOutcome::TimerFired(e.at),
+        Event::Noticed(e) => EffectOutcome::Noticed(e),
         _ => return None,
     })
 }

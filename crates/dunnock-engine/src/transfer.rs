@@ -1,13 +1,13 @@
 //! Sessions that come from elsewhere, and sessions that go.
 
 use crate::catch_up::Loaded;
-use crate::door::DoorError;
+use crate::connection::ConnectError;
 use crate::own::Ownership;
-use crate::world::World;
+use crate::ports::Ports;
 use dunnock_core::ports::{Appended, Batch, Blob, LogError};
-use dunnock_core::{Input, Now, Phase, Stage, State, decide};
+use dunnock_core::{DecideContext, Input, Phase, Stage, State, decide};
 use dunnock_proto::{
-    Cause, Command, ConfigPatch, Event, InputId, Mode, Moved, Noticed, Order, Planner, Record, SessionId, seal,
+    Cause, Command, CommandRequest, ConfigPatch, Event, InputId, Mode, Moved, Noticed, Planner, Record, SessionId, seal,
 };
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub struct Arrival {
     pub proven: bool,
 }
 
-/// Takes a session in, with the facts and blobs it had elsewhere. Its chain is checked, and every blob it names must be
+/// Takes a session in, with the events and blobs it had elsewhere. Its chain is checked, and every blob it names must be
 /// there.
 ///
 /// A chain shows changes, not who wrote it. So what the log allows counts for nothing here, unless the person says that it is
@@ -32,7 +32,7 @@ pub struct Arrival {
 /// # Errors
 /// When there is such a session already, or what came is not what was written.
 pub async fn import(
-    world: &World,
+    world: &Ports,
     session: &SessionId,
     mut records: Vec<Record>,
     blobs: Vec<Blob>,
@@ -41,9 +41,9 @@ pub async fn import(
     let mut loaded = Loaded::empty();
     let mut named = BTreeSet::new();
     for record in &records {
-        let event = loaded.take_in(record)?.event;
+        let event = loaded.fold_record(record)?.event;
         if let Some(Event::Forked(forked)) = &event
-            && world.log.head(&forked.from).await?.is_none_or(|(seq, _)| seq < forked.at)
+            && world.log.tip(&forked.from).await?.is_none_or(|(seq, _)| seq < forked.at)
         {
             let (from, at) = (&forked.from, forked.at);
             return Err(LogError::Failed(format!("it branched off {from} at fact {at}; import that session first")));
@@ -72,18 +72,18 @@ pub async fn import(
     if loaded.state.read_only.is_none() {
         for event in events {
             let record = seal(loaded.state.seq, loaded.chain, world.clock.now(), Cause::Driver, &event);
-            drop(loaded.take_in(&record)?);
+            drop(loaded.fold_record(&record)?);
             records.push(record);
         }
     }
     let commands = if arrival.trusted { Vec::new() } else { disarming(&loaded.state) };
     for command in commands {
         let id = InputId::from_random(world.clock.random());
-        let order = Order { id: id.clone(), expect: None, command };
-        let events = decide(&loaded.state, &Now::default(), Input::Order(order));
+        let order = CommandRequest { id: id.clone(), expect: None, command };
+        let events = decide(&loaded.state, &DecideContext::default(), Input::Order(order));
         for event in events.map_err(|why| LogError::Failed(format!("it cannot be made safe: {why}")))? {
             let record = seal(loaded.state.seq, loaded.chain, world.clock.now(), Cause::Input(id.clone()), &event);
-            drop(loaded.take_in(&record)?);
+            drop(loaded.fold_record(&record)?);
             records.push(record);
         }
     }
@@ -127,10 +127,10 @@ fn disarming(s: &State) -> Vec<Command> {
 ///
 /// # Errors
 /// When somebody drives it, another branched off it, or the log cannot be written.
-pub async fn remove(world: &World, session: &SessionId) -> Result<bool, DoorError> {
+pub async fn remove(world: &Ports, session: &SessionId) -> Result<bool, ConnectError> {
     let Some(_alone) = Ownership::hold(&world.locks, session)? else {
         let pid = Ownership::note(&world.locks, session).map_or(0, |note| note.pid);
-        return Err(DoorError::InUse { pid });
+        return Err(ConnectError::InUse { pid });
     };
     let gone = world.log.delete(session).await?;
     if let Some(keeper) = &world.checkpoints {

@@ -1,7 +1,7 @@
 //! One writer per workspace, across sessions and processes.
 
 use dunnock_core::failpoint;
-use dunnock_core::ports::Halt;
+use dunnock_core::ports::CancellationToken;
 use dunnock_proto::Hash;
 use std::fs::{File, TryLockError};
 use std::io;
@@ -19,7 +19,7 @@ pub(crate) struct Writing(#[expect(dead_code, reason = "held for its lock")] Fil
 pub(crate) async fn lock(
     locks: &Path,
     workspace: &str,
-    halt: &Halt,
+    halt: &CancellationToken,
     waiting: impl FnOnce(),
 ) -> io::Result<Option<Writing>> {
     crate::own::private(locks)?;
@@ -42,7 +42,7 @@ pub(crate) async fn lock(
             say();
         }
         tokio::select! {
-            () = halt.wait() => return Ok(None),
+            () = halt.cancelled() => return Ok(None),
             () = tokio::time::sleep(LOOK) => {}
         }
     }

@@ -5,7 +5,7 @@
 //! Invariant: parts stay in the order in which they came.
 //! Invariant: what is kept of an answer is bounded, whatever a server sends.
 
-use crate::dialects::{Found, Heard, Tongue};
+use crate::dialects::{AnswerParser, FoundCall, Parsed};
 use dunnock_proto::{CallPart, Part, Stop, Usage};
 use std::sync::Arc;
 
@@ -45,14 +45,14 @@ enum Open {
     Reasoning { text: String, opaque: Option<String>, closed: bool },
     Text(String),
     Call(OpenCall),
-    Found(Found),
+    Found(FoundCall),
 }
 
 /// See above.
 #[derive(Debug)]
 pub(crate) struct Answer {
     parts: Vec<Open>,
-    tongue: Tongue,
+    tongue: AnswerParser,
     pub(crate) stop: Option<Stop>,
     pub(crate) usage: Usage,
     /// The server said that this was all.
@@ -64,7 +64,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn new(tongue: Tongue) -> Self {
+    pub(crate) fn new(tongue: AnswerParser) -> Self {
         let (parts, shown, usage) = (Vec::new(), Vec::new(), Usage::default());
         Self { parts, tongue, stop: None, usage, closed: false, begun: false, kept: 0, shown }
     }
@@ -85,13 +85,13 @@ impl Answer {
         Ok(())
     }
 
-    fn hear(&mut self, heard: Vec<Heard>) {
+    fn hear(&mut self, heard: Vec<Parsed>) {
         for one in heard {
             match one {
-                Heard::Text(text) => self.push_text(&text),
-                Heard::Reasoning(text) => self.push_reasoning(&text),
-                Heard::Call(found) => self.parts.push(Open::Found(found)),
-                Heard::Doubt => {
+                Parsed::Text(text) => self.push_text(&text),
+                Parsed::Reasoning(text) => self.push_reasoning(&text),
+                Parsed::Call(found) => self.parts.push(Open::Found(found)),
+                Parsed::Doubt => {
                     for part in &mut self.parts {
                         if let Open::Found(found) = part {
                             let why = "it may have been part of a thought; call it again if it was meant";
@@ -101,7 +101,7 @@ impl Answer {
                 }
                 // What looked like the answer was thought: nothing in it is a call. Parts stay where they are, since wires
                 // know their calls by their place.
-                Heard::AllThought => {
+                Parsed::AllThought => {
                     for part in &mut self.parts {
                         match part {
                             Open::Text(text) => {
@@ -240,7 +240,7 @@ impl Answer {
     }
 
     /// The parts, in order, and why it stopped.
-    pub(crate) fn finish(mut self, turn: u32) -> (Vec<Part>, Stop) {
+    pub(crate) fn finish(mut self, step: u32) -> (Vec<Part>, Stop) {
         // Blank lines around a call that was written as text are a part of its form.
         let found = self.parts.iter().any(|part| matches!(part, Open::Found(_)));
         self.parts.retain_mut(|part| match part {
@@ -256,7 +256,7 @@ impl Answer {
         let mut n = 0;
         let mut id = |given: String| {
             n += 1;
-            if given.is_empty() { format!("call_{turn}_{}", n - 1) } else { given }
+            if given.is_empty() { format!("call_{step}_{}", n - 1) } else { given }
         };
         let part = |part: Open| match part {
             Open::Reasoning { text, opaque, .. } => {
@@ -271,7 +271,7 @@ impl Answer {
                 let (id, tool) = (id(call.id), call.name);
                 Some(Part::Call(Arc::new(CallPart { id, tool, args, recovered: false, fault })))
             }
-            Open::Found(Found { tool, args, recovered, fault }) => {
+            Open::Found(FoundCall { tool, args, recovered, fault }) => {
                 let (id, args, fault) = (id(String::new()), args.into(), fault.map(Arc::from));
                 Some(Part::Call(Arc::new(CallPart { id, tool, args, recovered, fault })))
             }

@@ -1,17 +1,17 @@
 //! One request: its tries, its end, and what it comes to when it is told to stop.
 
 use crate::answer::{Answer, Piece};
-use crate::dialects::{Callable, Dialect, Tongue, plan};
-use crate::head::{BYTES_PER_TOKEN, Recorded, estimate};
+use crate::dialects::{AnswerParser, Callable, Dialect, plan};
+use crate::messages::{ChatMessage, ContentPart, Target, sides};
+use crate::preamble::{BYTES_PER_TOKEN, RecordedPreamble, estimate};
 use crate::provider::Provider;
-use crate::stream::{self, Broken, Ear};
-use crate::talk::{Bit, Listener, Side, sides};
-use crate::trouble::{Trouble, clean};
+use crate::request_error::{RequestError, clean};
+use crate::stream::{self, Broken, StreamReader};
 use crate::wires::{self, Outgoing};
 use dunnock_core::failpoint;
-use dunnock_core::ports::{Halt, Live};
+use dunnock_core::ports::{CancellationToken, DeltaSink};
 use dunnock_proto::{
-    Answered, At, Attempt, Delta, Failure, Hash, Message, Part, Reserved, Stop, Turn, TurnFailed, Usage,
+    Answered, At, Attempt, Delta, Failure, Hash, Message, Part, Reserved, Step, StepFailed, Stop, Usage,
 };
 use futures_util::StreamExt as _;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How long to wait for what.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct Timeouts {
     /// For a connection.
     pub connect: Duration,
     /// For the next byte. Long, because a local model may think about a long prompt before its first.
@@ -31,7 +31,7 @@ pub struct Patience {
     pub longest_pause: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -43,19 +43,19 @@ impl Default for Patience {
 }
 
 /// What a request needs beside its bytes.
-pub(crate) struct Line<'a> {
+pub(crate) struct Transport<'a> {
     pub(crate) client: &'a reqwest::Client,
     pub(crate) provider: &'a Provider,
-    pub(crate) patience: Patience,
-    pub(crate) without: &'a Without,
+    pub(crate) patience: Timeouts,
+    pub(crate) without: &'a RefusedExtras,
 }
 
 /// Models that refuse what is only nice to have, and how much of it: 1 a summary of reasoning and usage in streams, 2 sealed
 /// reasoning and a schema, too.
 #[derive(Debug, Default)]
-pub(crate) struct Without(Mutex<BTreeMap<String, u8>>);
+pub(crate) struct RefusedExtras(Mutex<BTreeMap<String, u8>>);
 
-impl Without {
+impl RefusedExtras {
     const ALL: u8 = 2;
 
     fn get(&self, model: &str) -> u8 {
@@ -72,7 +72,7 @@ impl Without {
 /// How a try ended.
 enum Tried {
     Done,
-    Trouble(Trouble),
+    Trouble(RequestError),
 }
 
 fn now() -> At {
@@ -81,9 +81,9 @@ fn now() -> At {
 }
 
 /// What is asked.
-pub(crate) struct Question<'a> {
-    pub(crate) head: &'a Recorded,
-    pub(crate) turn: Turn,
+pub(crate) struct PromptRequest<'a> {
+    pub(crate) preamble: &'a RecordedPreamble,
+    pub(crate) step: Step,
     /// The hash of the request.
     pub(crate) hash: Hash,
     pub(crate) messages: &'a [Message],
@@ -96,41 +96,41 @@ pub(crate) struct Question<'a> {
 const PICTURE: u64 = 1_500;
 
 /// About how many tokens a request takes: pictures are counted by the piece, not by their bytes.
-fn tokens(head: &Recorded, body: &[u8], sides: &[Side<'_>]) -> u64 {
+fn tokens(preamble: &RecordedPreamble, body: &[u8], sides: &[ChatMessage<'_>]) -> u64 {
     let bits = sides.iter().flat_map(|side| match side {
-        Side::Person(bits) => bits.as_slice(),
-        Side::Model(_) => &[],
+        ChatMessage::Person(bits) => bits.as_slice(),
+        ChatMessage::Model(_) => &[],
     });
     let pictures = bits.filter_map(|bit| match bit {
-        Bit::Picture(picture) => Some(picture.base64.len() as u64),
-        Bit::Text(_) | Bit::Result { .. } => None,
+        ContentPart::Picture(picture) => Some(picture.base64.len() as u64),
+        ContentPart::Text(_) | ContentPart::Result { .. } => None,
     });
     let (count, bytes) = pictures.fold((0, 0), |(count, bytes), len| (count + 1, bytes + len));
     // A schema holds the answer; the model does not read it.
-    let unread = bytes + head.schema.as_ref().map_or(0, |schema| schema.get().len() as u64);
+    let unread = bytes + preamble.schema.as_ref().map_or(0, |schema| schema.get().len() as u64);
     estimate(body).saturating_sub(unread / BYTES_PER_TOKEN) + count * PICTURE
 }
 
 /// Asks until there is an answer, trying is no use, or it is told to stop.
 pub(crate) async fn ask(
-    line: &Line<'_>,
-    question: &Question<'_>,
-    live: Live,
-    halt: Halt,
-) -> Result<Answered, TurnFailed> {
-    let Question { head, turn, hash, messages, pictures, anyway } = *question;
-    let wire = head.wire.to_string();
-    let to = Listener { model: &head.model, wire: &wire, dialect: head.dialect, callable: &head.callable };
-    let unsent = |failure, error| TurnFailed::unsent(turn, failure, error);
+    line: &Transport<'_>,
+    question: &PromptRequest<'_>,
+    live: DeltaSink,
+    halt: CancellationToken,
+) -> Result<Answered, StepFailed> {
+    let PromptRequest { preamble, step, hash, messages, pictures, anyway } = *question;
+    let wire = preamble.wire.to_string();
+    let to = Target { model: &preamble.model, wire: &wire, dialect: preamble.dialect, callable: &preamble.callable };
+    let unsent = |failure, error| StepFailed::unsent(step, failure, error);
     let sides = sides(messages, pictures, &to).map_err(|why| unsent(Failure::Rejected, why))?;
-    let callable: Arc<[Callable]> = head.callable.clone().into();
-    let mut bare = line.without.get(&head.model);
-    let mut body = head.wire.body(&Outgoing { head, sides: &sides, bare });
-    if let Some(window) = head.window
+    let callable: Arc<[Callable]> = preamble.callable.clone().into();
+    let mut bare = line.without.get(&preamble.model);
+    let mut body = preamble.wire.body(&Outgoing { preamble, sides: &sides, bare });
+    if let Some(window) = preamble.window
         && !anyway
     {
-        let (need, name) = (tokens(head, &body, &sides), &head.model);
-        let room = head.max_output.unwrap_or(u64::MAX).min(window / 8);
+        let (need, name) = (tokens(preamble, &body, &sides), &preamble.model);
+        let room = preamble.max_output.unwrap_or(u64::MAX).min(window / 8);
         if need + room > window {
             let error = format!(
                 "the request takes about {need} tokens, an answer needs {room}, and {name} holds {window}: it is not sent. \
@@ -144,7 +144,7 @@ pub(crate) async fn ask(
     loop {
         let (at, began) = (now(), Instant::now());
         let attempt = u32::try_from(attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
-        let mut answer = Answer::new(Tongue::new(head.dialect, &callable));
+        let mut answer = Answer::new(AnswerParser::new(preamble.dialect, &callable));
         let tried = {
             let (mut said, mut thought) = (0_u64, 0_u64);
             let live = live.clone();
@@ -152,18 +152,18 @@ pub(crate) async fn ask(
                 Piece::Reasoning(text) => {
                     let offset = thought;
                     thought += text.len() as u64;
-                    live(Delta::Reasoning { turn, attempt, offset, text: text.into() });
+                    live(Delta::Reasoning { step, attempt, offset, text: text.into() });
                 }
                 Piece::Text(text) => {
                     let offset = said;
                     said += text.len() as u64;
-                    live(Delta::Text { turn, attempt, offset, text: text.into() });
+                    live(Delta::Text { step, attempt, offset, text: text.into() });
                 }
             };
             tokio::select! {
                 biased;
-                () = halt.wait() => None,
-                tried = try_once(line, head, body.clone(), &mut answer, &mut show) => Some(tried),
+                () = halt.cancelled() => None,
+                tried = try_once(line, preamble, body.clone(), &mut answer, &mut show) => Some(tried),
             }
         };
         failpoint::hit("model.tried", "");
@@ -173,59 +173,59 @@ pub(crate) async fn ask(
         usage += answer.usage;
         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let record = |error: Option<String>| Attempt { at, ms, error, usage: answer.usage };
-        let fail = |attempts, failure, error, partial: &str| TurnFailed {
-            turn,
+        let fail = |attempts, failure, error, partial: &str| StepFailed {
+            step,
             attempts,
             failure,
             error,
             partial: partial.into(),
             usage,
             retry_at: None,
-            broke: false,
+            incomplete: false,
             lost: Reserved::default(),
         };
         let trouble = match tried {
             Some(Tried::Done) => {
                 attempts.push(record(None));
-                line.without.keep(&head.model, bare);
+                line.without.keep(&preamble.model, bare);
                 let partial = answer.said();
-                let (parts, stop) = answer.finish(turn.0);
-                let why = no_answer(&parts, &stop).map(str::to_owned).or_else(|| twice(head, messages, &parts));
+                let (parts, stop) = answer.finish(step.0);
+                let why = no_answer(&parts, &stop).map(str::to_owned).or_else(|| twice(preamble, messages, &parts));
                 if let Some(why) = why {
                     let error = format!("{}: {why}", line.provider.name);
                     return Err(fail(attempts, Failure::Rejected, error, &partial));
                 }
-                let model = head.model.clone();
-                return Ok(Answered { turn, attempts, model, wire, parts, stop, usage, request: hash, raw: None });
+                let model = preamble.model.clone();
+                return Ok(Answered { step, attempts, model, wire, parts, stop, usage, request: hash, raw: None });
             }
             Some(Tried::Trouble(trouble)) => trouble,
             None => {
                 attempts.push(record(Some("interrupted".into())));
                 // Whether the server works on it is not known: what it takes is not either.
-                let cut = fail(attempts, Failure::Cut, "interrupted".into(), &answer.said());
-                return Err(TurnFailed { broke: true, ..cut });
+                let cut = fail(attempts, Failure::Interrupted, "interrupted".into(), &answer.said());
+                return Err(StepFailed { incomplete: true, ..cut });
             }
         };
         attempts.push(record(Some(trouble.words.clone())));
-        if trouble.bare && bare < Without::ALL {
+        if trouble.bare && bare < RefusedExtras::ALL {
             // The model cannot be asked for something that is only nice to have.
             bare += 1;
-            body = head.wire.body(&Outgoing { head, sides: &sides, bare });
+            body = preamble.wire.body(&Outgoing { preamble, sides: &sides, bare });
             continue;
         }
         let pause = match trouble.again {
             Some((most, wait)) if !answer.begun && attempt < most => pause(line.patience, attempt, wait),
             Some(_) | None => {
                 let failed = fail(attempts, trouble.failure, trouble.words, &answer.said());
-                return Err(TurnFailed { broke: answer.begun, ..failed });
+                return Err(StepFailed { incomplete: answer.begun, ..failed });
             }
         };
         let first = trouble.words.split(". ").next().unwrap_or_default();
         let said = format!("{first} (trying again in {:.1} s)", pause.as_secs_f32());
-        live(Delta::Said { text: said.into() });
+        live(Delta::Notice { text: said.into() });
         tokio::select! {
             biased;
-            () = halt.wait() => return Err(fail(attempts, Failure::Cut, "interrupted".into(), "")),
+            () = halt.cancelled() => return Err(fail(attempts, Failure::Interrupted, "interrupted".into(), "")),
             () = tokio::time::sleep(pause) => {}
         }
     }
@@ -249,7 +249,7 @@ fn no_answer(parts: &[Part], stop: &Stop) -> Option<&'static str> {
 }
 
 /// A plan that is none is told to the model once; the second time in a row is the end (P4).
-fn twice(head: &Recorded, messages: &[Message], parts: &[Part]) -> Option<String> {
+fn twice(preamble: &RecordedPreamble, messages: &[Message], parts: &[Part]) -> Option<String> {
     let broken = |parts: &[Part]| {
         let fault = |call: &Arc<dunnock_proto::CallPart>| {
             call.fault.as_ref().filter(|_| call.tool == plan::BROKEN).map(ToString::to_string)
@@ -260,13 +260,13 @@ fn twice(head: &Recorded, messages: &[Message], parts: &[Part]) -> Option<String
         Message::Assistant { parts, .. } => Some(parts),
         Message::User { .. } | Message::Result { .. } | Message::Notice { .. } => None,
     });
-    let now = broken(parts).filter(|_| head.dialect == Dialect::Plan)?;
+    let now = broken(parts).filter(|_| preamble.dialect == Dialect::Plan)?;
     broken(last?)?;
     Some(format!("the model gave no valid plan, although it was told what was wrong: {now}"))
 }
 
 /// What the server asked for, or twice the last pause; with jitter, so that many clients do not come back at once.
-fn pause(patience: Patience, attempt: u32, wait: Option<Duration>) -> Duration {
+fn pause(patience: Timeouts, attempt: u32, wait: Option<Duration>) -> Duration {
     let doubled = patience.pause.saturating_mul(1 << attempt.saturating_sub(1).min(16));
     let mut byte = [0_u8; 1];
     let jitter = if getrandom::fill(&mut byte).is_ok() { f64::from(byte[0]) / 255.0 } else { 0.5 };
@@ -275,31 +275,31 @@ fn pause(patience: Patience, attempt: u32, wait: Option<Duration>) -> Duration {
 }
 
 async fn try_once(
-    line: &Line<'_>,
-    head: &Recorded,
+    line: &Transport<'_>,
+    preamble: &RecordedPreamble,
     body: Vec<u8>,
     answer: &mut Answer,
     show: &mut (dyn FnMut(Piece) + Send),
 ) -> Tried {
     let provider = line.provider;
-    let request = wires::request(line.client, provider, head.wire, reqwest::Method::POST, None);
+    let request = wires::request(line.client, provider, preamble.wire, reqwest::Method::POST, None);
     let request = request.header("content-type", "application/json").header("accept", "text/event-stream").body(body);
     failpoint::hit("model.send", "");
     let response = match tokio::time::timeout(line.patience.idle, request.send()).await {
         Ok(Ok(response)) => response,
-        Ok(Err(error)) => return Tried::Trouble(Trouble::unreachable(provider, &error)),
-        Err(_) => return Tried::Trouble(broken(provider, head.names().1, &Broken::Idle(line.patience.idle))),
+        Ok(Err(error)) => return Tried::Trouble(RequestError::unreachable(provider, &error)),
+        Err(_) => return Tried::Trouble(broken(provider, preamble.names().1, &Broken::Idle(line.patience.idle))),
     };
     let status = response.status().as_u16();
     let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
     if status != 200 {
         let wait = header("retry-after").and_then(|s| Duration::try_from_secs_f64(s.trim().parse().ok()?).ok());
         let body = some_of(response, line.patience.idle).await;
-        return Tried::Trouble(Trouble::status(provider, head.names().1, status, wait, &body));
+        return Tried::Trouble(RequestError::status(provider, preamble.names().1, status, wait, &body));
     }
     let plain = header("content-type").is_some_and(|t| t.starts_with("application/json"));
-    let mut reader = head.wire.reader();
-    let mut ear = Ear { framing: head.wire.framing(), reader: reader.as_mut(), answer };
+    let mut reader = preamble.wire.reader();
+    let mut ear = StreamReader { framing: preamble.wire.framing(), reader: reader.as_mut(), answer };
     let done = if plain {
         let body = all_of(response, line.patience.idle).await;
         ear.whole(&String::from_utf8_lossy(&body), show)
@@ -308,13 +308,13 @@ async fn try_once(
     };
     match done {
         Ok(()) => Tried::Done,
-        Err(why) => Tried::Trouble(broken(provider, head.names().1, &why)),
+        Err(why) => Tried::Trouble(broken(provider, preamble.names().1, &why)),
     }
 }
 
-fn broken(provider: &Provider, model: &str, why: &Broken) -> Trouble {
+fn broken(provider: &Provider, model: &str, why: &Broken) -> RequestError {
     if let Broken::Server(said) = why
-        && let Some(overflow) = Trouble::overflow(provider, model, said)
+        && let Some(overflow) = RequestError::overflow(provider, model, said)
     {
         return overflow;
     }
@@ -324,7 +324,7 @@ fn broken(provider: &Provider, model: &str, why: &Broken) -> Trouble {
         Broken::Idle(_) => Some((2, None)),
         Broken::Lost(_) | Broken::Unfinished | Broken::Garbage(_) | Broken::Server(_) => Some((4, None)),
     };
-    Trouble { failure: Failure::Transport, words, again, bare: false }
+    RequestError { failure: Failure::Transport, words, again, bare: false }
 }
 
 /// The beginning of a body: enough for a message, bounded in bytes and time.

@@ -3,15 +3,15 @@
 //! Each probe asks for one thing and looks at what came, never at the model's name. What they find is a
 //! [`Profile`], which every session with that model follows.
 
-use crate::ask::Question;
+use crate::ask::PromptRequest;
+use crate::client::{ModelClient, Traits, callable};
 use crate::dialects::{Callable, Dialect, schema};
-use crate::head::{BYTES_PER_TOKEN, Briefing};
+use crate::preamble::{BYTES_PER_TOKEN, PreambleInputs};
 use crate::profile::{EditFormat, Profile, Size};
-use crate::speaker::{Speaker, Traits, callable};
 use crate::wires::Wire;
 use dunnock_core::patch::{Op, Patch};
-use dunnock_core::ports::{Halt, Live};
-use dunnock_proto::{Answered, CallId, Config, Delta, Failure, Hash, Message, Part, Turn, TurnFailed};
+use dunnock_core::ports::{CancellationToken, DeltaSink};
+use dunnock_proto::{Answered, CallId, Config, Delta, Failure, Hash, Message, Part, Step, StepFailed};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -64,10 +64,10 @@ pub struct Checked {
 
 /// A check under way.
 struct Check<'a> {
-    speaker: &'a Speaker,
+    speaker: &'a ModelClient,
     model: &'a str,
     traits: Traits,
-    briefing: Briefing,
+    briefing: PreambleInputs,
     /// The tools of the briefing, with their schemas.
     callable: Vec<Callable>,
     began: Instant,
@@ -78,13 +78,13 @@ struct Check<'a> {
 }
 
 /// What is asked in a probe.
-struct Ask<'a> {
+struct ProbeRequest<'a> {
     tools: &'a [&'a str],
     messages: Vec<Message>,
     anyway: bool,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> ProbeRequest<'a> {
     fn plain(text: &str) -> Self {
         Self { tools: &[], messages: vec![user(text)], anyway: false }
     }
@@ -97,7 +97,7 @@ fn user(text: &str) -> Message {
     Message::User { text: text.into(), images: Vec::new() }
 }
 
-impl Speaker {
+impl ModelClient {
     /// Finds out how a model is best spoken to. `tell` is given each probe as it ends.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Speaker {
         let provider = self.provider(model)?;
         let briefing = (self.brief)(&Config { model: model.into(), ..Config::default() }, ".")?;
         let traits = Traits { size: Size::Small, ..Traits::of(provider) };
-        let briefing = Briefing { instructions: Vec::new(), ..briefing };
+        let briefing = PreambleInputs { instructions: Vec::new(), ..briefing };
         let callable = callable(&briefing.offers)?;
         let (began, probes, faults) = (Instant::now(), Vec::new(), Vec::new());
         let mut check =
@@ -178,29 +178,35 @@ impl Check<'_> {
         late
     }
 
-    async fn ask(&mut self, ask: Ask<'_>) -> Result<Answered, TurnFailed> {
-        self.ask_live(ask, Arc::new(|_| {}), Halt::default()).await
+    async fn ask(&mut self, ask: ProbeRequest<'_>) -> Result<Answered, StepFailed> {
+        self.ask_live(ask, Arc::new(|_| {}), CancellationToken::default()).await
     }
 
-    async fn ask_live(&mut self, ask: Ask<'_>, live: Live, halt: Halt) -> Result<Answered, TurnFailed> {
-        let refuse = |error| TurnFailed::unsent(Turn(1), Failure::Rejected, error);
+    async fn ask_live(
+        &mut self,
+        ask: ProbeRequest<'_>,
+        live: DeltaSink,
+        halt: CancellationToken,
+    ) -> Result<Answered, StepFailed> {
+        let refuse = |error| StepFailed::unsent(Step(1), Failure::Rejected, error);
         let mut briefing = self.briefing.clone();
         briefing.offers.retain(|offer| ask.tools.contains(&offer.tool.name.as_str()));
         let provider = self.speaker.provider(self.model).map_err(refuse)?;
         // Without tools there is nothing to write in another dialect.
         let dialect = if ask.tools.is_empty() { Dialect::Native } else { self.traits.dialect };
         let traits = Traits { dialect, ..self.traits };
-        let head = self.speaker.recorded(self.model, provider, &traits, &briefing).map_err(refuse)?;
+        let preamble = self.speaker.recorded(self.model, provider, &traits, &briefing).map_err(refuse)?;
         let (pictures, hash) = (BTreeMap::new(), Hash::ZERO);
-        let (head, messages) = (&head, ask.messages.as_slice());
-        let question = Question { head, turn: Turn(1), hash, messages, pictures: &pictures, anyway: ask.anyway };
+        let (preamble, messages) = (&preamble, ask.messages.as_slice());
+        let question =
+            PromptRequest { preamble, step: Step(1), hash, messages, pictures: &pictures, anyway: ask.anyway };
         let asking = self.speaker.send(&question, live, halt.clone());
         let within = if self.probes.is_empty() { FIRST } else { ONE };
         let answer = match tokio::time::timeout(within, asking).await {
             Ok(answer) => answer,
             Err(_) => {
                 let error = format!("no answer within {} s", within.as_secs());
-                Err(TurnFailed::unsent(Turn(1), Failure::Transport, error))
+                Err(StepFailed::unsent(Step(1), Failure::Transport, error))
             }
         };
         if let Ok(answered) = &answer {
@@ -218,7 +224,7 @@ impl Check<'_> {
         let others = Wire::ALL.iter().copied().filter(|wire| *wire != own);
         for wire in [own].into_iter().chain(others) {
             self.traits.wire = wire;
-            match self.ask(Ask::plain("Answer with one word: ready")).await {
+            match self.ask(ProbeRequest::plain("Answer with one word: ready")).await {
                 Ok(answered) => {
                     let words = Part::words(&answered.parts);
                     let said = words.split_whitespace().take(6).collect::<Vec<_>>().join(" ");
@@ -261,13 +267,15 @@ impl Check<'_> {
         let began = Instant::now();
         let pieces = Arc::new(AtomicUsize::new(0));
         let count = pieces.clone();
-        let live: Live = Arc::new(move |delta| {
+        let live: DeltaSink = Arc::new(move |delta| {
             count.fetch_add(
                 usize::from(matches!(delta, Delta::Text { .. } | Delta::Reasoning { .. })),
                 Ordering::Relaxed,
             );
         });
-        let answer = self.ask_live(Ask::plain("Count from one to ten, in words."), live, Halt::default()).await;
+        let answer = self
+            .ask_live(ProbeRequest::plain("Count from one to ten, in words."), live, CancellationToken::default())
+            .await;
         let pieces = pieces.load(Ordering::Relaxed);
         match answer {
             Ok(_) if pieces > 1 => self.note("streaming", Verdict::Yes, format!("{pieces} pieces"), began),
@@ -286,7 +294,7 @@ impl Check<'_> {
         }
         let began = Instant::now();
         let two = || vec![user("The word is heron."), user("Say the word.")];
-        let ask = |messages| Ask { tools: &[], messages, anyway: false };
+        let ask = |messages| ProbeRequest { tools: &[], messages, anyway: false };
         match self.ask(ask(two())).await {
             Ok(_) => self.note("template", Verdict::Yes, "takes messages in any order", began),
             // Only a refusal says something about the template.
@@ -327,15 +335,15 @@ impl Check<'_> {
             }
             let began = Instant::now();
             self.traits.dialect = dialect;
-            let mut answer = self.ask(Ask::with(TOOLS, TASK)).await;
+            let mut answer = self.ask(ProbeRequest::with(TOOLS, TASK)).await;
             if passing(&answer) {
                 // Something passed by: once more, before that becomes a verdict.
-                answer = self.ask(Ask::with(TOOLS, TASK)).await;
+                answer = self.ask(ProbeRequest::with(TOOLS, TASK)).await;
             }
             if dialect == Dialect::Plan && refused(&answer) {
                 // The server cannot be held to a schema; the model may write plans all the same.
                 self.traits.constrained = false;
-                answer = self.ask(Ask::with(TOOLS, TASK)).await;
+                answer = self.ask(ProbeRequest::with(TOOLS, TASK)).await;
             }
             match one_call(&answer, "view_file", &self.callable) {
                 Ok(args) if args["path"].as_str().is_some_and(|p| p.ends_with("notes.txt")) => {
@@ -365,7 +373,7 @@ impl Check<'_> {
         }
         let began = Instant::now();
         let task = "Read the files a.txt and b.txt, both at once: call view_file twice in one answer.";
-        match self.ask(Ask::with(TOOLS, task)).await {
+        match self.ask(ProbeRequest::with(TOOLS, task)).await {
             Ok(answered) => {
                 let calls = Part::calls(&answered.parts).filter(|c| c.fault.is_none()).count();
                 self.traits.parallel = calls > 1;
@@ -390,14 +398,14 @@ impl Check<'_> {
             user("What is in notes.txt?"),
             Message::Assistant { model, wire, parts: Arc::new([Part::Call(Arc::new(call))]), cut: false },
             Message::Result {
-                call: CallId { turn: Turn(1), index: 0 },
+                call: CallId { step: Step(1), index: 0 },
                 id: "call_1".into(),
                 tool: "view_file".into(),
                 text: "The heron flies at dawn.".into(),
                 ok: true,
             },
         ];
-        match self.ask(Ask { tools: TOOLS, messages, anyway: false }).await {
+        match self.ask(ProbeRequest { tools: TOOLS, messages, anyway: false }).await {
             Ok(_) => self.note("results", Verdict::Yes, "goes on after a result", began),
             Err(failed) => {
                 let template = failed.failure == Failure::Rejected;
@@ -419,7 +427,7 @@ impl Check<'_> {
         }
         let began = Instant::now();
         let before = std::mem::replace(&mut self.traits.dialect, Dialect::Plan);
-        let answer = self.ask(Ask::with(&["view_file"], "Read the file notes.txt.")).await;
+        let answer = self.ask(ProbeRequest::with(&["view_file"], "Read the file notes.txt.")).await;
         self.traits.dialect = before;
         let broken = |a: &Answered| Part::calls(&a.parts).any(|c| c.fault.is_some());
         match answer {
@@ -452,7 +460,7 @@ impl Check<'_> {
             let task = format!(
                 "The file greet.py holds:\n\n{FILE}\nChange it so that it prints Goodbye instead of Hello, with one call of {tool}."
             );
-            let answer = self.ask(Ask::with(&[tool], &task)).await;
+            let answer = self.ask(ProbeRequest::with(&[tool], &task)).await;
             if let Err(failed) = &answer
                 && passing(&answer)
             {
@@ -488,7 +496,7 @@ impl Check<'_> {
         let began = Instant::now();
         let tokens = self.traits.window.map_or(6_000, |w| (w * 6 / 10).min(6_000));
         let task = long_prompt(tokens);
-        match self.ask(Ask::plain(&task)).await {
+        match self.ask(ProbeRequest::plain(&task)).await {
             Ok(answered) if Part::words(&answered.parts).to_lowercase().contains("heron") => {
                 self.note("long prompt", Verdict::Yes, format!("about {tokens} tokens"), began);
             }
@@ -506,20 +514,20 @@ impl Check<'_> {
             return;
         }
         let began = Instant::now();
-        let halt = Halt::default();
+        let halt = CancellationToken::default();
         let (told, seen) = (halt.clone(), Arc::new(AtomicUsize::new(0)));
         let count = seen.clone();
-        let live: Live = Arc::new(move |delta| {
+        let live: DeltaSink = Arc::new(move |delta| {
             if matches!(delta, Delta::Text { .. } | Delta::Reasoning { .. })
                 && count.fetch_add(1, Ordering::Relaxed) == 2
             {
-                told.tell();
+                told.cancel();
             }
         });
-        let stopped = self.ask_live(Ask::plain("Count from one to two hundred, in words."), live, halt).await;
-        let cut = stopped.is_err_and(|failed| failed.failure == Failure::Cut);
+        let stopped = self.ask_live(ProbeRequest::plain("Count from one to two hundred, in words."), live, halt).await;
+        let cut = stopped.is_err_and(|failed| failed.failure == Failure::Interrupted);
         let again = Instant::now();
-        let after = self.ask(Ask::plain("Answer with one word: ready")).await;
+        let after = self.ask(ProbeRequest::plain("Answer with one word: ready")).await;
         match after {
             Ok(_) if cut && again.elapsed() < Duration::from_secs(20) => {
                 self.note("cancelling", Verdict::Yes, "stops, and answers again at once", began);
@@ -548,7 +556,7 @@ impl Check<'_> {
         }
         let began = Instant::now();
         let task = long_prompt(window * 2);
-        let ask = Ask { anyway: true, ..Ask::plain(&task) };
+        let ask = ProbeRequest { anyway: true, ..ProbeRequest::plain(&task) };
         match self.ask(ask).await {
             Err(failed) if failed.failure == Failure::Overflow => {
                 self.note("overflow", Verdict::Yes, "refuses what does not fit", began);
@@ -563,12 +571,12 @@ impl Check<'_> {
 }
 
 /// Whether an answer did not come for a reason that may pass.
-fn passing(answer: &Result<Answered, TurnFailed>) -> bool {
+fn passing(answer: &Result<Answered, StepFailed>) -> bool {
     answer.as_ref().is_err_and(|failed| failed.failure == Failure::Transport)
 }
 
 /// Whether the server refused the request itself, or a schema came to nothing.
-fn refused(answer: &Result<Answered, TurnFailed>) -> bool {
+fn refused(answer: &Result<Answered, StepFailed>) -> bool {
     match answer {
         Ok(answered) => answered.attempts.len() > 1 || Part::calls(&answered.parts).any(|call| call.fault.is_some()),
         Err(failed) => failed.failure == Failure::Rejected,
@@ -583,7 +591,7 @@ fn long_prompt(tokens: u64) -> String {
 }
 
 /// The arguments of the one call of an answer, if there is one that fits.
-fn one_call(answer: &Result<Answered, TurnFailed>, tool: &str, tools: &[Callable]) -> Result<Value, String> {
+fn one_call(answer: &Result<Answered, StepFailed>, tool: &str, tools: &[Callable]) -> Result<Value, String> {
     let answered = answer.as_ref().map_err(|failed| failed.error.clone())?;
     let Some(call) = Part::calls(&answered.parts).next() else { return Err("no call came".into()) };
     if let Some(fault) = &call.fault {

@@ -1,7 +1,7 @@
-//! Speaks to models: providers as data, wires, dialects, streams, retries, and the words of a session's head.
+//! Speaks to models: providers as data, wires, dialects, streams, retries, and the words of a session's preamble.
 //!
-//! [`Speaker`] is the [`Model`](dunnock_core::ports::Model) port. A request goes: what was recorded (`head.rs`) and the talk as
-//! two sides in a dialect (`talk.rs`) become bytes of a wire (`wires/`), which `ask.rs` sends (tries, cancelling, what went
+//! [`Speaker`] is the [`Model`](dunnock_core::ports::Model) port. A request goes: what was recorded (`preamble.rs`) and the conversation as
+//! two sides in a dialect (`conversation.rs`) become bytes of a wire (`wires/`), which `ask.rs` sends (tries, cancelling, what went
 //! wrong). What comes back goes through `stream.rs` (framing, an idle timer, a bound) to the wire's reader, and its words
 //! through the dialect (`dialects/`), into one `answer.rs`.
 //!
@@ -17,37 +17,37 @@
 
 mod answer;
 mod ask;
-mod carried;
+mod bridge;
 mod check;
+mod client;
 pub mod dialects;
-mod head;
-mod news;
+mod messages;
 mod outbox;
+mod preamble;
+mod preamble_drift;
 mod preset;
 mod prices_table;
 mod profile;
 mod provider;
+mod request_error;
 mod service;
-mod speaker;
 mod stream;
-mod talk;
-mod trouble;
 mod window;
 mod wires;
 mod words;
 
-pub use ask::Patience;
-pub use carried::{Brought, ListFiles, OWNER as BRIDGE_OWNER, brought, inbox_name, outbox_name, put as put_private};
+pub use ask::Timeouts;
+pub use bridge::{InboxState, ListFiles, OWNER as BRIDGE_OWNER, brought, inbox_name, outbox_name, put as put_private};
 pub use check::{Checked, Probe, Verdict};
+pub use client::{MakePreambleInputs, ModelClient};
 pub use dialects::Dialect;
-pub use head::{Briefing, Prompts, Surroundings};
-pub use preset::CARRIED;
+pub use messages::picture_kind;
+pub use preamble::{Environment, PreambleInputs, Prompts};
+pub use preset::BRIDGE_MODEL;
 pub use prices_table::{PRICE_SOURCES, PRICES, PRICES_OF};
 pub use profile::{EditFormat, Profile, Profiles, Size};
 pub use provider::{Auth, KNOWN, Known, Provider, Quirks};
 pub use service::{Service, service_offers};
-pub use speaker::{Brief, Speaker};
-pub use talk::picture_kind;
 pub use wires::Wire;
 
 /// What fuzzers and hostile tests feed: a stream in pieces, read to its end. Returns what was understood, or why not.
@@ -59,9 +59,9 @@ pub async fn read_pieces(
     pieces: Vec<Vec<u8>>,
 ) -> Result<Vec<dunnock_proto::Part>, String> {
     let bytes = futures_util::stream::iter(pieces.into_iter().map(Ok::<_, String>));
-    let mut answer = answer::Answer::new(dialects::Tongue::new(dialect, tools));
+    let mut answer = answer::Answer::new(dialects::AnswerParser::new(dialect, tools));
     let mut reader = wire.reader();
-    let mut ear = stream::Ear { framing: wire.framing(), reader: reader.as_mut(), answer: &mut answer };
+    let mut ear = stream::StreamReader { framing: wire.framing(), reader: reader.as_mut(), answer: &mut answer };
     let idle = std::time::Duration::from_secs(5);
     stream::read(bytes, idle, &mut ear, &mut |_| {}).await.map_err(|e| e.to_string())?;
     Ok(answer.finish(1).0)

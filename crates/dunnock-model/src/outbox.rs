@@ -1,7 +1,7 @@
 //! The text of an outbox: what a person pastes into a chat. Sections have plain marks, results stand in fences, and the whole is
 //! cut into parts that a chat takes.
 
-use dunnock_proto::{Bridge, CallPart, Message, Part, Turn};
+use dunnock_proto::{Bridge, CallPart, Message, Part, Step};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ const PARTS: usize = 8;
 
 /// What an outbox is made of.
 pub(crate) struct Round<'a> {
-    pub(crate) turn: Turn,
+    pub(crate) step: Step,
     pub(crate) instructions: &'a str,
     pub(crate) messages: &'a [Message],
     pub(crate) files: &'a [String],
@@ -32,7 +32,7 @@ pub(crate) struct Round<'a> {
 pub(crate) fn outbox(round: &Round<'_>, bridge: &Bridge) -> Vec<String> {
     let size = usize::try_from(bridge.size).unwrap_or(usize::MAX).max(2_000);
     let output = usize::try_from(bridge.output).unwrap_or(usize::MAX);
-    split(round.turn, &whole(round, output), size)
+    split(round.step, &whole(round, output), size)
 }
 
 fn section(text: &mut String, name: &str, inside: &str) {
@@ -44,7 +44,7 @@ fn whole(round: &Round<'_>, output: usize) -> String {
     section(&mut text, "INSTRUCTIONS", round.instructions);
     section(&mut text, "TASK", &cut(&task(round.messages), TASK, "the task is cut here"));
     let carried =
-        |message: &Message| matches!(message, Message::Assistant { wire, .. } if wire.as_ref() == super::carried::WIRE);
+        |message: &Message| matches!(message, Message::Assistant { wire, .. } if wire.as_ref() == super::bridge::WIRE);
     let last = round.messages.iter().rposition(|m| matches!(m, Message::Assistant { .. }));
     if let Some(last) = last
         && !round.messages.iter().any(carried)
@@ -213,8 +213,8 @@ fn lines(all: &[String], room: usize, what: &str) -> String {
     if text.is_empty() { "(empty)".into() } else { text }
 }
 
-/// The text in parts, each with a head that says which it is.
-fn split(turn: Turn, text: &str, size: usize) -> Vec<String> {
+/// The text in parts, each with a preamble that says which it is.
+fn split(step: Step, text: &str, size: usize) -> Vec<String> {
     // What a part says of itself has its own room.
     let room = size.saturating_sub(400);
     let mut parts: Vec<String> = vec![String::new()];
@@ -241,7 +241,7 @@ fn split(turn: Turn, text: &str, size: usize) -> Vec<String> {
     let all = parts.len();
     let dress = |(n, part): (usize, String)| {
         let head = format!(
-            "DUNNOCK BRIDGE {VERSION} · round {turn}{}\n\n",
+            "DUNNOCK BRIDGE {VERSION} · round {step}{}\n\n",
             if all > 1 { format!(" · part {} of {all}", n + 1) } else { String::new() }
         );
         let foot = match n + 1 {

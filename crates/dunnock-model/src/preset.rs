@@ -1,10 +1,10 @@
 //! Ways of working that are chosen with a session: what the model is told, and what it may call.
 
 use crate::dialects::plan::NAMES;
-use dunnock_core::ports::Offer;
+use dunnock_core::ports::ToolSpec;
 use dunnock_proto::{Config, Tool};
 
-pub use dunnock_proto::CARRIED;
+pub use dunnock_proto::BRIDGE_MODEL;
 
 /// How a session works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,14 +20,14 @@ pub(crate) enum Preset {
 impl Preset {
     pub(crate) fn of(config: &Config) -> Self {
         match (&config.planner, config.model.as_str()) {
-            (_, CARRIED) => Self::Carried,
+            (_, BRIDGE_MODEL) => Self::Carried,
             (Some(_), _) => Self::Planner,
             (None, _) => Self::Plain,
         }
     }
 
     /// What is offered, of all that there is.
-    pub(crate) fn offers(self, all: Vec<Offer>) -> Vec<Offer> {
+    pub(crate) fn offers(self, all: Vec<ToolSpec>) -> Vec<ToolSpec> {
         match self {
             Self::Plain => all,
             Self::Planner => PLANNER.iter().filter_map(|known| known.offer(&all)).collect(),
@@ -41,47 +41,47 @@ const COMMANDS: &[&str] =
     &["shell", "view_file", "list_files", "search_text", "write_file", "replace_text", "delete_file", "final_output"];
 
 /// A tool as a planner knows it.
-struct Known {
+struct KnownTool {
     name: &'static str,
     about: &'static str,
     schema: &'static str,
 }
 
-const PLANNER: &[Known] = &[
-    Known {
+const PLANNER: &[KnownTool] = &[
+    KnownTool {
         name: "read_file",
         about: "Shows a file.",
         schema: r#"{"type":"object","properties":{"path":{"type":"string","maxLength":4096}},"required":["path"],"additionalProperties":false}"#,
     },
-    Known {
+    KnownTool {
         name: "apply_diff",
         about: "Changes a file by a unified diff, or makes a new one by a diff from /dev/null. Lines of context must be exactly as in the file.",
         schema: r#"{"type":"object","properties":{"path":{"type":"string","maxLength":4096},"diff":{"type":"string","maxLength":100000}},"required":["path","diff"],"additionalProperties":false}"#,
     },
-    Known {
+    KnownTool {
         name: "run",
         about: "Runs a command line; standard output and standard error come apart.",
         schema: r#"{"type":"object","properties":{"command":{"type":"string","maxLength":100000}},"required":["command"],"additionalProperties":false}"#,
     },
-    Known {
+    KnownTool {
         name: "git_status",
         about: "Shows which files changed.",
         schema: r#"{"type":"object","properties":{},"additionalProperties":false}"#,
     },
-    Known {
+    KnownTool {
         name: "git_diff",
         about: "Shows what changed.",
         schema: r#"{"type":"object","properties":{"path":{"type":"string","maxLength":4096}},"additionalProperties":false}"#,
     },
 ];
 
-impl Known {
+impl KnownTool {
     /// The tool of ours behind it, under its name.
-    fn offer(&self, all: &[Offer]) -> Option<Offer> {
+    fn offer(&self, all: &[ToolSpec]) -> Option<ToolSpec> {
         let ours = ours(self.name);
         let offer = all.iter().find(|offer| offer.tool.name == ours)?;
         let tool = Tool { name: self.name.into(), ..offer.tool.clone() };
-        Some(Offer { tool, description: self.about.into(), schema: self.schema.into() })
+        Some(ToolSpec { tool, description: self.about.into(), schema: self.schema.into() })
     }
 }
 

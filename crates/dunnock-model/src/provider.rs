@@ -98,7 +98,7 @@ impl Provider {
     /// Where it is, for people: without a password that may be in the address.
     #[must_use]
     pub fn address(&self) -> String {
-        crate::trouble::address(&self.base_url)
+        crate::request_error::address(&self.base_url)
     }
 
     /// Whether the table knows it, and its models' windows with it.

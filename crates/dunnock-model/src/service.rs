@@ -3,10 +3,10 @@
 //! The names are a table in front of our tools, not tools of their own: what comes in as `readFile` is recorded, judged and run as
 //! `view_file`.
 
-use crate::speaker::Speaker;
+use crate::client::ModelClient;
 use dunnock_core::Request;
-use dunnock_core::ports::{Asking, Blob, Halt, Live, Model, Offer, Summed, Wait};
-use dunnock_proto::{Answered, CallPart, Class, Config, Head, Part, Recovery, Role, Tool, TurnFailed};
+use dunnock_core::ports::{Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, Summary, ToolSpec};
+use dunnock_proto::{Answered, CallPart, Class, Config, Part, Preamble, Recovery, Role, StepFailed, Tool};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -65,8 +65,8 @@ fn leads_out(path: &str) -> bool {
 
 /// What the service offers, under the names that callers know.
 #[must_use]
-pub fn service_offers() -> Vec<Offer> {
-    let offer = |alias: &Alias| Offer {
+pub fn service_offers() -> Vec<ToolSpec> {
+    let offer = |alias: &Alias| ToolSpec {
         tool: Tool::new(
             alias.theirs,
             if alias.ours == "replace_text" { Class::Edit } else { Class::Read },
@@ -80,22 +80,31 @@ pub fn service_offers() -> Vec<Offer> {
 }
 
 /// A speaker whose model calls once, by those names.
-pub struct Service(pub Arc<Speaker>);
+pub struct Service(pub Arc<ModelClient>);
 
 impl Model for Service {
-    fn head<'a>(&'a self, config: &'a Config, workspace: &'a str) -> Wait<'a, Result<(Head, Blob), String>> {
+    fn render_preamble<'a>(
+        &'a self,
+        config: &'a Config,
+        workspace: &'a str,
+    ) -> BoxFuture<'a, Result<(Preamble, Blob), String>> {
         Box::pin(async move {
-            let (mut head, blob) = self.0.head(config, workspace).await?;
-            for tool in &mut head.tools {
+            let (mut preamble, blob) = self.0.render_preamble(config, workspace).await?;
+            for tool in &mut preamble.tools {
                 if let Some(alias) = ALIASES.iter().find(|alias| alias.theirs == tool.name) {
                     tool.name = alias.ours.into();
                 }
             }
-            Ok((head, blob))
+            Ok((preamble, blob))
         })
     }
 
-    fn ask(&self, asking: Asking, live: Live, halt: Halt) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>> {
+    fn ask(
+        &self,
+        asking: ModelRequest,
+        live: DeltaSink,
+        halt: CancellationToken,
+    ) -> BoxFuture<'_, Result<(Answered, Vec<Blob>), StepFailed>> {
         Box::pin(async move {
             let (mut answered, blobs) = self.0.ask(asking, live, halt).await?;
             let mut calls = 0;
@@ -103,18 +112,18 @@ impl Model for Service {
                 calls += usize::from(matches!(part, Part::Call(_)));
                 !matches!(part, Part::Call(_)) || calls == 1
             });
-            answered.parts.iter_mut().for_each(turn);
+            answered.parts.iter_mut().for_each(step);
             Ok((answered, blobs))
         })
     }
 
-    fn summarise(&self, head: Arc<[u8]>, request: Request, halt: Halt) -> Wait<'_, Summed> {
-        self.0.summarise(head, request, halt)
+    fn summarise(&self, preamble: Arc<[u8]>, request: Request, halt: CancellationToken) -> BoxFuture<'_, Summary> {
+        self.0.summarise(preamble, request, halt)
     }
 }
 
 /// A call in our words. One of a tool that is not offered stays as it is, and is told to be none.
-fn turn(part: &mut Part) {
+fn step(part: &mut Part) {
     let Part::Call(call) = part else { return };
     let Some(alias) = ALIASES.iter().find(|alias| alias.theirs == call.tool) else {
         // Our own names are not theirs: nothing is to be reached that was not offered.

@@ -63,13 +63,13 @@ impl From<Bad> for Broken {
 }
 
 /// What takes a stream in.
-pub(crate) struct Ear<'a> {
+pub(crate) struct StreamReader<'a> {
     pub(crate) framing: Framing,
     pub(crate) reader: &'a mut dyn Reader,
     pub(crate) answer: &'a mut Answer,
 }
 
-impl Ear<'_> {
+impl StreamReader<'_> {
     /// One event; whether it was the last.
     fn take(&mut self, data: &str, each: &mut (dyn FnMut(Piece) + Send)) -> Result<bool, Broken> {
         let taken = self.reader.take(data, self.answer);
@@ -109,7 +109,7 @@ impl Ear<'_> {
 pub(crate) async fn read<S, B, E>(
     bytes: S,
     idle: Duration,
-    ear: &mut Ear<'_>,
+    ear: &mut StreamReader<'_>,
     each: &mut (dyn FnMut(Piece) + Send),
 ) -> Result<(), Broken>
 where
@@ -182,7 +182,7 @@ where
     ear.end(each)
 }
 
-fn one_line(line: &[u8], ear: &mut Ear<'_>, each: &mut (dyn FnMut(Piece) + Send)) -> Result<bool, Broken> {
+fn one_line(line: &[u8], ear: &mut StreamReader<'_>, each: &mut (dyn FnMut(Piece) + Send)) -> Result<bool, Broken> {
     let line = std::str::from_utf8(line).map_err(|e| Broken::Garbage(e.to_string()))?;
     ear.take(line, each)
 }

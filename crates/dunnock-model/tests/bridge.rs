@@ -1,20 +1,20 @@
 //! What chats really write, and what is understood of it (B3, B4).
 
-use dunnock_model::dialects::carried::{Said, read};
+use dunnock_model::dialects::bridge::{InboxItem, read};
 use serde_json::{Value, json};
 
-fn told(said: &Said) -> Value {
+fn told(said: &InboxItem) -> Value {
     match said {
-        Said::Read { path, lines: None } => json!({ "read": path }),
-        Said::Read { path, lines: Some((first, last)) } => json!({ "read": path, "lines": [first, last] }),
-        Said::List { path } => json!({ "list": path }),
-        Said::Search { text, path } => json!({ "search": text, "in": path }),
-        Said::Write { path, body } => json!({ "write": path, "body": body }),
-        Said::Replace { path, old, new } => json!({ "replace": path, "old": old, "new": new }),
-        Said::Delete { path } => json!({ "delete": path }),
-        Said::Run { script } => json!({ "run": script }),
-        Said::Done => json!({ "done": true }),
-        Said::Refused(why) => json!({ "refused": why }),
+        InboxItem::Read { path, lines: None } => json!({ "read": path }),
+        InboxItem::Read { path, lines: Some((first, last)) } => json!({ "read": path, "lines": [first, last] }),
+        InboxItem::List { path } => json!({ "list": path }),
+        InboxItem::Search { text, path } => json!({ "search": text, "in": path }),
+        InboxItem::Write { path, body } => json!({ "write": path, "body": body }),
+        InboxItem::Replace { path, old, new } => json!({ "replace": path, "old": old, "new": new }),
+        InboxItem::Delete { path } => json!({ "delete": path }),
+        InboxItem::Run { script } => json!({ "run": script }),
+        InboxItem::Done => json!({ "done": true }),
+        InboxItem::Refused(why) => json!({ "refused": why }),
     }
 }
 

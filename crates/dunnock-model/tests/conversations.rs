@@ -2,8 +2,8 @@
 //! each dialect, each beginning with the one before; and what goes back to whom.
 
 use crate::{Asked, DOT, ask_with, ours, prompt, provider, speaker};
-use dunnock_core::ports::Halt;
-use dunnock_model::{Dialect, Provider, Speaker};
+use dunnock_core::ports::CancellationToken;
+use dunnock_model::{Dialect, ModelClient, Provider};
 use dunnock_proto::*;
 use dunnock_testkit::fixture;
 use dunnock_testkit::model::Say;
@@ -23,29 +23,29 @@ fn dialect(speech: Speech) -> Dialect {
     speech.name().parse().unwrap()
 }
 
-fn speaker_on(server: &ScriptedServer, wire: Wire, speech: Speech) -> Speaker {
+fn speaker_on(server: &ScriptedServer, wire: Wire, speech: Speech) -> ModelClient {
     let base = provider(&server.base_url(), None);
     speaker(Provider { wire: ours(wire), dialect: Some(dialect(speech)), ..base })
 }
 
-/// The facts of the conversation, and the bytes of its requests.
+/// The events of the conversation, and the bytes of its requests.
 async fn talk(wire: Wire, speech: Speech) -> (Vec<Event>, Vec<String>) {
     let rules = Rules { speech, ..Rules::default() };
     let server = ScriptedServer::with(script().into_iter().map(Into::into).collect(), rules).await;
     let speaker = speaker_on(&server, wire, speech);
     let mut events = vec![Prompted { text: "what is \"here\"?\n\u{1F426}".into(), images: vec![Hash::of(DOT)] }.into()];
-    for turn in 1..=3 {
-        let Asked { answer, .. } = ask_with(&speaker, &events, Halt::default()).await;
+    for step in 1..=3 {
+        let Asked { answer, .. } = ask_with(&speaker, &events, CancellationToken::default()).await;
         let answer = answer.unwrap_or_else(|e| panic!("{wire:?} {speech:?}: {e:?}"));
         let calls = Part::calls(&answer.parts).count() as u16;
-        let (now, upto) = (Turn(turn), events.len() as u64);
-        events.push(TurnStarted { turn: now, upto, head: Hash::ZERO, reserved: Reserved::default() }.into());
+        let (now, upto) = (Step(step), events.len() as u64);
+        events.push(StepStarted { step: now, upto, preamble: Hash::ZERO, reserved: Reserved::default() }.into());
         events.push(answer.into());
         for index in 0..calls {
             let outcome = if index == 0 { Outcome::Done } else { Outcome::Failed };
-            events.push(Finished::plain(CallId { turn: Turn(turn), index }, outcome, "a.txt\n").into());
+            events.push(Finished::plain(CallId { step: Step(step), index }, outcome, "a.txt\n").into());
         }
-        if turn == 1 {
+        if step == 1 {
             events.push(Noticed::plain("something changed").into());
         } else {
             events.push(prompt("go on"));
@@ -109,7 +109,7 @@ async fn what_is_sealed_goes_back_byte_for_byte_and_only_to_its_maker() {
     let (others, bodies) = talk(Wire::Anthropic, Speech::Native).await;
     let thinking = r#"{"signature":"EqQBsig==","thinking":"hm so ","type":"thinking"}"#;
     assert!(bodies[1].contains(thinking), "{}", bodies[1]);
-    // The same talk goes on over another wire, and with another model of the same.
+    // The same conversation goes on over another wire, and with another model of the same.
     for (talk, secrets) in [(&events, ["gAAA", "rs_1"]), (&others, ["EqQB", "hm so"])] {
         for wire in Wire::ALL {
             let server = ScriptedServer::start(vec![]).await;
@@ -124,7 +124,8 @@ async fn what_is_sealed_goes_back_byte_for_byte_and_only_to_its_maker() {
                 model: if own { "other/scripted".into() } else { "script/scripted".into() },
                 ..crate::config()
             };
-            let asked = crate::ask_as(&speaker, &config, talk, Halt::default(), crate::Seen::default()).await;
+            let asked =
+                crate::ask_as(&speaker, &config, talk, CancellationToken::default(), crate::Seen::default()).await;
             asked.answer.unwrap();
             let body = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
             for secret in secrets {
@@ -140,11 +141,14 @@ async fn a_request_that_does_not_fit_is_not_sent_and_the_numbers_are_told() {
     for wire in Wire::ALL {
         let server = ScriptedServer::with(vec![], Rules { window: Some(2_000), ..Rules::default() }).await;
         let speaker = speaker_on(&server, *wire, Speech::Native);
-        let failed = ask_with(&speaker, &[prompt(&"word ".repeat(3_000))], Halt::default()).await.answer.unwrap_err();
+        let failed = ask_with(&speaker, &[prompt(&"word ".repeat(3_000))], CancellationToken::default())
+            .await
+            .answer
+            .unwrap_err();
         assert_eq!(failed.failure, Failure::Overflow, "{wire:?}");
         assert!(failed.error.contains("script/scripted holds 2000"), "{}", failed.error);
         assert_eq!((server.bodies().len(), failed.attempts.len()), (0, 0));
-        let asked = ask_with(&speaker, &[prompt("word")], Halt::default()).await;
+        let asked = ask_with(&speaker, &[prompt("word")], CancellationToken::default()).await;
         asked.answer.unwrap();
         if *wire == Wire::Ollama {
             assert_eq!(server.requests()[0]["options"]["num_ctx"], 2_000, "the window is set where the wire allows it");
@@ -152,7 +156,7 @@ async fn a_request_that_does_not_fit_is_not_sent_and_the_numbers_are_told() {
     }
     let server = ScriptedServer::with(vec![], Rules { window: Some(300), ..Rules::default() }).await;
     let speaker = speaker_on(&server, Wire::Chat, Speech::Native);
-    let refused = dunnock_core::ports::Model::head(&speaker, &crate::config(), "/w").await.unwrap_err();
+    let refused = dunnock_core::ports::Model::render_preamble(&speaker, &crate::config(), "/w").await.unwrap_err();
     assert!(refused.contains("script/scripted holds 300. Use --profile small"), "{refused}");
 }
 
@@ -174,7 +178,7 @@ async fn a_model_that_refuses_what_is_nice_to_have_is_asked_without_it() {
     let speaker = speaker(one);
     // First without a summary, then without seals; and from then on at once.
     for tries in [3, 1] {
-        let answer = ask_with(&speaker, &[prompt("hi")], Halt::default()).await.answer.unwrap();
+        let answer = ask_with(&speaker, &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();
         assert_eq!((Part::words(&answer.parts).as_str(), answer.attempts.len()), ("fine", tries));
     }
 }
@@ -186,13 +190,13 @@ async fn a_plan_that_is_none_is_told_once_and_is_then_the_end() {
     let server = ScriptedServer::start(vec![bad("I think I will").into(), bad(r#"{"thought":"x"}"#).into()]).await;
     let speaker = speaker_on(&server, Wire::Chat, Speech::Plan);
     let mut events = vec![prompt("hi")];
-    let answer = ask_with(&speaker, &events, Halt::default()).await.answer.unwrap();
+    let answer = ask_with(&speaker, &events, CancellationToken::default()).await.answer.unwrap();
     let call = Part::calls(&answer.parts).next().unwrap().clone();
     assert!(call.fault.as_ref().unwrap().contains("not a valid plan"), "{call:?}");
-    events.push(TurnStarted { turn: Turn(1), upto: 1, head: Hash::ZERO, reserved: Reserved::default() }.into());
+    events.push(StepStarted { step: Step(1), upto: 1, preamble: Hash::ZERO, reserved: Reserved::default() }.into());
     events.push(answer.into());
-    events.push(Finished::plain(CallId { turn: Turn(1), index: 0 }, Outcome::NotRun, "not run").into());
-    let failed = ask_with(&speaker, &events, Halt::default()).await.answer.unwrap_err();
+    events.push(Finished::plain(CallId { step: Step(1), index: 0 }, Outcome::NotRun, "not run").into());
+    let failed = ask_with(&speaker, &events, CancellationToken::default()).await.answer.unwrap_err();
     assert!(failed.error.contains("no valid plan, although it was told"), "{}", failed.error);
     let body = &server.requests()[1]["messages"];
     assert_eq!(body[2]["content"], "I think I will");

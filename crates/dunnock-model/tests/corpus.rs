@@ -1,7 +1,7 @@
 //! Calls written as text: a corpus of shapes, good, broken, quoted, nested and in other languages. Nothing runs that should
 //! not, whatever the pieces in which the words come.
 
-use dunnock_model::dialects::{Callable, Heard, schema, text_calls};
+use dunnock_model::dialects::{Callable, Parsed, schema, text_calls};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -117,11 +117,11 @@ fn what_is_no_call_comes_out_as_it_went_in() {
             let said: String = out
                 .iter()
                 .map(|h| match h {
-                    Heard::Text(text) => text.as_str(),
+                    Parsed::Text(text) => text.as_str(),
                     _ => "",
                 })
                 .collect();
-            let found = out.iter().any(|h| matches!(h, Heard::Call(_)));
+            let found = out.iter().any(|h| matches!(h, Parsed::Call(_)));
             // Thoughts are taken out before words come here.
             if !found && !shape.text.contains("think>") {
                 assert_eq!(said, shape.text, "{} in pieces of {size}", shape.name);

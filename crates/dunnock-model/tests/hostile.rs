@@ -2,7 +2,7 @@
 //! kept, no call from half of one.
 
 use crate::{ask_with, config, ours, prompt, provider, speaker};
-use dunnock_core::ports::{Asking, Halt, Model as _};
+use dunnock_core::ports::{CancellationToken, Model as _, ModelRequest};
 use dunnock_model::Provider;
 use dunnock_proto::{Failure, Part};
 use dunnock_testkit::model::Say;
@@ -332,15 +332,15 @@ async fn comes(wire: Wire, fault: Fault) -> Comes {
     let server = ScriptedServer::start(vec![Served::wrong(Say::text("one \u{1F426} three"), fault)]).await;
     let speaker = speaker(Provider { wire: ours(wire), ..provider(&server.base_url(), None) });
     // What is shown is not kept here: it is the answer's own memory that is looked at.
-    let (head, blob) = speaker.head(&config(), "/w").await.unwrap();
-    let request = crate::request(head.hash, &[prompt("hi")]);
-    let asking = Asking {
+    let (preamble, blob) = speaker.render_preamble(&config(), "/w").await.unwrap();
+    let request = crate::request(preamble.hash, &[prompt("hi")]);
+    let asking = ModelRequest {
         session: dunnock_proto::SessionId::from_random([0; 16]),
-        head: blob.bytes,
+        preamble: blob.bytes,
         request,
         pictures: BTreeMap::new(),
     };
-    match speaker.ask(asking, Arc::new(|_| {}), Halt::default()).await.map(|(answer, _)| answer) {
+    match speaker.ask(asking, Arc::new(|_| {}), CancellationToken::default()).await.map(|(answer, _)| answer) {
         Ok(answer) => Comes::Says(
             answer
                 .parts
@@ -441,7 +441,7 @@ async fn r8_what_passes_is_tried_again_on_every_wire() {
             let served = Served::wrong(Say::text("fine"), fault.clone()).times(2);
             let server = ScriptedServer::start(vec![served]).await;
             let speaker = speaker(Provider { wire: ours(*wire), ..provider(&server.base_url(), None) });
-            let answer = ask_with(&speaker, &[prompt("hi")], Halt::default()).await.answer.unwrap();
+            let answer = ask_with(&speaker, &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();
             assert_eq!((Part::words(&answer.parts).as_str(), answer.attempts.len()), ("fine", 3), "{wire:?} {fault:?}");
         }
     }

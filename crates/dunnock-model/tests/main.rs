@@ -18,9 +18,9 @@ mod requests;
 mod slips;
 mod troubles;
 
-use dunnock_core::ports::{Asking, Halt, Live, Model as _, Offer};
+use dunnock_core::ports::{CancellationToken, DeltaSink, Model as _, ModelRequest, ToolSpec};
 use dunnock_core::{Request, Transcript};
-use dunnock_model::{Briefing, Patience, Prompts, Provider, Speaker, Surroundings, Wire};
+use dunnock_model::{Environment, ModelClient, PreambleInputs, Prompts, Provider, Timeouts, Wire};
 use dunnock_proto::*;
 use dunnock_testkit::server::ScriptedServer;
 use dunnock_testkit::speech;
@@ -35,35 +35,35 @@ pub fn provider(base_url: &str, key: Option<&str>) -> Provider {
 }
 
 /// Pauses short enough for tests.
-pub fn patience() -> Patience {
+pub fn patience() -> Timeouts {
     let ms = Duration::from_millis;
-    Patience { connect: ms(2000), idle: ms(400), pause: ms(20), longest_pause: ms(1500) }
+    Timeouts { connect: ms(2000), idle: ms(400), pause: ms(20), longest_pause: ms(1500) }
 }
 
-pub fn speaker(provider: Provider) -> Speaker {
+pub fn speaker(provider: Provider) -> ModelClient {
     let brief = |_: &Config, workspace: &str| {
         let tool = Tool::new("shell", Class::Command, Recovery::Unknown, Role::Work);
         let schema =
             r#"{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}"#.to_owned();
-        Ok(Briefing {
-            surroundings: Surroundings { os: "linux".into(), shell: "bash".into(), root: workspace.into(), git: true },
+        Ok(PreambleInputs {
+            environment: Environment { os: "linux".into(), shell: "bash".into(), root: workspace.into(), git: true },
             instructions: vec![("AGENTS.md".into(), "be {{ kind }}".into())],
-            offers: vec![Offer { tool, description: "Runs.".into(), schema }],
+            offers: vec![ToolSpec { tool, description: "Runs.".into(), schema }],
             memory: String::new(),
         })
     };
-    Speaker::new(vec![provider], Prompts::default(), Arc::new(brief), patience(), "test")
+    ModelClient::new(vec![provider], Prompts::default(), Arc::new(brief), patience(), "test")
 }
 
 pub fn config() -> Config {
     Config { model: "script/scripted".into(), ..Config::default() }
 }
 
-/// The request of the last turn of these facts.
-pub fn request(head: Hash, events: &[Event]) -> Request {
+/// The request of the last step of these events.
+pub fn request(preamble: Hash, events: &[Event]) -> Request {
     let mut all = events.to_vec();
-    let turn = Turn(1 + all.iter().filter(|e| matches!(e, Event::Answered(_))).count() as u32);
-    all.push(TurnStarted { turn, upto: all.len() as u64, head, reserved: Reserved::default() }.into());
+    let step = Step(1 + all.iter().filter(|e| matches!(e, Event::Answered(_))).count() as u32);
+    all.push(StepStarted { step, upto: all.len() as u64, preamble, reserved: Reserved::default() }.into());
     Transcript::fold(None, (1..).zip(&all)).request().unwrap()
 }
 
@@ -74,7 +74,7 @@ pub fn prompt(text: &str) -> Event {
 /// A picture of one dot.
 pub const DOT: &[u8] = b"\x89PNG\r\n\x1a\n one dot";
 
-/// The pictures of a talk: there is only one.
+/// The pictures of a conversation: there is only one.
 fn pictures(events: &[Event]) -> BTreeMap<Hash, Arc<[u8]>> {
     let named = events.iter().any(|e| matches!(e, Event::Prompted(p) if !p.images.is_empty()));
     named.then(|| (Hash::of(DOT), Arc::from(DOT))).into_iter().collect()
@@ -87,25 +87,31 @@ pub fn ours(wire: speech::Wire) -> Wire {
 
 /// What came of asking, and what was seen live.
 pub struct Asked {
-    pub answer: Result<Answered, TurnFailed>,
+    pub answer: Result<Answered, StepFailed>,
     pub live: Vec<Delta>,
 }
 
-pub async fn ask_with(speaker: &Speaker, events: &[Event], halt: Halt) -> Asked {
+pub async fn ask_with(speaker: &ModelClient, events: &[Event], halt: CancellationToken) -> Asked {
     ask_as(speaker, &config(), events, halt, Seen::default()).await
 }
 
 /// The deltas that were shown so far.
 pub type Seen = Arc<Mutex<Vec<Delta>>>;
 
-pub async fn ask_as(speaker: &Speaker, config: &Config, events: &[Event], halt: Halt, seen: Seen) -> Asked {
-    let (head, blob) = speaker.head(config, "/w").await.unwrap();
+pub async fn ask_as(
+    speaker: &ModelClient,
+    config: &Config,
+    events: &[Event],
+    halt: CancellationToken,
+    seen: Seen,
+) -> Asked {
+    let (preamble, blob) = speaker.render_preamble(config, "/w").await.unwrap();
     let log = seen.clone();
-    let live: Live = Arc::new(move |delta| log.lock().unwrap().push(delta));
-    let asking = Asking {
+    let live: DeltaSink = Arc::new(move |delta| log.lock().unwrap().push(delta));
+    let asking = ModelRequest {
         session: SessionId::from_random([0; 16]),
-        head: blob.bytes,
-        request: request(head.hash, events),
+        preamble: blob.bytes,
+        request: request(preamble.hash, events),
         pictures: pictures(events),
     };
     let answer = speaker.ask(asking, live, halt).await.map(|(answered, _)| answered);
@@ -114,5 +120,5 @@ pub async fn ask_as(speaker: &Speaker, config: &Config, events: &[Event], halt: 
 }
 
 pub async fn ask(server: &ScriptedServer) -> Asked {
-    ask_with(&speaker(provider(&server.base_url(), None)), &[prompt("hi")], Halt::default()).await
+    ask_with(&speaker(provider(&server.base_url(), None)), &[prompt("hi")], CancellationToken::default()).await
 }

@@ -1,7 +1,7 @@
 //! Every provider of the table, against a server that looks at its address, headers and body.
 
 use crate::{Asked, ask_as, prompt, speaker};
-use dunnock_core::ports::Halt;
+use dunnock_core::ports::CancellationToken;
 use dunnock_model::{Auth, KNOWN, Known, Provider};
 use dunnock_proto::Config;
 use dunnock_testkit::server::ScriptedServer;
@@ -79,7 +79,8 @@ async fn every_provider_is_asked_at_its_address_with_its_headers() {
             one.base_url = one.base_url.replacen(&machine, &server.root(), 1);
             let config = Config { model: format!("{}/scripted", known.name), ..Config::default() };
             let Asked { answer, .. } =
-                ask_as(&speaker(one), &config, &[prompt("hi")], Halt::default(), crate::Seen::default()).await;
+                ask_as(&speaker(one), &config, &[prompt("hi")], CancellationToken::default(), crate::Seen::default())
+                    .await;
             answer.unwrap_or_else(|e| panic!("{}: {e:?}", known.name));
             let asked = server.asked();
             let got = asked.last().unwrap();

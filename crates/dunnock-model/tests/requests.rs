@@ -1,7 +1,7 @@
 //! The exact bytes that go out, and that each request begins with the one before.
 
 use crate::{Asked, ask, ask_with, config, prompt, provider, speaker};
-use dunnock_core::ports::{Halt, Model as _};
+use dunnock_core::ports::{CancellationToken, Model as _};
 use dunnock_proto::*;
 use dunnock_testkit::fixture;
 use dunnock_testkit::model::Say;
@@ -20,7 +20,7 @@ fn messages(body: &[u8]) -> (&str, &str) {
 }
 
 /// Holds W9: the embedded template as it is sent (fixture).
-/// Holds W11: system, shell, root and git stand in the head (fixture).
+/// Holds W11: system, shell, root and git stand in the preamble (fixture).
 /// Holds A6: the model is told so (a sentence of the prompt, fixture); no more can be held without a model.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_request_begins_with_the_bytes_of_the_one_before() {
@@ -33,14 +33,14 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
     let server = ScriptedServer::start(script).await;
     let speaker = speaker(provider(&server.base_url(), None));
     let mut events = vec![prompt("hi\n\u{1F426}")];
-    for turn in 1..=3 {
-        let Asked { answer, .. } = ask_with(&speaker, &events, Halt::default()).await;
+    for step in 1..=3 {
+        let Asked { answer, .. } = ask_with(&speaker, &events, CancellationToken::default()).await;
         let answer = answer.unwrap();
         let calls = answer.parts.iter().filter(|p| matches!(p, Part::Call(_))).count() as u16;
-        let (now, upto) = (Turn(turn), events.len() as u64);
-        events.push(TurnStarted { turn: now, upto, head: Hash::ZERO, reserved: Reserved::default() }.into());
+        let (now, upto) = (Step(step), events.len() as u64);
+        events.push(StepStarted { step: now, upto, preamble: Hash::ZERO, reserved: Reserved::default() }.into());
         events.push(answer.into());
-        events.extend((0..calls).map(|index| finished(CallId { turn: Turn(turn), index }, "a.txt\n")));
+        events.extend((0..calls).map(|index| finished(CallId { step: Step(step), index }, "a.txt\n")));
         events.push(Noticed::plain("something changed").into());
         events.push(prompt("go on"));
     }
@@ -100,12 +100,12 @@ async fn calls_keep_their_exact_arguments() {
     }
 }
 
-/// Holds W11: the head does not change.
+/// Holds W11: the preamble does not change.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_head_is_the_same_bytes_every_time_and_takes_instructions_as_text() {
     let speaker = speaker(provider("http://127.0.0.1:1/v1", None));
-    let (first, blob) = speaker.head(&config(), "/w").await.unwrap();
-    let (second, _) = speaker.head(&config(), "/w").await.unwrap();
+    let (first, blob) = speaker.render_preamble(&config(), "/w").await.unwrap();
+    let (second, _) = speaker.render_preamble(&config(), "/w").await.unwrap();
     assert_eq!(first, second);
     let text = String::from_utf8_lossy(&blob.bytes);
     assert!(text.contains("be {{ kind }}"), "a folder's text is not a template of ours");
@@ -117,7 +117,7 @@ async fn a_model_that_is_not_there_is_named_before_anything_is_sent() {
     let speaker = speaker(provider("http://127.0.0.1:1/v1", None));
     let refuse = async |model: &str| {
         let config = Config { model: model.into(), ..Config::default() };
-        speaker.head(&config, "/w").await.unwrap_err()
+        speaker.render_preamble(&config, "/w").await.unwrap_err()
     };
     assert!(refuse("other/x").await.contains("there is no provider \"other\"; there are script"));
     assert!(refuse("plain").await.contains("write provider/model"));
@@ -128,9 +128,9 @@ async fn a_model_that_is_not_there_is_named_before_anything_is_sent() {
 async fn a_summary_is_asked_of_the_same_model_without_tools() {
     let server = ScriptedServer::start(vec![Say::text("it went well").into()]).await;
     let speaker = speaker(provider(&server.base_url(), None));
-    let (head, blob) = speaker.head(&config(), "/w").await.unwrap();
-    let request = crate::request(head.hash, &[prompt("hi")]);
-    let summary = speaker.summarise(blob.bytes, request, Halt::default()).await.text.unwrap();
+    let (preamble, blob) = speaker.render_preamble(&config(), "/w").await.unwrap();
+    let request = crate::request(preamble.hash, &[prompt("hi")]);
+    let summary = speaker.summarise(blob.bytes, request, CancellationToken::default()).await.text.unwrap();
     assert_eq!(summary, Arc::from("it went well"));
     let body = &server.requests()[0];
     assert!(body.get("tools").is_none());
@@ -139,29 +139,29 @@ async fn a_summary_is_asked_of_the_same_model_without_tools() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_head_of_the_first_release_is_asked_as_it_was() {
-    use dunnock_core::ports::Asking;
+    use dunnock_core::ports::ModelRequest;
     let server = ScriptedServer::start(vec![]).await;
     let speaker = speaker(provider(&server.base_url(), None));
-    let head = r#"{"v":1,"model":"script/scripted","system":"Be good.","tools":[{"type":"function","function":{"name":"shell","description":"Runs.","parameters":{"type":"object"}}}]}"#;
-    let request = crate::request(Hash::of(head.as_bytes()), &[prompt("hi")]);
-    let asking = Asking {
+    let preamble = r#"{"v":1,"model":"script/scripted","system":"Be good.","tools":[{"type":"function","function":{"name":"shell","description":"Runs.","parameters":{"type":"object"}}}]}"#;
+    let request = crate::request(Hash::of(preamble.as_bytes()), &[prompt("hi")]);
+    let asking = ModelRequest {
         session: SessionId::from_random([0; 16]),
-        head: head.as_bytes().into(),
+        preamble: preamble.as_bytes().into(),
         request,
         pictures: std::collections::BTreeMap::new(),
     };
-    speaker.ask(asking, Arc::new(|_| {}), Halt::default()).await.unwrap();
+    speaker.ask(asking, Arc::new(|_| {}), CancellationToken::default()).await.unwrap();
     let sent = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
     assert_eq!(
         sent,
         r#"{"model":"scripted","stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"shell","description":"Runs.","parameters":{"type":"object"}}}],"messages":[{"role":"system","content":"Be good."},{"role":"user","content":"hi"}]}"#
     );
-    let later = Asking {
+    let later = ModelRequest {
         session: SessionId::from_random([0; 16]),
-        head: br#"{"v":3,"model":"script/x","system":"","tools":[]}"#[..].into(),
+        preamble: br#"{"v":3,"model":"script/x","system":"","tools":[]}"#[..].into(),
         request: crate::request(Hash::ZERO, &[prompt("hi")]),
         pictures: std::collections::BTreeMap::new(),
     };
-    let failed = speaker.ask(later, Arc::new(|_| {}), Halt::default()).await.unwrap_err();
+    let failed = speaker.ask(later, Arc::new(|_| {}), CancellationToken::default()).await.unwrap_err();
     assert!(failed.error.contains("a later release made it"), "{}", failed.error);
 }

@@ -1,7 +1,7 @@
 //! Mistakes that were made once, each named by what went wrong.
 
 use crate::{ask_with, ours, prompt, provider, speaker};
-use dunnock_core::ports::Halt;
+use dunnock_core::ports::CancellationToken;
 use dunnock_model::dialects::Callable;
 use dunnock_model::{Dialect, Provider, Quirks, Wire as Ours, read_pieces};
 use dunnock_proto::*;
@@ -122,7 +122,7 @@ fn long_lines_in_small_pieces_were_looked_at_again_and_again() {
         let (mut reader, mut out) = (Reader::new(tools()), Vec::new());
         text.as_bytes().chunks(8).for_each(|piece| reader.feed(std::str::from_utf8(piece).unwrap(), &mut out));
         reader.finish(false, &mut out);
-        assert!(out.iter().all(|heard| matches!(heard, dunnock_model::dialects::Heard::Text(_))));
+        assert!(out.iter().all(|heard| matches!(heard, dunnock_model::dialects::Parsed::Text(_))));
     }
     // Before, each piece cost as much as the line so far: minutes.
     dunnock_testkit::timing::figure("long lines in small pieces", began.elapsed(), std::time::Duration::from_secs(5));
@@ -134,7 +134,7 @@ async fn words_that_were_held_back_were_asked_for_again_and_lost() {
     let bytes = format!("{}\n", json!({"message": {"content": text}})).into_bytes();
     let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Raw(bytes))]).await;
     let one = Provider { wire: ours(Wire::Ollama), dialect: Some(Dialect::Text), ..provider(&server.base_url(), None) };
-    let failed = ask_with(&speaker(one), &[prompt("hi")], Halt::default()).await.answer.unwrap_err();
+    let failed = ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default()).await.answer.unwrap_err();
     assert_eq!((failed.partial.as_ref(), failed.attempts.len()), (text, 1));
 }
 
@@ -152,7 +152,7 @@ async fn a_request_that_is_too_long_was_taken_for_a_passing_trouble() {
     for (wire, stream) in said {
         let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Raw(stream.into()))]).await;
         let one = Provider { wire: ours(wire), ..provider(&server.base_url(), None) };
-        let failed = ask_with(&speaker(one), &[prompt("hi")], Halt::default()).await.answer.unwrap_err();
+        let failed = ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default()).await.answer.unwrap_err();
         assert_eq!((failed.failure, failed.attempts.len()), (Failure::Overflow, 1), "{wire:?}: {}", failed.error);
     }
     for body in [
@@ -166,7 +166,7 @@ async fn a_request_that_is_too_long_was_taken_for_a_passing_trouble() {
     }
 }
 
-/// A talk in which another model made a call with a name and an id of its own.
+/// A conversation in which another model made a call with a name and an id of its own.
 fn strange() -> Vec<Event> {
     let call = CallPart {
         id: "functions.shell:0".into(),
@@ -176,7 +176,7 @@ fn strange() -> Vec<Event> {
         fault: None,
     };
     let answered = Answered {
-        turn: Turn(1),
+        step: Step(1),
         attempts: Vec::new(),
         model: "other/model".into(),
         wire: "chat".into(),
@@ -188,9 +188,9 @@ fn strange() -> Vec<Event> {
     };
     vec![
         prompt("hi"),
-        TurnStarted { turn: Turn(1), upto: 1, head: Hash::ZERO, reserved: Reserved::default() }.into(),
+        StepStarted { step: Step(1), upto: 1, preamble: Hash::ZERO, reserved: Reserved::default() }.into(),
         answered.into(),
-        Finished::plain(CallId { turn: Turn(1), index: 0 }, Outcome::NotRun, "there is no such tool").into(),
+        Finished::plain(CallId { step: Step(1), index: 0 }, Outcome::NotRun, "there is no such tool").into(),
         Noticed::plain("careful").into(),
     ]
 }
@@ -200,7 +200,7 @@ async fn names_that_a_model_made_up_ended_every_later_request() {
     for wire in Wire::ALL {
         let server = ScriptedServer::start(vec![]).await;
         let one = Provider { wire: ours(*wire), ..provider(&server.base_url(), None) };
-        ask_with(&speaker(one), &strange(), Halt::default()).await.answer.unwrap();
+        ask_with(&speaker(one), &strange(), CancellationToken::default()).await.answer.unwrap();
         let body = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
         assert!(body.contains("\"shell__channel__x\"") && body.contains("c00000001"), "{wire:?}: {body}");
         assert!(!body.contains("channel|") && !body.contains("functions.shell"), "{wire:?}: {body}");
@@ -212,7 +212,7 @@ async fn calls_of_others_were_refused_by_those_who_want_more() {
     let server = ScriptedServer::start(vec![]).await;
     let quirks = Quirks { merge: true, echo: true, signed: true, ..Quirks::default() };
     let one = Provider { quirks, ..provider(&server.base_url(), None) };
-    ask_with(&speaker(one), &strange(), Halt::default()).await.answer.unwrap();
+    ask_with(&speaker(one), &strange(), CancellationToken::default()).await.answer.unwrap();
     let messages = server.requests()[0]["messages"].clone();
     assert_eq!(messages[2]["reasoning_content"], "", "DeepSeek wants it with every call");
     let signature = &messages[2]["tool_calls"][0]["extra_content"]["google"]["thought_signature"];
@@ -224,7 +224,7 @@ async fn calls_of_others_were_refused_by_those_who_want_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_in_an_address_was_told() {
     let one = Provider { base_url: "http://me:s3cret@127.0.0.1:1/v1".into(), ..provider("", None) };
-    let failed = ask_with(&speaker(one), &[prompt("hi")], Halt::default()).await.answer.unwrap_err();
+    let failed = ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default()).await.answer.unwrap_err();
     assert!(failed.error.contains("http://127.0.0.1:1/v1") && !failed.error.contains("s3cret"), "{}", failed.error);
 }
 
@@ -234,7 +234,7 @@ async fn a_configured_field_was_sent_twice() {
     let body = Some(r#"{"reasoning":{"effort":"high"},"store":true}"#.to_owned());
     let quirks = Quirks { sealed: true, ..Quirks::default() };
     let one = Provider { wire: ours(Wire::Responses), quirks, body, ..provider(&server.base_url(), None) };
-    ask_with(&speaker(one), &[prompt("hi")], Halt::default()).await.answer.unwrap();
+    ask_with(&speaker(one), &[prompt("hi")], CancellationToken::default()).await.answer.unwrap();
     let sent = String::from_utf8(server.bodies()[0].to_vec()).unwrap();
     assert_eq!((sent.matches("\"reasoning\"").count(), sent.matches("\"store\"").count()), (1, 1), "{sent}");
     let request = &server.requests()[0];
@@ -248,6 +248,6 @@ async fn a_server_elsewhere_was_left_to_its_own_small_window() {
     // Nobody answers there; the window is set all the same.
     let one =
         Provider { wire: ours(Wire::Ollama), base_url: "http://ollama.invalid:11434".into(), ..provider("", None) };
-    let (head, _) = speaker(one).head(&crate::config(), "/w").await.unwrap();
-    assert_eq!(head.window, Some(8_192));
+    let (preamble, _) = speaker(one).render_preamble(&crate::config(), "/w").await.unwrap();
+    assert_eq!(preamble.window, Some(8_192));
 }

@@ -1,7 +1,7 @@
 //! What goes wrong with servers: told in words that say what to do, tried again where that may help, stopped at once (R8).
 
 use crate::{Asked, Seen, ask, ask_as, ask_with, config, patience, prompt, provider, speaker};
-use dunnock_core::ports::Halt;
+use dunnock_core::ports::CancellationToken;
 use dunnock_proto::*;
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{Fault, Rules, ScriptedServer, Served};
@@ -34,7 +34,7 @@ async fn what_passes_is_tried_again_and_every_try_is_recorded() {
         assert_eq!((text(&answer).as_str(), answer.attempts.len()), ("fine", 3), "{fault:?}");
         assert_eq!(answer.attempts.iter().filter(|a| a.error.is_some()).count(), 2, "{fault:?}");
         let told =
-            live.iter().filter(|d| matches!(d, Delta::Said { text } if text.contains("trying again in"))).count();
+            live.iter().filter(|d| matches!(d, Delta::Notice { text } if text.contains("trying again in"))).count();
         assert_eq!(told, 2, "{fault:?}: the person is told");
     }
 }
@@ -98,7 +98,7 @@ async fn an_interrupt_is_heard_wherever_it_comes() {
     for (what, served) in served {
         let server = ScriptedServer::start(vec![served]).await;
         server.open_gate(1);
-        let halt = Halt::default();
+        let halt = CancellationToken::default();
         let speaker = speaker(provider(&server.base_url(), None));
         let events = [prompt("hi")];
         let (config, seen) = (config(), Seen::default());
@@ -109,13 +109,13 @@ async fn an_interrupt_is_heard_wherever_it_comes() {
             while what == "between words" && seen.lock().unwrap().is_empty() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            halt.tell();
+            halt.cancel();
             Instant::now()
         };
         let (asked, told) = tokio::join!(asking, stop);
         let took = told.elapsed();
         let failed = asked.answer.unwrap_err();
-        assert_eq!(failed.failure, Failure::Cut, "{what}");
+        assert_eq!(failed.failure, Failure::Interrupted, "{what}");
         timing::figure(&format!("an interrupt {what}"), took, Duration::from_millis(100));
         if what == "between words" {
             assert_eq!(failed.partial.as_ref(), "one ", "what was shown is kept");
@@ -128,19 +128,19 @@ async fn an_interrupt_is_heard_wherever_it_comes() {
     while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, Duration::from_millis(50)) {
         held.push(stream);
     }
-    let halt = Halt::default();
-    // It says what it holds, or it would be asked while the head is made.
+    let halt = CancellationToken::default();
+    // It says what it holds, or it would be asked while the preamble is made.
     let one = dunnock_model::Provider { window: Some(100_000), ..provider(&format!("http://{address}/v1"), None) };
     let (speaker, events) = (speaker(one), [prompt("hi")]);
     let asking = ask_with(&speaker, &events, halt.clone());
     let stop = async {
         tokio::time::sleep(Duration::from_millis(150)).await;
-        halt.tell();
+        halt.cancel();
         Instant::now()
     };
     let (asked, told) = tokio::join!(asking, stop);
     let (took, failed) = (told.elapsed(), asked.answer.unwrap_err());
-    assert_eq!((failed.failure, failed.attempts.len()), (Failure::Cut, 1), "it was still at its first try");
+    assert_eq!((failed.failure, failed.attempts.len()), (Failure::Interrupted, 1), "it was still at its first try");
     timing::figure("an interrupt while connecting", took, Duration::from_millis(100));
 }
 
@@ -174,18 +174,22 @@ async fn every_refusal_says_what_to_do() {
     for (what, script) in cases {
         let server = ScriptedServer::start(script).await;
         let speaker = speaker(provider(&server.base_url(), Some(key)));
-        note(what, &server.base_url(), ask_with(&speaker, &[prompt("hi")], Halt::default()).await);
+        note(what, &server.base_url(), ask_with(&speaker, &[prompt("hi")], CancellationToken::default()).await);
     }
     let strict = ScriptedServer::with(vec![], Rules { key: Some("right".into()), ..Rules::default() }).await;
     for (what, given) in [("wrong key", Some(key)), ("no key", None)] {
         let speaker = speaker(provider(&strict.base_url(), given));
-        note(what, &strict.base_url(), ask_with(&speaker, &[prompt("hi")], Halt::default()).await);
+        note(what, &strict.base_url(), ask_with(&speaker, &[prompt("hi")], CancellationToken::default()).await);
     }
     let other = ScriptedServer::with(vec![], Rules { models: vec!["other".into()], ..Rules::default() }).await;
     note("unknown model", &other.base_url(), ask(&other).await);
     let refused = speaker(provider("http://127.0.0.1:1/v1", Some(key)));
-    note("nobody there", "http://127.0.0.1:1/v1", ask_with(&refused, &[prompt("hi")], Halt::default()).await);
+    note(
+        "nobody there",
+        "http://127.0.0.1:1/v1",
+        ask_with(&refused, &[prompt("hi")], CancellationToken::default()).await,
+    );
     let nonsense = speaker(provider("not an address", Some(key)));
-    note("no address", "http://x", ask_with(&nonsense, &[prompt("hi")], Halt::default()).await);
+    note("no address", "http://x", ask_with(&nonsense, &[prompt("hi")], CancellationToken::default()).await);
     fixture::check("fixtures/wire/refusals.txt", &told.join("\n"));
 }

@@ -10,7 +10,7 @@ use std::{fmt, sync::Arc};
 /// A command with the id that its sender minted; sending it twice gives the first answer again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Order {
+pub struct CommandRequest {
     /// Minted by the sender.
     pub id: InputId,
     /// The version that the sender saw; if it has moved on, the command is refused.
@@ -59,7 +59,7 @@ pub enum Command {
         #[serde(default)]
         force: bool,
     },
-    /// Make the talk shorter.
+    /// Make the conversation shorter.
     Compact,
     /// Change settings; a new model is one of them.
     Configure {
@@ -101,8 +101,8 @@ impl Command {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RewindTo {
-    /// To just after this fact.
-    Fact(Seq),
+    /// To just after this event.
+    Event(Seq),
     /// To before the last rewind.
     Undo,
 }
@@ -114,8 +114,8 @@ pub enum RewindTo {
 pub enum Scope {
     /// The files only.
     Files,
-    /// The talk only.
-    Talk,
+    /// The conversation only.
+    Conversation,
     /// Both.
     Both,
 }
@@ -139,19 +139,19 @@ pub enum Refused {
     /// What was shown to the person is not what stands.
     Changed,
     /// The question cannot be answered that way.
-    Misfit,
+    InvalidAnswer,
     /// Not while work is under way.
     Busy,
     /// There is nothing to go on with.
-    Nothing,
+    NothingToContinue,
     /// There is no such point to go back to.
-    NoPoint,
+    NoSuchPoint,
     /// The budget does not cover it.
     Budget,
     /// The value makes no sense.
     Invalid,
     /// The work is not, or no longer, under way.
-    Late,
+    NotRunning,
     /// The process is not the owner.
     NotOwner,
 }
@@ -164,13 +164,13 @@ impl fmt::Display for Refused {
             Self::Stale { version } => write!(f, "the session has changed meanwhile (version {version}); look again"),
             Self::NoQuestion => f.write_str("there is no such question any more; look at what waits now"),
             Self::Changed => f.write_str("the question is not the one that was shown; look again"),
-            Self::Misfit => f.write_str("the question cannot be answered that way"),
+            Self::InvalidAnswer => f.write_str("the question cannot be answered that way"),
             Self::Busy => f.write_str("work is under way; wait for it or interrupt it first"),
-            Self::Nothing => f.write_str("there is nothing to go on with; give a prompt"),
-            Self::NoPoint => f.write_str("there is no such point to go back to"),
+            Self::NothingToContinue => f.write_str("there is nothing to go on with; give a prompt"),
+            Self::NoSuchPoint => f.write_str("there is no such point to go back to"),
             Self::Budget => f.write_str("the budget does not cover it; give more with --budget"),
             Self::Invalid => f.write_str("that value makes no sense"),
-            Self::Late => f.write_str("that work is no longer under way"),
+            Self::NotRunning => f.write_str("that work is no longer under way"),
             Self::NotOwner => f.write_str("another process owns this session"),
         }
     }

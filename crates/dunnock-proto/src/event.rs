@@ -1,14 +1,14 @@
-//! The kinds of facts that a session is made of, in the past tense.
+//! The kinds of events that a session is made of, in the past tense.
 //!
-//! Each fact is one struct of `facts_table.rs`, listed once in [`facts!`] with its name on disk, its version and whether a
+//! Each event is one struct of `events_table.rs`, listed once in [`events!`] with its name on disk, its version and whether a
 //! reader that does not know it may go on ([`Need::May`]) or must stop writing ([`Need::Must`]).
 
-use crate::facts_table::*;
+use crate::events_table::*;
 use crate::{Decoded, Need};
 
-macro_rules! facts {
+macro_rules! events {
     ($($name:ident $kind:literal $v:literal $need:ident,)*) => {
-        /// A fact. What is true of a session is a fold over these and nothing else.
+        /// An event. What is true of a session is a fold over these and nothing else.
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[expect(missing_docs, reason = "each variant is documented at its struct")]
         pub enum Event { $($name($name),)* }
@@ -61,39 +61,39 @@ macro_rules! facts {
     };
 }
 
-facts! {
+events! {
     Created "created" 1 Must,
     Forked "forked" 1 Must,
     Moved "moved" 1 Must,
     Configured "configured" 1 Must,
-    Headed "headed" 1 Must,
+    PreambleSet "preamble_set" 1 Must,
     Prompted "prompted" 1 Must,
     Continued "continued" 1 Must,
-    TurnStarted "turn_started" 1 Must,
-    HandedOver "handed_over" 1 Must,
+    StepStarted "step_started" 1 Must,
+    OutboxWritten "outbox_written" 1 Must,
     Answered "answered" 1 Must,
-    TurnFailed "turn_failed" 1 Must,
-    Woken "woken" 1 Must,
+    StepFailed "step_failed" 1 Must,
+    TimerFired "timer_fired" 1 Must,
     Asked "asked" 1 Must,
     Replied "replied" 1 Must,
     Granted "granted" 1 Must,
     Revoked "revoked" 1 Must,
     Allowed "allowed" 1 Must,
-    Called "called" 1 Must,
+    CheckCalled "check_called" 1 Must,
     Started "started" 1 Must,
     Finished "finished" 1 Must,
     Planned "planned" 1 May,
-    InterruptAsked "interrupt_asked" 1 Must,
+    InterruptRequested "interrupt_requested" 1 Must,
     Ended "ended" 1 Must,
-    Taken "taken" 1 Must,
+    OwnerChanged "owner_changed" 1 Must,
     Checkpointed "checkpointed" 1 Must,
     Baselined "baselined" 1 May,
-    RewindAsked "rewind_asked" 1 Must,
+    RewindRequested "rewind_requested" 1 Must,
     Rewound "rewound" 1 Must,
     RewindFailed "rewind_failed" 1 Must,
-    CompactStarted "compact_started" 1 Must,
+    CompactionStarted "compaction_started" 1 Must,
     Compacted "compacted" 1 Must,
-    CompactFailed "compact_failed" 1 Must,
+    CompactionFailed "compaction_failed" 1 Must,
     Titled "titled" 1 May,
     Noticed "noticed" 1 Must,
 }
@@ -103,8 +103,8 @@ impl Event {
     #[must_use]
     pub fn blobs(&self) -> Vec<crate::Hash> {
         match self {
-            Self::Headed(e) => vec![e.head.hash],
-            Self::Compacted(e) => vec![e.head.hash],
+            Self::PreambleSet(e) => vec![e.preamble.hash],
+            Self::Compacted(e) => vec![e.preamble.hash],
             Self::Prompted(e) => e.images.clone(),
             Self::Answered(e) => e.raw.into_iter().collect(),
             Self::Finished(e) => e.full.into_iter().chain(e.streams).chain(e.diff).collect(),

@@ -1,12 +1,12 @@
-//! Names of things: sessions, processes, turns, calls, questions, content.
+//! Names of things: sessions, processes, steps, calls, questions, content.
 //!
-//! Invariant: an id that the core makes ([`CallId`], [`QuestionId`], [`Turn`], [`Seq`]) never repeats within a session,
+//! Invariant: an id that the core makes ([`CallId`], [`QuestionId`], [`Step`], [`Seq`]) never repeats within a session,
 //! a rewind included. Ids that need randomness are minted outside and come in as text.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::{fmt, str::FromStr};
 
-/// The place of a fact in its session's log; the first fact is 1, and 0 means "before everything".
+/// The place of an event in its session's log; the first event is 1, and 0 means "before everything".
 pub type Seq = u64;
 
 /// A moment, in milliseconds since 1970 (UTC). It orders nothing: [`Seq`] does.
@@ -145,9 +145,9 @@ text_form!(Owner, "^[0-9a-f]{1,32}$", "A process that drives a session.");
 /// One model request, counted from 1 through the whole session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Turn(pub u32);
+pub struct Step(pub u32);
 
-impl fmt::Display for Turn {
+impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -156,8 +156,8 @@ impl fmt::Display for Turn {
 /// One call of an answer, made by us: the provider's own id is data, since local models repeat theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId {
-    /// The turn whose answer asked for it.
-    pub turn: Turn,
+    /// The step whose answer asked for it.
+    pub step: Step,
     /// Its place in that answer.
     pub index: u16,
 }
@@ -165,13 +165,13 @@ impl FromStr for CallId {
     type Err = BadId;
     fn from_str(text: &str) -> Result<Self, BadId> {
         let bad = BadId("a call is written TURN.INDEX, for instance 3.0");
-        let (turn, index) = text.split_once('.').ok_or(bad)?;
-        Ok(Self { turn: Turn(turn.parse().map_err(|_| bad)?), index: index.parse().map_err(|_| bad)? })
+        let (step, index) = text.split_once('.').ok_or(bad)?;
+        Ok(Self { step: Step(step.parse().map_err(|_| bad)?), index: index.parse().map_err(|_| bad)? })
     }
 }
 impl fmt::Display for CallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.turn, self.index)
+        write!(f, "{}.{}", self.step, self.index)
     }
 }
 text_form!(CallId, "^(0|[1-9][0-9]{0,8})\\.(0|[1-9][0-9]{0,3})$", "A call, written TURN.INDEX.");
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn ids_survive_their_text_form() {
-        let call = CallId { turn: Turn(12), index: 3 };
+        let call = CallId { step: Step(12), index: 3 };
         assert_eq!(call.to_string().parse(), Ok(call));
         let hash = Hash::of(b"x");
         assert_eq!(hash.to_string().parse(), Ok(hash));

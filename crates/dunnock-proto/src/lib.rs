@@ -1,4 +1,4 @@
-//! The words that Dunnock writes to disk and sends over links: ids, facts, commands and frames.
+//! The words that Dunnock writes to disk and sends over links: ids, events, commands and frames.
 //!
 //! Everything here is data. A session is a sequence of [`Record`]s, each the stored form of one [`Event`]; doors send
 //! [`Order`]s and receive [`Frame`]s.
@@ -8,7 +8,7 @@
 
 mod command;
 mod event;
-mod facts_table;
+mod events_table;
 mod ids;
 mod link;
 mod message;
@@ -16,15 +16,15 @@ mod question;
 mod record;
 mod settings;
 
-pub use command::{Command, Order, Refused, RewindTo, Scope};
+pub use command::{Command, CommandRequest, Refused, RewindTo, Scope};
 pub use event::Event;
-pub use facts_table::*;
-pub use ids::{At, CallId, Hash, InputId, Owner, QuestionId, Seq, SessionId, Tree, Turn};
+pub use events_table::*;
+pub use ids::{At, CallId, Hash, InputId, Owner, QuestionId, Seq, SessionId, Step, Tree};
 pub use link::{Delta, Frame, Greeting, Hello, LINK_VERSION, Partial, Up};
 pub use message::{AskPersonArgs, CommandArgs, CommandText, FinalArgs, Message, PathArgs, PlanArgs, VerifyArgs};
 pub use question::{Approval, Loss, QuestionKind, QuestionView, Reason, RequestKind};
 pub use record::{Body, Cause, Decoded, Envelope, Need, Record, seal, verify_chain};
 pub use settings::{
-    Access, Bridge, Budget, CARRIED, Class, Config, ConfigPatch, Head, Level, Mode, Planner, Price, Recovery, Role,
-    Rule, Sandbox, Source, Tool,
+    Access, BRIDGE_MODEL, Bridge, Budget, Class, Config, ConfigPatch, Isolation, Mode, Planner, Preamble, Price,
+    Recovery, Role, Rule, Sandbox, Source, Tool,
 };

@@ -1,9 +1,9 @@
 //! What goes between a door and the owner of a session, over a channel, a socket or a WebSocket alike.
 //!
-//! A client says [`Hello`], is answered by a [`Greeting`], then receives the facts after the one it named, the partials
+//! A client says [`Hello`], is answered by a [`Greeting`], then receives the events after the one it named, the partials
 //! of what is under way, and from then on everything as it happens.
 
-use crate::{CallId, InputId, Order, Owner, QuestionId, Record, Refused, Seq, SessionId, Turn};
+use crate::{CallId, CommandRequest, InputId, Owner, QuestionId, Record, Refused, Seq, SessionId, Step};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct Hello {
     pub app: String,
     /// The session it wants.
     pub session: SessionId,
-    /// The last fact it has.
+    /// The last event it has.
     pub from: Seq,
 }
 
@@ -37,7 +37,7 @@ pub enum Greeting {
         app: String,
         /// The owner.
         owner: Owner,
-        /// Facts so far.
+        /// Events so far.
         seq: Seq,
     },
     /// The owner cannot speak with this client.
@@ -57,18 +57,18 @@ pub enum Greeting {
 #[serde(rename_all = "snake_case")]
 pub enum Up {
     /// Do this.
-    Order(Order),
+    Command(CommandRequest),
 }
 
-/// Something live that is not a fact: it is never stored.
+/// Something live that is not an event: it is never stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Delta {
     /// The model says more.
     Text {
-        /// The turn.
-        turn: Turn,
+        /// The step.
+        step: Step,
         /// Which try at it.
         attempt: u32,
         /// Where this piece begins.
@@ -78,8 +78,8 @@ pub enum Delta {
     },
     /// The model thinks more.
     Reasoning {
-        /// The turn.
-        turn: Turn,
+        /// The step.
+        step: Step,
         /// Which try at it.
         attempt: u32,
         /// Where this piece begins.
@@ -99,7 +99,7 @@ pub enum Delta {
         text: Arc<str>,
     },
     /// Something worth a line for the person: waiting for the workspace, disk full, trying again.
-    Said {
+    Notice {
         /// The line.
         text: Arc<str>,
     },
@@ -111,9 +111,9 @@ pub enum Delta {
 #[serde(rename_all = "snake_case")]
 pub enum Partial {
     /// An answer on its way.
-    Turn {
-        /// The turn.
-        turn: Turn,
+    Step {
+        /// The step.
+        step: Step,
         /// Which try at it.
         attempt: u32,
         /// What was said.
@@ -137,8 +137,8 @@ pub enum Partial {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Frame {
-    /// A fact, once it is durable. Facts come in order, without gaps.
-    Fact(Arc<Record>),
+    /// An event, once it is durable. Events come in order, without gaps.
+    Event(Arc<Record>),
     /// Where something stands that was under way when the door came.
     Partial(Partial),
     /// Something live.
@@ -147,7 +147,7 @@ pub enum Frame {
     Accepted {
         /// Which.
         id: InputId,
-        /// The last fact that it made.
+        /// The last event that it made.
         seq: Seq,
     },
     /// The command was not taken.
@@ -155,13 +155,13 @@ pub enum Frame {
         /// Which.
         id: InputId,
         /// Why not.
-        why: Refused,
+        reason: Refused,
         /// The version now.
         version: Seq,
         /// The questions that stand now.
         questions: Vec<QuestionId>,
     },
-    /// This client was too slow and is cut off: it should come back with the last fact it has.
+    /// This client was too slow and is cut off: it should come back with the last event it has.
     Lagged,
     /// The owner leaves; somebody else may take over.
     Closing,

@@ -4,7 +4,7 @@
 //! Invariant: no value of a [`Reason`] is text that a model wrote. Programs and file names in it are entries of our own lists, and rules are
 //! the person's, so nothing in an argument can change a heading, a reason or what a yes grants.
 
-use crate::{Access, CallId, Hash, Level, QuestionId, Rule};
+use crate::{Access, CallId, Hash, Isolation, QuestionId, Rule};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub struct Approval {
     pub reasons: Vec<Reason>,
     /// How the call is isolated, if it runs a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub isolation: Option<Level>,
+    pub isolation: Option<Isolation>,
     /// What a yes grants beyond the sandbox, exactly.
     #[serde(default, skip_serializing_if = "Access::is_nothing")]
     pub access: Access,
@@ -314,7 +314,7 @@ impl QuestionKind {
 impl Approval {
     fn view(&self) -> QuestionView {
         let (mut heading, mut yes) = self.request.words();
-        if self.request == RequestKind::Unsandboxed && self.isolation == Some(Level::D) {
+        if self.request == RequestKind::Unsandboxed && self.isolation == Some(Isolation::D) {
             (heading, yes) = ("Run this command without a sandbox?".into(), "Run without a sandbox");
         }
         QuestionView {
@@ -322,14 +322,16 @@ impl Approval {
             text: None,
             reasons: self.reasons.iter().map(Reason::words).collect(),
             isolation: self.isolation.map(|level| match level {
-                Level::D => "none: there is no sandbox here".to_owned(),
+                Isolation::D => "none: there is no sandbox here".to_owned(),
                 _ if self.access.unsandboxed => "off for this command".to_owned(),
                 _ if self.access.is_nothing() => format!("level {level:?}: {}", level.words()),
                 _ => format!("level {level:?}: {}, except for the access above", level.words()),
             }),
             access: match self.isolation {
                 // Where there is no sandbox, a yes grants everything.
-                Some(Level::D) => Access { unsandboxed: true, ..Access::NOTHING }.list().map(str::to_owned).collect(),
+                Some(Isolation::D) => {
+                    Access { unsandboxed: true, ..Access::NOTHING }.list().map(str::to_owned).collect()
+                }
                 _ => self.access.list().map(str::to_owned).collect(),
             },
             rule: self.rule.as_ref().map(Rule::words),
@@ -416,27 +418,27 @@ impl Loss {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Turn;
+    use crate::Step;
 
     #[test]
     fn the_hash_of_a_question_changes_with_each_of_its_fields() {
         let approval = Approval {
-            call: CallId { turn: Turn(1), index: 0 },
+            call: CallId { step: Step(1), index: 0 },
             call_hash: Hash::of(b"ls"),
             request: RequestKind::Command,
             reasons: vec![Reason::ModeAsk],
-            isolation: Some(Level::A),
+            isolation: Some(Isolation::A),
             access: Access::NOTHING,
             rule: None,
             preview: Vec::new(),
         };
         let rule = Rule { tool: "shell".into(), words: vec!["make".into()], access: Access::NOTHING };
         let changed = [
-            Approval { call: CallId { turn: Turn(1), index: 1 }, ..approval.clone() },
+            Approval { call: CallId { step: Step(1), index: 1 }, ..approval.clone() },
             Approval { call_hash: Hash::of(b"rm"), ..approval.clone() },
             Approval { request: RequestKind::Network, ..approval.clone() },
             Approval { reasons: vec![Reason::ModeEdits], ..approval.clone() },
-            Approval { isolation: Some(Level::B), ..approval.clone() },
+            Approval { isolation: Some(Isolation::B), ..approval.clone() },
             Approval { access: Access { network: true, ..Access::NOTHING }, ..approval.clone() },
             Approval { rule: Some(rule), ..approval.clone() },
             Approval { preview: vec![Loss::DiscardsChanges { staged: 1 }], ..approval.clone() },

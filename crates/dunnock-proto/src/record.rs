@@ -1,4 +1,4 @@
-//! The stored form of a fact, and the chain that shows a changed one.
+//! The stored form of an event, and the chain that shows a changed one.
 //!
 //! Invariant: the chain covers each body by its hash, so a body can be erased later and the chain still checks.
 //! Invariant: stored bytes are never rewritten; an older form is lifted while decoding.
@@ -7,7 +7,7 @@ use crate::{At, Event, Hash, InputId, Seq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::{fmt, sync::Arc};
 
-/// What a reader must do with a fact that it does not know.
+/// What a reader must do with an event that it does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -27,7 +27,7 @@ impl fmt::Display for Need {
     }
 }
 
-/// What made a fact.
+/// What made an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
     /// A command of a person, by its id.
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for Cause {
     }
 }
 
-/// The JSON of one fact, byte for byte as stored, or the hash of what was erased.
+/// The JSON of one event, byte for byte as stored, or the hash of what was erased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
     /// The text.
@@ -131,11 +131,11 @@ pub struct Envelope {
     pub v: u16,
     /// What a reader must do that does not know it.
     pub need: Need,
-    /// The chain up to the fact before.
+    /// The chain up to the event before.
     pub prev: Hash,
 }
 
-/// A stored fact.
+/// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
@@ -150,7 +150,7 @@ pub struct Record {
 /// A body, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decoded {
-    /// A fact of this release.
+    /// An event of this release.
     Known(Event),
     /// Of a later one, or erased; why it could not be read.
     Unknown(String),
@@ -165,7 +165,7 @@ impl Record {
             Body::Erased(_) => Decoded::Unknown("erased".into()),
         }
     }
-    /// The chain up to and including this fact.
+    /// The chain up to and including this event.
     #[must_use]
     pub fn chain(&self) -> Hash {
         let e = &self.envelope;
@@ -187,7 +187,7 @@ impl Record {
     }
 }
 
-/// Makes the stored form of `event` as the fact after `seq`, whose chain is `prev`.
+/// Makes the stored form of `event` as the event after `seq`, whose chain is `prev`.
 #[must_use]
 pub fn seal(seq: Seq, prev: Hash, at: At, cause: Cause, event: &Event) -> Record {
     let kind = event.kind().to_owned();
@@ -195,7 +195,7 @@ pub fn seal(seq: Seq, prev: Hash, at: At, cause: Cause, event: &Event) -> Record
     Record { envelope, body: Body::Text(event.body().into()) }
 }
 
-/// Checks that `record` follows on a log of `seq` facts with the chain `head`; returns the chain after it.
+/// Checks that `record` follows on a log of `seq` events with the chain `head`; returns the chain after it.
 ///
 /// # Errors
 /// The sequence number at which the log stops being what was written.

@@ -1,6 +1,6 @@
-//! What a session is told once and keeps: limits, approval mode, model, the tools of a head.
+//! What a session is told once and keeps: limits, approval mode, model, the tools of a preamble.
 //!
-//! Invariant: these are recorded as facts, so a new default of a later release never changes an old session.
+//! Invariant: these are recorded as events, so a new default of a later release never changes an old session.
 
 use crate::{Hash, Usage};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -25,7 +25,7 @@ pub enum Mode {
 /// How well a command is confined, A best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Level {
+pub enum Isolation {
     /// All namespaces, Landlock and seccomp.
     A,
     /// No mount namespace.
@@ -46,7 +46,7 @@ pub enum Sandbox {
     /// Not at all.
     Off,
     /// At least this well, or not at all.
-    Require(Level),
+    Require(Isolation),
 }
 
 /// What a call may do to the workspace.
@@ -73,8 +73,6 @@ pub enum Recovery {
     Rejoin,
     /// Nobody knows whether it happened: told, never run again unasked.
     Unknown,
-    /// Reserved: back to the checkpoint and again. Treated as [`Recovery::Unknown`] until then.
-    Restore,
 }
 
 /// What a tool means to the session itself.
@@ -92,7 +90,7 @@ pub enum Role {
     Final,
 }
 
-/// What the core must know of a tool; recorded with the head, so that old calls keep their meaning.
+/// What the core must know of a tool; recorded with the preamble, so that old calls keep their meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tool {
@@ -123,7 +121,7 @@ impl Tool {
 /// System text, tools and instructions as rendered: a blob, named here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Head {
+pub struct Preamble {
     /// The blob with the exact bytes.
     pub hash: Hash,
     /// `provider/model`.
@@ -147,8 +145,8 @@ pub struct Head {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
     /// Why there is a new one.
-    pub why: String,
-    /// The first byte that differs from the head before, if there was one.
+    pub reason: String,
+    /// The first byte that differs from the preamble before, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_changed: Option<u64>,
     /// What it was made of, so that a change of any of it can be noticed.
@@ -156,7 +154,7 @@ pub struct Head {
     pub sources: Vec<Source>,
     /// A person carries requests and answers: whoever waits for one may leave meanwhile.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_hand: bool,
+    pub via_bridge: bool,
 }
 
 /// A session that plans, acts on the plan and looks at what came of it, until the checks pass.
@@ -174,7 +172,7 @@ pub struct Planner {
 }
 
 /// The model of a conversation that a person carries.
-pub const CARRIED: &str = "bridge/chat";
+pub const BRIDGE_MODEL: &str = "bridge/chat";
 
 /// Where a carried conversation lies, and how much of it is shown at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,7 +188,7 @@ pub struct Bridge {
     pub size: u64,
 }
 
-/// Something that a head is made of: a file of instructions, a prompt, the tools, the program.
+/// Something that a preamble is made of: a file of instructions, a prompt, the tools, the program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
@@ -291,7 +289,7 @@ fn kind(tool: &str) -> String {
     if tool == "shell" { String::new() } else { format!("{tool} ") }
 }
 
-impl Level {
+impl Isolation {
     /// What the level means, for people.
     #[must_use]
     pub fn words(self) -> &'static str {
@@ -425,9 +423,9 @@ config! {
     window: Option<u64> = None;
     /// Tokens to reserve for an answer.
     max_output: u64 = 8_000;
-    /// Percent of the window at which talk is compacted.
+    /// Percent of the window at which conversation is compacted.
     compact_at: u8 = 80;
-    /// How many of the last turns compaction leaves alone.
+    /// How many of the last steps compaction leaves alone.
     compact_keep: u8 = 4;
     /// Bytes that count as one token where the provider does not say: a setting, so that a better guess changes no old log.
     token_bytes: u64 = 4;

@@ -1,6 +1,6 @@
 //! The program's side: starts the launcher when it is first needed, and again should it die.
 
-use crate::cage::{Cage, Rung};
+use crate::linux::{Isolation, SandboxSpec};
 use crate::wire::{Ask, Bound, Bounds, Tell, receive, send};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::collections::HashMap;
@@ -27,16 +27,16 @@ pub struct Run {
     /// What it may take.
     pub bounds: Bounds,
     /// What holds it; nothing, if absent.
-    pub cage: Option<Cage>,
+    pub cage: Option<SandboxSpec>,
 }
 
 /// What kind of box can be made here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Probed {
     /// The best; `None` if none can.
-    pub best: Option<Rung>,
+    pub best: Option<Isolation>,
     /// What kept better ones from it.
-    pub why: Vec<(Rung, String)>,
+    pub why: Vec<(Isolation, String)>,
 }
 
 /// How a command ended. Everything it started is dead by then.
@@ -162,7 +162,7 @@ impl Launcher {
     ///
     /// # Errors
     /// When there is no launcher to be had.
-    pub fn probe(&self, cage: Cage) -> io::Result<Probed> {
+    pub fn probe(&self, cage: SandboxSpec) -> io::Result<Probed> {
         let line = self.line()?;
         let (tell, told) = mpsc::channel();
         *lock(&line.probing) = Some(tell);

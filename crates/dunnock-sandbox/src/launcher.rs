@@ -3,7 +3,7 @@
 //! It adopts what escapes from a command (subreaper). When a command's own process has ended, all that is left of it hangs
 //! below the launcher, so one look at the launcher's own children tells whether anything is left.
 
-use crate::cage::{Cage, Fate, Net, Plan, Ready, Rung, abi, network, spawn};
+use crate::linux::{Fate, Isolation, Net, Plan, Ready, SandboxSpec, abi, network, spawn};
 use crate::tree;
 use crate::wire::{Ask, Bound, Bounds, Tell, receive, send};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -69,7 +69,7 @@ struct Launcher {
     measured: Instant,
     /// The version of Landlock; 0 for none.
     landlock: i64,
-    plans: RefCell<Vec<(Cage, Rc<Plan>)>>,
+    plans: RefCell<Vec<(SandboxSpec, Rc<Plan>)>>,
     /// Networks that boxes share, by name.
     nets: RefCell<HashMap<String, Rc<Net>>>,
 }
@@ -162,7 +162,7 @@ impl Launcher {
                 let mark = format!("{}-{id}", self.name);
                 env.push((MARK.into(), mark.clone()));
                 let before = self.tasks;
-                let whole = cage.as_ref().is_some_and(|cage| cage.rung != Rung::C);
+                let whole = cage.as_ref().is_some_and(|cage| cage.rung != Isolation::C);
                 let most = (bounds.processes > 0).then(|| before + bounds.processes.saturating_mul(4));
                 match self.start(&words, &folder, env, fds, terminal, cage.as_ref(), most) {
                     Ok((pid, exit, report)) => {
@@ -327,10 +327,10 @@ impl Launcher {
     }
 
     /// The best box that can be made here: each rung is tried for real.
-    fn probe(&self, cage: Cage) -> (Option<Rung>, Vec<(Rung, String)>) {
+    fn probe(&self, cage: SandboxSpec) -> (Option<Isolation>, Vec<(Isolation, String)>) {
         let mut why = Vec::new();
-        for rung in [Rung::A, Rung::B, Rung::C].into_iter().filter(|rung| *rung >= cage.rung) {
-            let cage = Cage { rung, ..cage.clone() };
+        for rung in [Isolation::A, Isolation::B, Isolation::C].into_iter().filter(|rung| *rung >= cage.rung) {
+            let cage = SandboxSpec { rung, ..cage.clone() };
             let folder = cage.workspace.to_string_lossy().into_owned();
             let null = || {
                 rustix::fs::open(
@@ -347,7 +347,7 @@ impl Launcher {
                     match Fate::read(&report) {
                         Some(Fate::Failed(error)) => why.push((rung, error)),
                         Some(Fate::Began(Some(0)) | Fate::Over(0)) => return (Some(rung), why),
-                        Some(Fate::Began(None)) | None if ended == Some(0) && rung == Rung::C => {
+                        Some(Fate::Began(None)) | None if ended == Some(0) && rung == Isolation::C => {
                             return (Some(rung), why);
                         }
                         other => why.push((rung, format!("it ended with {other:?}"))),
@@ -367,7 +367,7 @@ impl Launcher {
         env: Vec<(String, String)>,
         mut fds: Vec<OwnedFd>,
         terminal: bool,
-        cage: Option<&Cage>,
+        cage: Option<&SandboxSpec>,
         processes: Option<u64>,
     ) -> std::io::Result<(Pid, OwnedFd, OwnedFd)> {
         if fds.len() == 2 {
@@ -393,8 +393,8 @@ impl Launcher {
     }
 
     /// The network that a box shares with others of its name, made for the first of them.
-    fn net(&self, cage: &Cage) -> std::io::Result<Option<Rc<Net>>> {
-        let Some(name) = cage.shares.as_ref().filter(|_| cage.rung != Rung::C && !cage.network) else {
+    fn net(&self, cage: &SandboxSpec) -> std::io::Result<Option<Rc<Net>>> {
+        let Some(name) = cage.shares.as_ref().filter(|_| cage.rung != Isolation::C && !cage.network) else {
             return Ok(None);
         };
         if let Some(net) = self.nets.borrow().get(name) {
@@ -406,11 +406,11 @@ impl Launcher {
     }
 
     /// What has to be done for a box; the last ones are kept, since most commands want the same.
-    fn plan(&self, cage: &Cage) -> std::io::Result<Rc<Plan>> {
+    fn plan(&self, cage: &SandboxSpec) -> std::io::Result<Rc<Plan>> {
         let least = match cage.rung {
-            Rung::A => 1,
+            Isolation::A => 1,
             // Below that, files outside could be cut short.
-            Rung::B | Rung::C => 3,
+            Isolation::B | Isolation::C => 3,
         };
         if self.landlock < least {
             let have = if self.landlock == 0 { "none".into() } else { format!("version {}", self.landlock) };

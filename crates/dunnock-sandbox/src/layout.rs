@@ -1,6 +1,6 @@
 //! Where things are on this machine, and what of it a boxed command gets to see: from a workspace to a [`Cage`].
 
-use crate::cage::{Cage, Layer, Rung};
+use crate::linux::{Isolation, Layer, SandboxSpec};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -105,7 +105,7 @@ pub struct Layout {
 }
 
 /// A box and its variables.
-type Base = (Cage, Vec<(String, String)>);
+type Base = (SandboxSpec, Vec<(String, String)>);
 
 /// What was found in a folder, as of its last change.
 #[derive(Debug, Clone)]
@@ -132,7 +132,12 @@ impl Layout {
     ///
     /// # Errors
     /// When the folders for caches cannot be made.
-    pub fn cage(&self, rung: Rung, workspace: &Path, opened: Opened) -> io::Result<(Cage, Vec<(String, String)>)> {
+    pub fn cage(
+        &self,
+        rung: Isolation,
+        workspace: &Path,
+        opened: Opened,
+    ) -> io::Result<(SandboxSpec, Vec<(String, String)>)> {
         let known = {
             let bases = self.bases.lock().unwrap_or_else(PoisonError::into_inner);
             bases.iter().find(|(base, _)| base.workspace == workspace && base.rung == rung).cloned()
@@ -176,7 +181,7 @@ impl Layout {
     }
 
     /// What does not change from command to command.
-    fn base(&self, rung: Rung, workspace: &Path) -> io::Result<(Cage, Vec<(String, String)>)> {
+    fn base(&self, rung: Isolation, workspace: &Path) -> io::Result<(SandboxSpec, Vec<(String, String)>)> {
         let own = self.boxes.join(name_of(workspace));
         let (cache, tmp) = (own.join("cache"), own.join("tmp"));
         own_folder(&tmp)?;
@@ -186,7 +191,7 @@ impl Layout {
             own_folder(&folder)?;
             env.push(((*variable).to_owned(), folder.to_string_lossy().into_owned()));
         }
-        let mut cage = Cage {
+        let mut cage = SandboxSpec {
             rung,
             workspace: workspace.to_path_buf(),
             writes: self.writes,
@@ -239,7 +244,7 @@ impl Layout {
         cage.readable.retain(|place| !covered.iter().any(|over| place.starts_with(over)));
         cage.readable.sort();
         cage.readable.dedup();
-        if rung != Rung::A {
+        if rung != Isolation::A {
             env.push(("TMPDIR".into(), tmp.to_string_lossy().into_owned()));
         }
         // The folder may be part of a repository above it: that can be read, and git is told to look there.
@@ -348,7 +353,7 @@ fn toolchain(place: &Path) -> Option<PathBuf> {
 }
 
 /// Closes a name below a folder, and pins the names that lead there. `*` stands for any name, `**` for any names.
-fn protect(cage: &mut Cage, folder: &Path, names: &[String]) {
+fn protect(cage: &mut SandboxSpec, folder: &Path, names: &[String]) {
     let mut places = vec![folder.to_path_buf()];
     for (depth, name) in names.iter().enumerate() {
         if depth > 0 {

@@ -7,7 +7,7 @@
 //! Invariant: when a command's end is reported, everything it started is dead, whether it left its group or not.
 //! Invariant: when the program is gone, the launcher kills everything and only then lets go of the locks it was given.
 //!
-//! Invariant: a command that shall be confined begins in its box, or not at all (`cage/`). From a workspace to a box: `layout`.
+//! Invariant: a command that shall be confined begins in its box, or not at all (`linux/`). From a workspace to a box: `layout`.
 //! What is tried against it: `attack` and `prove`.
 //!
 //! This is the only crate with `unsafe` code: what a child does between clone and exec, the attacks, closing what whoever
@@ -15,8 +15,6 @@
 
 #[cfg(target_os = "linux")]
 mod attack;
-#[cfg(target_os = "linux")]
-mod cage;
 #[cfg(target_os = "linux")]
 mod client;
 #[cfg(target_os = "linux")]
@@ -26,6 +24,8 @@ mod layout;
 #[cfg(target_os = "linux")]
 mod lease;
 #[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
 mod prove;
 pub mod seatbelt;
 #[cfg(target_os = "linux")]
@@ -33,8 +33,6 @@ mod tree;
 #[cfg(target_os = "linux")]
 mod wire;
 
-#[cfg(target_os = "linux")]
-pub use cage::{Cage, Layer, Rung};
 #[cfg(target_os = "linux")]
 pub use client::{Ended, Held, Launcher, Probed, Run, Running};
 #[cfg(target_os = "linux")]
@@ -44,7 +42,9 @@ pub use layout::{Found, Layout, Opened};
 #[cfg(target_os = "linux")]
 pub use lease::{is_open_for_writing, keep_waiting};
 #[cfg(target_os = "linux")]
-pub use prove::{Came, PROBE, Trial, VICTIM, probe, prove, victim};
+pub use linux::{Isolation, Layer, SandboxSpec};
+#[cfg(target_os = "linux")]
+pub use prove::{PROBE, ProbeOutcome, Trial, VICTIM, probe, prove, victim};
 #[cfg(target_os = "linux")]
 pub use wire::{Bound, Bounds};
 

@@ -1,8 +1,8 @@
 //! Proves a box: lays out victims, tries every way out bare and boxed, and looks at the victims.
 
 use crate::attack::{ATTACKS, Attack, Shows};
-use crate::cage::Cage;
 use crate::client::{Ended, Launcher, Run};
+use crate::linux::SandboxSpec;
 use crate::wire::Bounds;
 use std::io::{self, BufRead as _, Read as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -21,7 +21,7 @@ const SECRET: &str = "the-secret-of-the-victim";
 
 /// What came of one attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Came {
+pub enum ProbeOutcome {
     /// It was held; the error that it got, or 0.
     Held(i32),
     /// It got a means of the kernel's that touches nothing outside.
@@ -36,9 +36,9 @@ pub struct Trial {
     /// Its name.
     pub name: &'static str,
     /// Without a box, if that was tried.
-    pub bare: Option<Came>,
+    pub bare: Option<ProbeOutcome>,
     /// In the box.
-    pub boxed: Came,
+    pub boxed: ProbeOutcome,
 }
 
 /// Runs one attack; for [`PROBE`].
@@ -191,17 +191,17 @@ impl Ground {
     }
 
     /// What came of an attack that ended so and put this out.
-    fn judge(&self, attack: &Attack, before: &str, code: i32, out: &[u8]) -> Came {
+    fn judge(&self, attack: &Attack, before: &str, code: i32, out: &[u8]) -> ProbeOutcome {
         let told = String::from_utf8_lossy(out);
         let (secret, changed, reached) = (told.contains(SECRET), self.look() != before, self.reached());
         let listed = attack.name == "list_outside" && told.contains("secret.txt");
         // What was not meant counts as well.
         if secret || listed || changed || reached || (attack.shows == Shows::Touch && code == 0) {
-            Came::Out
+            ProbeOutcome::Out
         } else if attack.shows == Shows::Gain && code == 0 {
-            Came::Private
+            ProbeOutcome::Private
         } else {
-            Came::Held(code)
+            ProbeOutcome::Held(code)
         }
     }
 }
@@ -225,7 +225,7 @@ pub async fn prove(
     base: &Path,
     home: &Path,
     bare: bool,
-    cage: impl Fn(&Path) -> io::Result<Cage>,
+    cage: impl Fn(&Path) -> io::Result<SandboxSpec>,
 ) -> io::Result<Vec<Trial>> {
     let ground = Ground::new(program, base, home)?;
     let secret = std::fs::File::open(base.join("outside/secret.txt"))?;
@@ -267,7 +267,7 @@ async fn boxed(
     name: &str,
     env: &[(String, String)],
     work: &Path,
-    cage: &Cage,
+    cage: &SandboxSpec,
 ) -> io::Result<(i32, Vec<u8>)> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let run = Run {

@@ -1,6 +1,6 @@
 //! What the program and its launcher say to each other: one JSON text a packet, descriptors beside it.
 
-use crate::cage::{Cage, Rung};
+use crate::linux::{Isolation, SandboxSpec};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg,
@@ -45,10 +45,10 @@ pub(crate) enum Ask {
         terminal: bool,
         bounds: Bounds,
         /// What holds it; nothing, if absent.
-        cage: Option<Cage>,
+        cage: Option<SandboxSpec>,
     },
     /// Whether such a box can be made, and if not, one of the rungs below it.
-    Probe { cage: Cage },
+    Probe { cage: SandboxSpec },
     /// Ask it to end, with all of its group.
     End { id: u64 },
     /// End it, and everything it started.
@@ -67,7 +67,7 @@ pub(crate) enum Tell {
     /// It could not be started.
     Refused { id: u64, why: String },
     /// The best box that can be made, and what kept better ones from it.
-    Probed { best: Option<Rung>, why: Vec<(Rung, String)> },
+    Probed { best: Option<Isolation>, why: Vec<(Isolation, String)> },
     /// The descriptor is closed.
     Released { id: u64 },
     /// It ended, and everything it started is dead.

@@ -3,12 +3,12 @@
 //! It is the same loop on a log in memory. What a caller says of earlier calls is condensed and put before the prompt.
 
 use crate::App;
-use crate::answer::{BODY_TIME, LONGEST, No, json, whole};
+use crate::answer::{ApiError, BODY_TIME, LONGEST, json, whole};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use dunnock_engine::{Door, create};
-use dunnock_proto::{Command, Decoded, Event, Frame, Outcome, Part, Why};
+use dunnock_engine::{Connection, create};
+use dunnock_proto::{Command, Decoded, EndReason, Event, Frame, Outcome, Part};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,12 +33,12 @@ pub struct AgentRequest {
     pub tool_type: Option<Value>,
     /// What was asked and answered before: the service itself remembers nothing.
     #[serde(default)]
-    pub context_history: Option<Vec<Past>>,
+    pub context_history: Option<Vec<HistoryEntry>>,
 }
 
 /// An earlier call of the service.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-pub struct Past {
+pub struct HistoryEntry {
     /// When, in any form.
     #[serde(default)]
     pub timestamp: Option<Value>,
@@ -100,7 +100,7 @@ pub(crate) async fn agent(State(app): State<App>, request: Request) -> Response 
 }
 
 /// What is not even looked at, in the service's own form: whoever is not let in is told so, and everything else is malformed.
-pub(crate) fn refused(no: &No) -> Response {
+pub(crate) fn refused(no: &ApiError) -> Response {
     let status = match no.0 {
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE | StatusCode::REQUEST_TIMEOUT => {
             StatusCode::BAD_REQUEST
@@ -115,7 +115,7 @@ async fn once(app: &App, asked: &AgentRequest) -> Result<AgentAnswer, String> {
         crate::Refusal::NotFound(why) | crate::Refusal::Conflict(why) => why,
     })?;
     let session = create(&once.world, &once.workspace, once.config.clone()).await.map_err(|e| e.to_string())?;
-    let mut door = Door::open(once.world.clone(), session.clone(), 0).await.map_err(|e| e.to_string())?;
+    let mut door = Connection::open(once.world.clone(), session.clone(), 0).await.map_err(|e| e.to_string())?;
     let text = condensed(asked.context_history.as_deref().unwrap_or_default(), &asked.prompt);
     let answer = tokio::time::timeout(TIME, converse(&mut door, text)).await;
     let answer = answer.unwrap_or_else(|_| Err(format!("there was no answer within {} s", TIME.as_secs())));
@@ -126,12 +126,12 @@ async fn once(app: &App, asked: &AgentRequest) -> Result<AgentAnswer, String> {
 }
 
 /// Until the call has ended, or there is none.
-async fn converse(door: &mut Door, text: String) -> Result<AgentAnswer, String> {
+async fn converse(door: &mut Connection, text: String) -> Result<AgentAnswer, String> {
     let sent = door.send(Command::Prompt { text: text.into(), images: Vec::new() }).await.map_err(|e| e.to_string())?;
     sent.map_err(|refusal| refusal.to_string())?;
     let (mut words, mut ended) = (String::new(), None);
     loop {
-        let Frame::Fact(record) = door.next().await.map_err(|e| e.to_string())? else { continue };
+        let Frame::Event(record) = door.next().await.map_err(|e| e.to_string())? else { continue };
         let Decoded::Known(event) = record.decode() else { continue };
         match event {
             Event::Answered(answered) => words = Part::words(&answered.parts),
@@ -150,11 +150,11 @@ async fn converse(door: &mut Door, text: String) -> Result<AgentAnswer, String> 
                 )));
             }
             Event::Ended(end) => {
-                return match (ended, &end.why) {
+                return match (ended, &end.reason) {
                     (Some(answer), _) => Ok(answer),
-                    (None, Why::Failed { error }) => Err(error.to_string()),
-                    (None, Why::Done) => Ok(AgentAnswer::said(words)),
-                    (None, Why::Budget) => Err("the budget does not cover it".into()),
+                    (None, EndReason::Failed { error }) => Err(error.to_string()),
+                    (None, EndReason::Done) => Ok(AgentAnswer::said(words)),
+                    (None, EndReason::Budget) => Err("the budget does not cover it".into()),
                     (None, why) => Err(format!("it ended without an answer: {why:?}")),
                 };
             }
@@ -173,7 +173,7 @@ fn short(text: &str, most: usize) -> String {
 }
 
 /// The history as a bounded summary, the newest entries first to be kept, and the prompt.
-fn condensed(history: &[Past], prompt: &str) -> String {
+fn condensed(history: &[HistoryEntry], prompt: &str) -> String {
     let plain = |value: &Option<Value>| match value {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
@@ -204,16 +204,16 @@ fn condensed(history: &[Past], prompt: &str) -> String {
 mod tests {
     use super::*;
 
-    fn past(n: usize, long: usize) -> Past {
+    fn past(n: usize, long: usize) -> HistoryEntry {
         let text = format!("{n} {}", "x".repeat(long));
-        Past { timestamp: Some(n.into()), prompt: Some(text.clone()), result: Some(text.into()) }
+        HistoryEntry { timestamp: Some(n.into()), prompt: Some(text.clone()), result: Some(text.into()) }
     }
 
     /// Holds S1: the bound of the summary.
     #[test]
     fn a_history_is_bounded_and_keeps_the_newest() {
         assert_eq!(condensed(&[], "do"), "do");
-        let history: Vec<Past> = (0..500).map(|n| past(n, 10_000)).collect();
+        let history: Vec<HistoryEntry> = (0..500).map(|n| past(n, 10_000)).collect();
         let text = condensed(&history, "do");
         assert!(text.len() < ALL + 200, "{}", text.len());
         assert!(text.contains("- [499] asked: 499 x"), "{text}");
@@ -224,7 +224,7 @@ mod tests {
     /// Holds S1: what the summary says.
     #[test]
     fn a_history_is_told_in_order_and_any_form_of_result_will_do() {
-        let odd = Past { timestamp: None, prompt: None, result: Some(serde_json::json!({"a": [1]})) };
+        let odd = HistoryEntry { timestamp: None, prompt: None, result: Some(serde_json::json!({"a": [1]})) };
         let text = condensed(&[past(1, 0), odd, past(2, 0)], "do");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], "- [1] asked: 1 | result: 1");

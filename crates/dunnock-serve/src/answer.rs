@@ -6,7 +6,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use dunnock_engine::DoorError;
+use dunnock_engine::ConnectError;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -22,16 +22,16 @@ pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What is said when something was not done.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct Wrong {
+pub(crate) struct ErrorBody {
     /// What, and what to do next.
     pub(crate) error: String,
 }
 
 /// A status and why.
 #[derive(Debug)]
-pub(crate) struct No(pub(crate) StatusCode, pub(crate) String);
+pub(crate) struct ApiError(pub(crate) StatusCode, pub(crate) String);
 
-impl No {
+impl ApiError {
     pub(crate) fn new(status: StatusCode, why: impl Into<String>) -> Self {
         Self(status, why.into())
     }
@@ -40,13 +40,13 @@ impl No {
     }
 }
 
-impl IntoResponse for No {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        json(self.0, &Wrong { error: self.1 })
+        json(self.0, &ErrorBody { error: self.1 })
     }
 }
 
-impl From<Refusal> for No {
+impl From<Refusal> for ApiError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::NotFound(why) => Self(StatusCode::NOT_FOUND, why),
@@ -55,17 +55,19 @@ impl From<Refusal> for No {
     }
 }
 
-impl From<DoorError> for No {
-    fn from(error: DoorError) -> Self {
+impl From<ConnectError> for ApiError {
+    fn from(error: ConnectError) -> Self {
         let status = match &error {
-            DoorError::Silent { .. } | DoorError::InUse { .. } | DoorError::Mismatch { .. } => StatusCode::CONFLICT,
-            DoorError::Log(_) | DoorError::Folder(_) => StatusCode::SERVICE_UNAVAILABLE,
+            ConnectError::Silent { .. } | ConnectError::InUse { .. } | ConnectError::Mismatch { .. } => {
+                StatusCode::CONFLICT
+            }
+            ConnectError::Log(_) | ConnectError::Folder(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self(status, error.to_string())
     }
 }
 
-impl From<dunnock_core::ports::LogError> for No {
+impl From<dunnock_core::ports::LogError> for ApiError {
     fn from(error: dunnock_core::ports::LogError) -> Self {
         Self(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
     }
@@ -78,57 +80,59 @@ pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
 }
 
 /// A body of JSON, read within bounds.
-pub(crate) struct Read<T>(pub(crate) T);
+pub(crate) struct Json<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Read<T> {
-    type Rejection = No;
-    async fn from_request(request: Request, _: &S) -> Result<Self, No> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = ApiError;
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         parsed(&whole(request.into_body(), LONGEST, BODY_TIME).await?).map(Self)
     }
 }
 
 /// The same, of somebody who is not known yet.
-pub(crate) struct Brief<T>(pub(crate) T);
+pub(crate) struct SmallJson<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Brief<T> {
-    type Rejection = No;
-    async fn from_request(request: Request, _: &S) -> Result<Self, No> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for SmallJson<T> {
+    type Rejection = ApiError;
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         parsed(&whole(request.into_body(), SHORT, SHORT_TIME).await?).map(Self)
     }
 }
 
-fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, No> {
-    let bad = |e: serde_json::Error| No::new(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {e}"));
+fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    let bad =
+        |e: serde_json::Error| ApiError::new(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {e}"));
     crate::strict::read(bytes).map_err(bad)
 }
 
 /// What follows the question mark.
-pub(crate) struct Ask<T>(pub(crate) T);
+pub(crate) struct Query<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Ask<T> {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, No> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
-        let bad = |why: axum::extract::rejection::QueryRejection| No::new(StatusCode::BAD_REQUEST, why.body_text());
+        let bad =
+            |why: axum::extract::rejection::QueryRejection| ApiError::new(StatusCode::BAD_REQUEST, why.body_text());
         read.map(|axum::extract::Query(value)| Self(value)).map_err(bad)
     }
 }
 
 /// All of a body, if it is not too long and does not take for ever.
-pub(crate) async fn whole(body: Body, longest: usize, time: Duration) -> Result<axum::body::Bytes, No> {
+pub(crate) async fn whole(body: Body, longest: usize, time: Duration) -> Result<axum::body::Bytes, ApiError> {
     match tokio::time::timeout(time, to_bytes(body, longest)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) => {
             let long = std::error::Error::source(&error).is_some_and(|e| e.to_string().contains("length limit"));
             Err(match long {
                 true => too_long(longest),
-                false => No::new(StatusCode::BAD_REQUEST, "the body broke off"),
+                false => ApiError::new(StatusCode::BAD_REQUEST, "the body broke off"),
             })
         }
-        Err(_) => Err(No::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+        Err(_) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
     }
 }
 
-pub(crate) fn too_long(longest: usize) -> No {
-    No::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {longest} bytes here"))
+pub(crate) fn too_long(longest: usize) -> ApiError {
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {longest} bytes here"))
 }

@@ -3,7 +3,7 @@
 //! `npm run build` leaves one page and its parts in `web/dist`; the parts have their hash in their name and are compressed
 //! already. There is nothing of anybody's in them: they are open to whoever comes.
 
-use crate::answer::No;
+use crate::answer::ApiError;
 use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
@@ -43,15 +43,18 @@ fn kind(name: &str) -> &'static str {
 
 /// A part of it. Nothing is kept by the browser: another program that had this address before must not have left anything in its
 /// place, and on this machine fetching costs nothing.
-pub(crate) async fn part(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, No> {
-    let packed = || file(&format!("assets/{name}.gz")).ok_or_else(|| No::missing("such part of the web app"));
+pub(crate) async fn part(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, ApiError> {
+    let packed = || file(&format!("assets/{name}.gz")).ok_or_else(|| ApiError::missing("such part of the web app"));
     let (data, is_packed) = match file(&format!("assets/{name}")) {
         Some(plain) => (plain, false),
         None => (packed()?, true),
     };
     let takes = headers.get(header::ACCEPT_ENCODING).and_then(|v| v.to_str().ok()).unwrap_or_default();
     if is_packed && !takes.contains("gzip") {
-        return Err(No::new(StatusCode::NOT_ACCEPTABLE, "this is kept compressed; ask with accept-encoding: gzip"));
+        return Err(ApiError::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "this is kept compressed; ask with accept-encoding: gzip",
+        ));
     }
     let mut answer = data.into_response();
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind(&name)));

@@ -3,17 +3,17 @@
 //! One channel, since a browser has few connections to spare for answers that do not come.
 
 use crate::App;
-use crate::answer::No;
+use crate::answer::ApiError;
 use crate::live::{PING, send};
 use crate::net::stop;
-use crate::sessions::{AskedCall, Asks, Row, asks};
+use crate::sessions::{AskedCall, OpenQuestion, Row, asks};
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use axum::response::Response;
 use dunnock_core::ports::Listed;
 use dunnock_core::{PhaseName, Stage};
-use dunnock_proto::{CARRIED, Decoded, Event, Level, Price, Proof, Record, Seq, SessionId, Usage};
+use dunnock_proto::{BRIDGE_MODEL, Decoded, Event, Isolation, Price, Proof, Record, Seq, SessionId, Usage};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -36,7 +36,7 @@ const DAY: i64 = 86_400_000;
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Overview {
     /// The newest first.
-    sessions: Vec<Brief>,
+    sessions: Vec<OverviewRow>,
     today: Today,
 }
 
@@ -55,23 +55,23 @@ pub(crate) struct Today {
 
 /// A session at a glance.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct Brief {
+pub(crate) struct OverviewRow {
     #[serde(flatten)]
     row: Row,
     /// More of it; not there until it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    more: Option<More>,
+    more: Option<Activity>,
     /// This server drives it right now.
     here: bool,
 }
 
 /// What reading a session shows.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct More {
+pub(crate) struct Activity {
     /// `provider/model` in use.
     model: String,
     /// How commands are confined.
-    level: Level,
+    isolation: Isolation,
     /// Whether files are kept, so that a change can be taken back.
     checkpoints: bool,
     /// Steps since the last prompt, and how many there may be.
@@ -80,9 +80,9 @@ pub(crate) struct More {
     /// The model is being asked.
     thinking: bool,
     /// What runs, if something does.
-    doing: Option<AskedCall>,
+    running: Option<AskedCall>,
     /// What waits for a person, oldest first.
-    questions: Vec<Asks>,
+    questions: Vec<OpenQuestion>,
     /// Whether the work was checked.
     proof: Proof,
     /// Tokens in and out.
@@ -93,7 +93,7 @@ pub(crate) struct More {
 
 /// What is known of sessions, so that each is read once.
 #[derive(Default)]
-pub(crate) struct Briefs {
+pub(crate) struct OverviewCache {
     known: Mutex<HashMap<SessionId, Known>>,
     /// The last look, as it was told: tabs that ask at the same time share it.
     last: tokio::sync::Mutex<Option<(Instant, Arc<str>)>>,
@@ -103,7 +103,7 @@ pub(crate) struct Briefs {
 struct Known {
     /// As it was listed. What was read for it may be younger: it is fresh as long as the list says the same.
     row: Row,
-    more: More,
+    more: Activity,
     used: Used,
 }
 
@@ -132,14 +132,14 @@ impl Used {
                 return;
             }
             // A server that says nothing of what was used leaves the price unknown: it is not 0. What a person carries has none.
-            Event::Answered(e) if e.usage.is_nothing() && self.model != CARRIED => {
+            Event::Answered(e) if e.usage.is_nothing() && self.model != BRIDGE_MODEL => {
                 self.days.entry(record.envelope.at.0.div_euclid(DAY)).or_default().unknown = true;
                 return;
             }
             Event::Answered(e) => e.usage,
-            Event::TurnFailed(e) => e.usage,
+            Event::StepFailed(e) => e.usage,
             Event::Compacted(e) => e.usage,
-            Event::CompactFailed(e) => e.usage,
+            Event::CompactionFailed(e) => e.usage,
             _ => return,
         };
         if usage.is_nothing() {
@@ -158,7 +158,7 @@ impl Used {
 }
 
 impl App {
-    async fn known(&self, row: &Listed) -> Result<Known, No> {
+    async fn known(&self, row: &Listed) -> Result<Known, ApiError> {
         let old = self.briefs.of(&row.id);
         if let Some(known) = old.as_ref().filter(|known| known.row.seq == row.seq) {
             return Ok(known.clone());
@@ -174,14 +174,14 @@ impl App {
         let micros = used.micros();
         let more = move || {
             let running = state.calls.iter().find(|call| matches!(call.stage, Stage::Started(_)));
-            More {
+            Activity {
                 model: state.config.model.clone(),
-                level: state.level(),
+                isolation: state.level(),
                 checkpoints: state.config.checkpoints,
                 step: state.config.max_steps.saturating_sub(state.steps_left),
                 steps: state.config.max_steps,
                 thinking: state.phase.name() == PhaseName::Thinking,
-                doing: running.map(AskedCall::of),
+                running: running.map(AskedCall::of),
                 questions: state.questions.iter().map(|q| asks(&state, q)).collect(),
                 proof: state.proof,
                 tokens: state.spent.tokens,
@@ -190,13 +190,13 @@ impl App {
         };
         // What a command would do is looked at in its folder.
         let more = tokio::task::spawn_blocking(more).await;
-        let more = more.map_err(|e| No::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
+        let more = more.map_err(|e| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
         let known = Known { row: self.row(row.clone(), None), more, used };
         self.briefs.put(&row.id, known.clone());
         Ok(known)
     }
 
-    async fn overview(&self) -> Result<Overview, No> {
+    async fn overview(&self) -> Result<Overview, ApiError> {
         let mut rows = self.hall.log().list(None, LOOKED_AT).await?;
         // What was touched last comes first; what is old and works or waits is not passed over.
         rows.sort_by_key(|row| std::cmp::Reverse(row.updated.0));
@@ -229,7 +229,7 @@ impl App {
                 Some(known) => (self.row(row, None), Some(known.more)),
                 None => (self.row(row, None), None),
             };
-            sessions.push(Brief { row, more, here });
+            sessions.push(OverviewRow { row, more, here });
         }
         if budget.is_some() {
             // What counts against a budget is what was used and what is held back.
@@ -239,7 +239,7 @@ impl App {
     }
 
     /// How things stand, as it is told: looked at once for all who ask within a moment.
-    async fn told(&self) -> Result<Arc<str>, No> {
+    async fn told(&self) -> Result<Arc<str>, ApiError> {
         let mut last = self.briefs.last.lock().await;
         if let Some((_, text)) = last.as_ref().filter(|(at, _)| at.elapsed() < SERVES) {
             return Ok(text.clone());
@@ -250,7 +250,7 @@ impl App {
     }
 }
 
-impl Briefs {
+impl OverviewCache {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -272,7 +272,7 @@ impl Briefs {
 pub(crate) async fn feed(
     State(app): State<App>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Result<Response, No> {
+) -> Result<Response, ApiError> {
     let (upgrade, place) = crate::live::room(&app, upgrade)?;
     Ok(upgrade.on_upgrade(move |mut socket| async move {
         let mut stopped = app.stopped.clone();
@@ -300,7 +300,7 @@ async fn tell(app: &App, socket: &mut WebSocket) -> Option<()> {
                 }
                 Ok(_) => {}
                 // The sessions cannot be read right now: the next look may find them.
-                Err(No(..)) => tokio::time::sleep(LOOK).await,
+                Err(ApiError(..)) => tokio::time::sleep(LOOK).await,
             },
             message = socket.recv() => match message?.ok()? {
                 Message::Close(_) => return None,
@@ -329,17 +329,17 @@ mod tests {
 
     #[test]
     fn what_is_known_is_as_old_as_the_row_it_was_read_for() {
-        let briefs = Briefs::default();
+        let briefs = OverviewCache::default();
         let row = listed(5, "working");
         assert!(!briefs.is_fresh(&row));
-        let more = More {
+        let more = Activity {
             model: String::new(),
-            level: Level::A,
+            isolation: Isolation::A,
             checkpoints: true,
             step: 1,
             steps: 1,
             thinking: false,
-            doing: None,
+            running: None,
             questions: Vec::new(),
             proof: Proof::Proven, // read when it had ended already
             tokens: 0,

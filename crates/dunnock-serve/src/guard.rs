@@ -6,7 +6,7 @@
 //! is JSON (415) and not too long (413).
 
 use crate::App;
-use crate::answer::{LONGEST, No, SHORT, too_long};
+use crate::answer::{ApiError, LONGEST, SHORT, too_long};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -26,14 +26,14 @@ fn is_open(path: &str, method: &Method) -> bool {
 
 /// Where a connection came in.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Came {
+pub(crate) struct Peer {
     /// The address that was connected to.
     pub(crate) at: SocketAddr,
     /// Who connected.
     pub(crate) from: SocketAddr,
 }
 
-impl Came {
+impl Peer {
     /// The name of our cookie: cookies know no ports, so the port is in the name.
     pub(crate) fn cookie(self) -> String {
         format!("dunnock_{}", self.at.port())
@@ -50,7 +50,7 @@ impl Came {
 
 /// How somebody showed who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum Caller {
     /// A program with the token.
     Program,
     /// A browser with the cookie.
@@ -70,27 +70,28 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
 }
 
 /// Whether a request may go on, and as whose.
-pub(crate) fn judge(app: &App, came: Came, request: &Request<Body>) -> Result<Who, No> {
+pub(crate) fn authorize(app: &App, came: Peer, request: &Request<Body>) -> Result<Caller, ApiError> {
     let (headers, method, path) = (request.headers(), request.method(), request.uri().path());
-    let lost = || No::new(StatusCode::MISDIRECTED_REQUEST, "this is not the address that this server has");
+    let lost = || ApiError::new(StatusCode::MISDIRECTED_REQUEST, "this is not the address that this server has");
     let host =
         single(headers, &header::HOST).map_err(|()| lost())?.filter(|host| came.is_ours(host)).ok_or_else(lost)?;
     // A whole address in the request line must say the same.
     if request.uri().authority().is_some_and(|said| said.as_str() != host) {
         return Err(lost());
     }
-    let foreign = || No::new(StatusCode::FORBIDDEN, "a page of another origin may not ask here");
+    let foreign = || ApiError::new(StatusCode::FORBIDDEN, "a page of another origin may not ask here");
     let origin = single(headers, &header::ORIGIN).map_err(|()| foreign())?;
     if origin.is_some_and(|origin| origin != format!("http://{host}")) {
         return Err(foreign());
     }
     if *method == Method::OPTIONS {
-        return Err(No::new(StatusCode::METHOD_NOT_ALLOWED, "no page but our own may ask here"));
+        return Err(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "no page but our own may ask here"));
     }
     // Whatever is open says by which method; what is not says so to those who may come in.
     let methods = crate::routes_table::allowed(path);
     let by_this = methods.is_none_or(|all| all.contains(&method.as_str()));
-    let no_method = || No::new(StatusCode::METHOD_NOT_ALLOWED, "not by this method; GET /api/openapi.json says how");
+    let no_method =
+        || ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "not by this method; GET /api/openapi.json says how");
     if !by_this && OPEN.iter().any(|(open, _)| *open == path) {
         return Err(no_method());
     }
@@ -99,18 +100,18 @@ pub(crate) fn judge(app: &App, came: Came, request: &Request<Body>) -> Result<Wh
     let writes = !matches!(*method, Method::GET | Method::HEAD);
     let open = is_open(path, method);
     match who {
-        Who::Stranger if !open => return Err(stranger(app, headers)),
-        Who::Browser if (writes || live) && origin.is_none() => {
-            return Err(No::new(StatusCode::FORBIDDEN, "a browser must say which page it comes from (Origin)"));
+        Caller::Stranger if !open => return Err(stranger(app, headers)),
+        Caller::Browser if (writes || live) && origin.is_none() => {
+            return Err(ApiError::new(StatusCode::FORBIDDEN, "a browser must say which page it comes from (Origin)"));
         }
         // Cookies know no ports: whatever listens on this machine may have seen ours. What only our page knows is in no cookie.
-        Who::Browser if !open && !page_knows(app, headers, live) => {
-            return Err(No::new(
+        Caller::Browser if !open && !page_knows(app, headers, live) => {
+            return Err(ApiError::new(
                 StatusCode::FORBIDDEN,
                 format!("the header {TOKEN} is missing or wrong; POST /api/login gives it"),
             ));
         }
-        Who::Program | Who::Browser | Who::Stranger => {}
+        Caller::Program | Caller::Browser | Caller::Stranger => {}
     }
     if !by_this {
         return Err(no_method());
@@ -131,7 +132,7 @@ fn page_knows(app: &App, headers: &HeaderMap, live: bool) -> bool {
 }
 
 /// What is sent must be JSON, so that a browser would have to ask first, and of a size that can be read.
-fn fits(method: &Method, headers: &HeaderMap, longest: usize) -> Result<(), No> {
+fn fits(method: &Method, headers: &HeaderMap, longest: usize) -> Result<(), ApiError> {
     let length = single(headers, &header::CONTENT_LENGTH).ok().flatten().and_then(|n| n.parse::<usize>().ok());
     if length.is_some_and(|n| n > longest) {
         return Err(too_long(longest));
@@ -144,18 +145,20 @@ fn fits(method: &Method, headers: &HeaderMap, longest: usize) -> Result<(), No> 
         kind.trim().eq_ignore_ascii_case("application/json") && more.trim().eq_ignore_ascii_case("charset=utf-8");
     match json || empty {
         true => Ok(()),
-        false => Err(No::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send JSON, with content-type: application/json")),
+        false => {
+            Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send JSON, with content-type: application/json"))
+        }
     }
 }
 
 /// Who it is, by token or cookie. A wrong token is nobody, even with a right cookie.
-fn who(app: &App, came: Came, headers: &HeaderMap) -> Result<Who, No> {
+fn who(app: &App, came: Peer, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let refused = || stranger(app, headers);
     if headers.contains_key(header::AUTHORIZATION) {
         let said = single(headers, &header::AUTHORIZATION).map_err(|()| refused())?.unwrap_or_default();
         let bearer = said.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
         return match bearer.is_some_and(|(_, token)| app.keys.is_token(token.trim())) {
-            true => Ok(Who::Program),
+            true => Ok(Caller::Program),
             false => Err(refused()),
         };
     }
@@ -169,17 +172,17 @@ fn who(app: &App, came: Came, headers: &HeaderMap) -> Result<Who, No> {
         .filter(|(key, _)| *key == name)
         .map(|(_, value)| value);
     match (ours.next(), ours.next()) {
-        (Some(value), None) if app.keys.is_cookie(value) => Ok(Who::Browser),
-        _ => Ok(Who::Stranger),
+        (Some(value), None) if app.keys.is_cookie(value) => Ok(Caller::Browser),
+        _ => Ok(Caller::Stranger),
     }
 }
 
 /// A wrong word is worth a note, many are worth a pause.
-fn stranger(app: &App, headers: &HeaderMap) -> No {
+fn stranger(app: &App, headers: &HeaderMap) -> ApiError {
     let tried = headers.contains_key(header::AUTHORIZATION) || headers.contains_key(header::COOKIE);
     match tried && app.keys.wrong() {
-        true => No::new(StatusCode::FORBIDDEN, "too many wrong tokens; wait some seconds"),
-        false => No::new(
+        true => ApiError::new(StatusCode::FORBIDDEN, "too many wrong tokens; wait some seconds"),
+        false => ApiError::new(
             StatusCode::UNAUTHORIZED,
             "who are you? Programs send \"authorization: Bearer TOKEN\" with the token of the file that \"dunnock serve\" names; a \
              browser logs in at /api/login",

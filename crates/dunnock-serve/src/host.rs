@@ -2,8 +2,8 @@
 
 use crate::start::Start;
 use dunnock_core::State;
-use dunnock_core::ports::Wait;
-use dunnock_engine::World;
+use dunnock_core::ports::BoxFuture;
+use dunnock_engine::Ports;
 use dunnock_proto::{Config, ConfigPatch, Price, RewindTo, Rule, Scope, Seq, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub trait Host: Send + Sync {
         &'a self,
         workspace: Option<&'a str>,
         set: &'a ConfigPatch,
-    ) -> Wait<'a, Result<(String, Config), Refusal>>;
+    ) -> BoxFuture<'a, Result<(String, Config), Refusal>>;
     /// Before somebody goes on with a session: whether its settings can be kept here, and what has to change of them first
     /// (rules that the person made since).
     fn fits(&self, state: &State) -> Result<Option<ConfigPatch>, Refusal>;
@@ -33,13 +33,13 @@ pub trait Host: Send + Sync {
     /// The files of a session's folder, as git sees them.
     fn files(&self, workspace: &str) -> Vec<String>;
     /// The steps that a session can go back to.
-    fn points<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Vec<Point>, Refusal>>;
+    fn points<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Point>, Refusal>>;
     /// What a session changed between two steps, given as `3..7`; all of it if not given.
-    fn diff<'a>(&'a self, session: &'a SessionId, steps: Option<&'a str>) -> Wait<'a, Result<Changes, Refusal>>;
+    fn diff<'a>(&'a self, session: &'a SessionId, steps: Option<&'a str>) -> BoxFuture<'a, Result<Changes, Refusal>>;
     /// What a new session in a folder would be like; in the folder that the server was started in, if none is named.
-    fn start<'a>(&'a self, workspace: Option<&'a str>) -> Wait<'a, Result<Start, Refusal>>;
+    fn start<'a>(&'a self, workspace: Option<&'a str>) -> BoxFuture<'a, Result<Start, Refusal>>;
     /// Models that can be used now.
-    fn models(&self) -> Wait<'_, Vec<String>>;
+    fn models(&self) -> BoxFuture<'_, Vec<String>>;
     /// What a model costs, if it is one that a session in this folder can use, and if that is known.
     fn price(&self, workspace: &str, model: &str) -> Result<Option<Price>, Refusal>;
     /// The budget of a day, in millionths of a US dollar.
@@ -47,7 +47,7 @@ pub trait Host: Send + Sync {
     /// Whether these bytes are a picture that models take.
     fn is_picture(&self, bytes: &[u8]) -> bool;
     /// What taking back the last task would do.
-    fn undo<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<WayBack, Refusal>>;
+    fn undo<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<UndoPreview, Refusal>>;
     /// The rules that hold in every session, each in words: what is allowed, and what is denied.
     fn rules(&self) -> Result<Vec<(Rule, String, bool)>, Refusal>;
     /// Makes a rule for every session that lets something run, or takes one back of either kind.
@@ -55,13 +55,13 @@ pub trait Host: Send + Sync {
     /// A text without what looks like a key.
     fn redacted(&self, text: &str) -> String;
     /// A world for one call of the stateless service, with the folder it works in: nothing of it is kept.
-    fn once(&self) -> Wait<'_, Result<Once, Refusal>>;
+    fn once(&self) -> BoxFuture<'_, Result<Once, Refusal>>;
 }
 
 /// What one call of the stateless service works with.
 pub struct Once {
     /// A log in memory, a model that calls once, tools that keep to the folder.
-    pub world: World,
+    pub world: Ports,
     /// The folder: fixed when the server was started.
     pub workspace: String,
     /// Settings.
@@ -75,25 +75,25 @@ pub struct Once {
 pub struct Point {
     /// The step.
     pub step: u32,
-    /// Its last fact: what a rewind names.
+    /// Its last event: what a rewind names.
     pub seq: Seq,
     /// What it did.
     pub title: String,
     /// Files that going back there would change, where that was looked at.
     pub files: Option<usize>,
     /// Files that would be left alone, since others changed them.
-    pub kept: Vec<String>,
+    pub skipped: Vec<String>,
 }
 
 /// What taking back the last task would do, or the last undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct WayBack {
+pub struct UndoPreview {
     /// Where the command `rewind` would go.
     pub to: RewindTo,
     /// What it would take back.
     pub scope: Scope,
     /// In words, with the files that would change.
-    pub told: Vec<String>,
+    pub summary: Vec<String>,
 }
 
 /// What a session changed between two steps.

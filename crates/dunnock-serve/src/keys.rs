@@ -52,11 +52,11 @@ pub struct Keys {
     header: String,
     password: Option<Password>,
     codes: Mutex<Vec<(String, Instant)>>,
-    wrong: Mutex<Wrong>,
+    wrong: Mutex<FailedLogins>,
 }
 
 #[derive(Default)]
-struct Wrong {
+struct FailedLogins {
     /// When somebody last came with a wrong word.
     recent: VecDeque<Instant>,
     /// Who guessed at the password: how often in a row, and until when they must wait.

@@ -18,36 +18,36 @@ mod host;
 mod keys;
 mod live;
 mod login;
-mod look;
 mod net;
 mod openapi;
 mod peer;
 mod recent;
 mod routes_table;
 mod rules;
+mod session_files;
 mod sessions;
 mod start;
 mod strict;
 
-pub use agent::{AgentAnswer, AgentRequest, Past};
+pub use agent::{AgentAnswer, AgentRequest, HistoryEntry};
 pub use assets::has_web_app;
-pub use host::{Change, Changes, Host, Once, Point, Refusal, WayBack};
+pub use host::{Change, Changes, Host, Once, Point, Refusal, UndoPreview};
 pub use keys::{Keys, Password};
 pub use net::{Server, serve};
 pub use openapi::document as openapi;
-pub use start::{OwnCommand, Start};
+pub use start::{CustomCommand, Start};
 
-use dunnock_engine::Hall;
+use dunnock_engine::SessionPool;
 use std::sync::Arc;
 
 /// What every request is answered from.
 #[derive(Clone)]
 pub(crate) struct App {
-    pub(crate) hall: Arc<Hall>,
+    pub(crate) hall: Arc<SessionPool>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) recent: Arc<recent::Recent>,
-    pub(crate) briefs: Arc<feed::Briefs>,
+    pub(crate) briefs: Arc<feed::OverviewCache>,
     /// Live channels at once.
     pub(crate) lives: Arc<tokio::sync::Semaphore>,
     /// Calls of the stateless service at once.

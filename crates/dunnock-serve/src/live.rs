@@ -1,17 +1,17 @@
 //! The live channel: a WebSocket with the words of every link.
 //!
-//! The server greets ([`Greeting`]), then sends [`Frame`]s: the facts after `from`, what is under way, and everything as it
-//! happens. The client sends [`Up`]. One message is one JSON object. Whoever comes back with the last fact it has misses nothing.
+//! The server greets ([`Greeting`]), then sends [`Frame`]s: the events after `from`, what is under way, and everything as it
+//! happens. The client sends [`Up`]. One message is one JSON object. Whoever comes back with the last event it has misses nothing.
 
 use crate::App;
-use crate::answer::{Ask, No};
+use crate::answer::{ApiError, Query};
 use crate::net::stop;
 use crate::sessions::id;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use dunnock_engine::Door;
+use dunnock_engine::Connection;
 use dunnock_proto::{Command, Delta, Frame, Greeting, LINK_VERSION, Owner, Refused, Seq, SessionId, Up};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Where to begin.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct LiveQuery {
-    /// The last fact that the client has.
+    /// The last event that the client has.
     #[serde(default)]
     from: Seq,
     /// The version of the link that it speaks; the server's own if not given.
@@ -38,9 +38,9 @@ pub(crate) struct LiveQuery {
 pub(crate) async fn live(
     State(app): State<App>,
     Path(session): Path<String>,
-    Ask(query): Ask<LiveQuery>,
+    Query(query): Query<LiveQuery>,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Result<Response, No> {
+) -> Result<Response, ApiError> {
     let session = id(&session)?;
     let seq = app.seq(&session).await?;
     let (upgrade, place) = room(&app, upgrade)?;
@@ -60,10 +60,10 @@ pub(crate) async fn live(
 pub(crate) fn room(
     app: &App,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
-) -> Result<(WebSocketUpgrade, tokio::sync::OwnedSemaphorePermit), No> {
+) -> Result<(WebSocketUpgrade, tokio::sync::OwnedSemaphorePermit), ApiError> {
     let upgrade =
-        upgrade.map_err(|why| No::new(StatusCode::UPGRADE_REQUIRED, format!("this is a WebSocket: {why}")))?;
-    let busy = || No::new(StatusCode::SERVICE_UNAVAILABLE, "too many live channels are open; close some");
+        upgrade.map_err(|why| ApiError::new(StatusCode::UPGRADE_REQUIRED, format!("this is a WebSocket: {why}")))?;
+    let busy = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too many live channels are open; close some");
     let place = app.lives.clone().try_acquire_owned().map_err(|_| busy())?;
     Ok((upgrade.max_message_size(LONGEST).max_frame_size(LONGEST).protocols(["dunnock"]), place))
 }
@@ -156,9 +156,9 @@ fn broken(error: &axum::Error) -> CloseFrame {
 }
 
 /// Carries a client's words out.
-async fn order(app: &App, door: &mut Door, session: &SessionId, text: &str) -> Result<Vec<Frame>, CloseFrame> {
+async fn order(app: &App, door: &mut Connection, session: &SessionId, text: &str) -> Result<Vec<Frame>, CloseFrame> {
     let read = crate::strict::read(text.as_bytes());
-    let Up::Order(mut order) = read.map_err(|e| close(1007, &format!("not a command: {e}")))?;
+    let Up::Command(mut order) = read.map_err(|e| close(1007, &format!("not a command: {e}")))?;
     let id = order.id.clone();
     let mut ready = match &mut order.command {
         Command::Configure { set } => app.model_change(session, set).await,
@@ -171,12 +171,12 @@ async fn order(app: &App, door: &mut Door, session: &SessionId, text: &str) -> R
         // What cannot be kept here is refused, like anything that does not fit; the channel stays.
         let state = app.state(session).await.map_err(|no| close(1011, &no.1))?;
         let questions = state.questions.iter().map(|q| q.id).collect();
-        let refused = Frame::Refused { id, why: Refused::Invalid, version: state.version, questions };
-        return Ok(vec![Frame::Delta(Delta::Said { text: no.1.into() }), refused]);
+        let refused = Frame::Refused { id, reason: Refused::Invalid, version: state.version, questions };
+        return Ok(vec![Frame::Delta(Delta::Notice { text: no.1.into() }), refused]);
     }
     match door.order(order).await {
         Ok(Ok(seq)) => Ok(vec![Frame::Accepted { id, seq }]),
-        Ok(Err(no)) => Ok(vec![Frame::Refused { id, why: no.why, version: no.version, questions: no.questions }]),
+        Ok(Err(no)) => Ok(vec![Frame::Refused { id, reason: no.reason, version: no.version, questions: no.questions }]),
         Err(error) => Err(close(1011, &error.to_string())),
     }
 }

@@ -1,8 +1,8 @@
 //! How a browser comes in: a one-time code, or a password, for a cookie.
 
 use crate::App;
-use crate::answer::{Brief, No, Read, json};
-use crate::guard::{Came, TOKEN};
+use crate::answer::{ApiError, Json, SmallJson, json};
+use crate::guard::{Peer, TOKEN};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -53,9 +53,9 @@ pub(crate) struct Nothing {}
 /// Exchanges a code or the password for a cookie.
 pub(crate) async fn login(
     State(app): State<App>,
-    Extension(came): Extension<Came>,
-    Brief(login): Brief<Login>,
-) -> Result<Response, No> {
+    Extension(came): Extension<Peer>,
+    SmallJson(login): SmallJson<Login>,
+) -> Result<Response, ApiError> {
     let right = match &login {
         // Others on this machine can read the arguments of the browser that was started with the address.
         Login::Code(_) if crate::peer::is_another_user(came.from, came.at) => false,
@@ -63,18 +63,18 @@ pub(crate) async fn login(
         Login::Password(_) if !app.keys.has_password() => false,
         Login::Password(word) => app.keys.is_password(came.from.ip(), word).map_err(|left| {
             let seconds = left.as_secs() + 1;
-            No::new(StatusCode::TOO_MANY_REQUESTS, format!("too many wrong passwords; wait {seconds} s"))
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, format!("too many wrong passwords; wait {seconds} s"))
         })?,
     };
     if !right {
         let many = app.keys.wrong();
         return Err(match (many, login) {
-            (true, _) => No::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong codes; wait some seconds"),
-            (_, Login::Code(_)) => No::new(
+            (true, _) => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong codes; wait some seconds"),
+            (_, Login::Code(_)) => ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "that code was used, or is older than half a minute. Ask for another one",
             ),
-            (_, Login::Password(_)) => No::new(StatusCode::UNAUTHORIZED, "that is not the password"),
+            (_, Login::Password(_)) => ApiError::new(StatusCode::UNAUTHORIZED, "that is not the password"),
         });
     }
     let welcome = Welcome { header: TOKEN.to_string(), token: app.keys.header().to_owned() };
@@ -92,6 +92,6 @@ pub(crate) async fn who() -> Response {
 }
 
 /// A new one-time code, for whoever is in already.
-pub(crate) async fn code(State(app): State<App>, Read(Nothing {}): Read<Nothing>) -> Response {
+pub(crate) async fn code(State(app): State<App>, Json(Nothing {}): Json<Nothing>) -> Response {
     json(StatusCode::OK, &Code { code: app.keys.code() })
 }

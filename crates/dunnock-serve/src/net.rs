@@ -1,13 +1,13 @@
 //! Accepts connections, bounded in number and in time, and puts the guard before the routes.
 
-use crate::answer::No;
-use crate::guard::{Came, Who, judge, sealed};
+use crate::answer::ApiError;
+use crate::guard::{Caller, Peer, authorize, sealed};
 use crate::keys::Keys;
 use crate::{App, Host, routes_table};
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use dunnock_engine::Hall;
+use dunnock_engine::SessionPool;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
@@ -32,7 +32,7 @@ const HEADERS: usize = 32 << 10;
 /// A server that listens.
 pub struct Server {
     stop: watch::Sender<bool>,
-    hall: Arc<Hall>,
+    hall: Arc<SessionPool>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
 
@@ -49,7 +49,7 @@ impl Server {
 
 /// Serves on these sockets until told to stop.
 #[must_use]
-pub fn serve(listeners: Vec<TcpListener>, hall: Arc<Hall>, host: Arc<dyn Host>, keys: Arc<Keys>) -> Server {
+pub fn serve(listeners: Vec<TcpListener>, hall: Arc<SessionPool>, host: Arc<dyn Host>, keys: Arc<Keys>) -> Server {
     let (stop, stopped) = watch::channel(false);
     let (lives, calls) = (Arc::new(Semaphore::new(LIVES)), Arc::new(Semaphore::new(CALLS)));
     let (recent, briefs) = (Arc::default(), Arc::default());
@@ -102,7 +102,7 @@ async fn connection(stream: TcpStream, app: App, router: axum::Router) {
     let Ok(at) = stream.local_addr() else { return };
     // An address of the older kind that came in by a socket for both is what its owner would write.
     let Ok(from) = stream.peer_addr() else { return };
-    let came = Came {
+    let came = Peer {
         at: SocketAddr::new(at.ip().to_canonical(), at.port()),
         from: SocketAddr::new(from.ip().to_canonical(), from.port()),
     };
@@ -117,8 +117,8 @@ async fn connection(stream: TcpStream, app: App, router: axum::Router) {
 }
 
 /// Something of ours went wrong.
-fn broke() -> No {
-    No::new(StatusCode::INTERNAL_SERVER_ERROR, "an error inside the server; the session itself is as it was")
+fn broke() -> ApiError {
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "an error inside the server; the session itself is as it was")
 }
 
 /// Who is not known here gets one answer and no more.
@@ -126,9 +126,9 @@ fn part(answer: &mut Response) {
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
 }
 
-async fn answer(app: &App, router: axum::Router, came: Came, mut request: Request<Body>) -> Response {
+async fn answer(app: &App, router: axum::Router, came: Peer, mut request: Request<Body>) -> Response {
     let path = request.uri().path().to_owned();
-    match judge(app, came, &request) {
+    match authorize(app, came, &request) {
         // The service has one form for everything that it says.
         Err(no) => {
             let mut answer = match path == "/api/agent" {
@@ -145,7 +145,7 @@ async fn answer(app: &App, router: axum::Router, came: Came, mut request: Reques
             let answer = tokio::spawn(router.oneshot(request)).await;
             let answer = answer.map_or_else(|_| broke().into_response(), |Ok(answer)| answer);
             let mut answer = sealed(&path, answer);
-            if who == Who::Stranger {
+            if who == Caller::Stranger {
                 part(&mut answer);
             }
             answer

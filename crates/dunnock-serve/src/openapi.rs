@@ -1,6 +1,6 @@
 //! The OpenAPI document, made from the table of routes and the types that they read and write.
 
-use crate::answer::{No, Wrong};
+use crate::answer::{ApiError, ErrorBody};
 use crate::routes_table::{Make, ROUTES, Route};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -16,12 +16,12 @@ pub(crate) async fn show() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], document()).into_response()
 }
 
-pub(crate) async fn nothing() -> No {
-    No::missing("such page; GET /api/openapi.json says what there is")
+pub(crate) async fn nothing() -> ApiError {
+    ApiError::missing("such page; GET /api/openapi.json says what there is")
 }
 
-pub(crate) async fn no_method() -> No {
-    No::new(StatusCode::METHOD_NOT_ALLOWED, "not by this method; GET /api/openapi.json says how")
+pub(crate) async fn no_method() -> ApiError {
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "not by this method; GET /api/openapi.json says how")
 }
 
 /// The document, as text.
@@ -87,7 +87,7 @@ fn operation(generator: &mut SchemaGenerator, route: &Route) -> Value {
     // What the guard says. The service has one form for everything.
     let refused: Make = match route.path {
         "/api/agent" => |g| g.subschema_for::<crate::AgentAnswer>(),
-        _ => |g| g.subschema_for::<Wrong>(),
+        _ => |g| g.subschema_for::<ErrorBody>(),
     };
     let mut guards = vec![
         (401, "Nobody that is known here."),

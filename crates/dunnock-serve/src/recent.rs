@@ -1,6 +1,6 @@
 //! Sessions as they were last read, so that whoever reads one again and again pays only for what is new.
 //!
-//! Invariant: what is kept is a fold over facts of exactly this log; the chain says so, and anything else is read anew.
+//! Invariant: what is kept is a fold over events of exactly this log; the chain says so, and anything else is read anew.
 
 use dunnock_core::ports::{Log, LogError};
 use dunnock_core::{State, apply};
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 /// Sessions that are kept.
 const MOST: usize = 64;
 
-/// A session up to a fact, and the chain up to there.
+/// A session up to an event, and the chain up to there.
 #[derive(Clone)]
 struct Known {
     session: SessionId,
@@ -71,7 +71,7 @@ async fn catch_up(log: &dyn Log, mut known: Known) -> Result<Option<Known>, LogE
     };
     log.read(&session, from, each).await?;
     // A log of the same name that is shorter, or another one.
-    let same = match log.head(&session).await? {
+    let same = match log.tip(&session).await? {
         Some((seq, chain)) => seq > known.state.seq || (seq == known.state.seq && chain == known.chain),
         None => false,
     };

@@ -2,11 +2,11 @@
 
 use crate::App;
 use crate::agent::{self, AgentAnswer, AgentRequest};
-use crate::answer::Wrong;
-use crate::{assets, feed, live, login, look, openapi, rules, sessions, start};
+use crate::answer::ErrorBody;
+use crate::{assets, feed, live, login, openapi, rules, session_files, sessions, start};
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
-use dunnock_proto::Order;
+use dunnock_proto::CommandRequest;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 /// Makes the schema of a type.
@@ -45,10 +45,10 @@ const PLAIN: Route = Route {
     handler: || get(openapi::show),
 };
 
-const GONE: (u16, Make) = (404, of::<Wrong>);
-const CLASH: (u16, Make) = (409, of::<Wrong>);
-const MALFORMED: (u16, Make) = (400, of::<Wrong>);
-const LATER: (u16, Make) = (503, of::<Wrong>);
+const GONE: (u16, Make) = (404, of::<ErrorBody>);
+const CLASH: (u16, Make) = (409, of::<ErrorBody>);
+const MALFORMED: (u16, Make) = (400, of::<ErrorBody>);
+const LATER: (u16, Make) = (503, of::<ErrorBody>);
 
 pub(crate) const ROUTES: &[Route] = &[
     Route {
@@ -64,8 +64,8 @@ pub(crate) const ROUTES: &[Route] = &[
         method: "POST",
         path: "/api/sessions",
         about: "Makes a session, and gives it its first prompt.",
-        body: Some(of::<sessions::New>),
-        good: (201, Some(of::<sessions::Made>)),
+        body: Some(of::<sessions::NewSession>),
+        good: (201, Some(of::<sessions::CreatedSession>)),
         bad: &[MALFORMED, GONE, CLASH, LATER],
         handler: || post(sessions::make),
         ..PLAIN
@@ -83,8 +83,8 @@ pub(crate) const ROUTES: &[Route] = &[
         method: "POST",
         path: "/api/sessions/{id}/commands",
         about: "A command, carried out once: the same id gets the same answer. What cannot be done now is a conflict, with the fresh state.",
-        body: Some(of::<Order>),
-        good: (200, Some(of::<sessions::Taken>)),
+        body: Some(of::<CommandRequest>),
+        good: (200, Some(of::<sessions::Accepted>)),
         bad: &[MALFORMED, GONE, (409, of::<sessions::Conflict>), LATER],
         handler: || post(sessions::command),
         ..PLAIN
@@ -94,84 +94,84 @@ pub(crate) const ROUTES: &[Route] = &[
         about: "The live channel: a WebSocket. The server says Greeting, then Frame; the client says Up.",
         query: Some(of::<live::LiveQuery>),
         good: (101, None),
-        bad: &[MALFORMED, GONE, (426, of::<Wrong>), LATER],
+        bad: &[MALFORMED, GONE, (426, of::<ErrorBody>), LATER],
         handler: || get(live::live),
         ..PLAIN
     },
     Route {
         path: "/api/sessions/{id}/files",
         about: "Files of the session's folder, for mentions.",
-        query: Some(of::<look::FilesQuery>),
-        good: (200, Some(of::<look::Files>)),
+        query: Some(of::<session_files::FilesQuery>),
+        good: (200, Some(of::<session_files::Files>)),
         bad: &[MALFORMED, GONE, LATER],
-        handler: || get(look::files),
+        handler: || get(session_files::files),
         ..PLAIN
     },
     Route {
         path: "/api/sessions/{id}/diff",
         about: "What the session changed between two steps.",
-        query: Some(of::<look::DiffQuery>),
+        query: Some(of::<session_files::DiffQuery>),
         good: (200, Some(of::<crate::Changes>)),
         bad: &[MALFORMED, GONE, CLASH, LATER],
-        handler: || get(look::diff),
+        handler: || get(session_files::diff),
         ..PLAIN
     },
     Route {
         path: "/api/sessions/{id}/checkpoints",
         about: "The steps that the session can go back to, by the command rewind.",
-        good: (200, Some(of::<look::Checkpoints>)),
+        good: (200, Some(of::<session_files::Checkpoints>)),
         bad: &[GONE, CLASH, LATER],
-        handler: || get(look::checkpoints),
+        handler: || get(session_files::checkpoints),
         ..PLAIN
     },
     Route {
         path: "/api/sessions/{id}/blobs/{hash}",
         about: "Something that a fact names by its hash: a whole output, a picture, a diff.",
         bad: &[GONE, LATER],
-        handler: || get(look::blob),
+        handler: || get(session_files::blob),
         ..PLAIN
     },
     Route {
         method: "POST",
         path: "/api/sessions/{id}/fork",
         about: "A new session that goes on where this one was.",
-        body: Some(of::<look::Fork>),
-        good: (201, Some(of::<look::Forked>)),
+        body: Some(of::<session_files::Fork>),
+        good: (201, Some(of::<session_files::ForkedSession>)),
         bad: &[MALFORMED, GONE, LATER],
-        handler: || post(look::fork),
+        handler: || post(session_files::fork),
         ..PLAIN
     },
     Route {
         method: "POST",
-        path: "/api/sessions/{id}/pictures",
+        path: "/api/sessions/{id}/images",
         about: "Keeps a picture with the session, for a prompt to name.",
-        body: Some(of::<look::Picture>),
-        good: (201, Some(of::<look::Kept>)),
+        body: Some(of::<session_files::ImageUpload>),
+        good: (201, Some(of::<session_files::StoredImage>)),
         bad: &[MALFORMED, GONE, CLASH, LATER],
-        handler: || post(look::picture),
+        handler: || post(session_files::picture),
         ..PLAIN
     },
     Route {
         path: "/api/sessions/{id}/undo",
         about: "What taking back the last task would do, or the last undo.",
-        good: (200, Some(of::<crate::WayBack>)),
+        good: (200, Some(of::<crate::UndoPreview>)),
         bad: &[GONE, CLASH, LATER],
-        handler: || get(look::undo),
+        handler: || get(session_files::undo),
         ..PLAIN
     },
     Route {
         path: "/api/feed",
         about: "All sessions at a glance, as they change: a WebSocket. The server says Overview whenever it is another one.",
         good: (101, Some(of::<feed::Overview>)),
-        bad: &[(426, of::<Wrong>), LATER],
+        bad: &[(426, of::<ErrorBody>), LATER],
         handler: || get(feed::feed),
         ..PLAIN
     },
     Route {
-        path: "/api/start",
+        path: "/api/defaults",
         about: "What a new session would be like: folder, model, what to know.",
         query: Some(of::<start::StartQuery>),
-        good: (200, Some(of::<start::Started>)),
+        good: (200, Some(of::<start::SessionDefaults>)),
         bad: &[MALFORMED, GONE, CLASH, LATER],
         handler: || get(start::start),
         ..PLAIN
@@ -179,10 +179,10 @@ pub(crate) const ROUTES: &[Route] = &[
     Route {
         path: "/api/files",
         about: "Files of a folder, for mentions before there is a session.",
-        query: Some(of::<look::FolderQuery>),
-        good: (200, Some(of::<look::Files>)),
+        query: Some(of::<session_files::FolderQuery>),
+        good: (200, Some(of::<session_files::Files>)),
         bad: &[MALFORMED, GONE, LATER],
-        handler: || get(look::folder_files),
+        handler: || get(session_files::folder_files),
         ..PLAIN
     },
     Route {
@@ -226,7 +226,7 @@ pub(crate) const ROUTES: &[Route] = &[
         about: "A one-time code or the password, for a cookie.",
         body: Some(of::<login::Login>),
         good: (200, Some(of::<login::Welcome>)),
-        bad: &[MALFORMED, (429, of::<Wrong>)],
+        bad: &[MALFORMED, (429, of::<ErrorBody>)],
         open: true,
         handler: || post(login::login),
         ..PLAIN

@@ -1,16 +1,16 @@
 //! Sessions: list, search, make, read, command.
 
 use crate::App;
-use crate::answer::{Ask, No, Read, json};
+use crate::answer::{ApiError, Json, Query, json};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use dunnock_core::State as Session;
 use dunnock_core::ports::Listed;
-use dunnock_engine::{Door, create, deposit};
+use dunnock_engine::{Connection, create, submit_offline};
 use dunnock_proto::{
-    At, Command, ConfigPatch, Hash, InputId, Order, QuestionId, QuestionKind, QuestionView, Record, Refused, Seq,
-    SessionId,
+    At, Command, CommandRequest, ConfigPatch, Hash, InputId, QuestionId, QuestionKind, QuestionView, Record, Refused,
+    Seq, SessionId,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Rows of a list that nobody said a number for.
 const ROWS: u32 = 100;
-/// Facts in one answer, at most, and about how many bytes of them.
+/// Events in one answer, at most, and about how many bytes of them.
 const FACTS: usize = 5_000;
 const BYTES: usize = 4 << 20;
 /// How often a reader that waits looks.
@@ -49,9 +49,9 @@ pub(crate) struct Row {
     created: String,
     /// RFC 3339, UTC.
     updated: String,
-    /// The last fact that a person caused: what a command may expect.
+    /// The last event that a person caused: what a command may expect.
     version: Seq,
-    /// Facts so far.
+    /// Events so far.
     pub(crate) seq: Seq,
     /// Where the words of a search were found.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ pub(crate) struct Rows {
 /// A new session.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct New {
+pub(crate) struct NewSession {
     /// The folder to work in; the one that the server was started in, if not given.
     #[serde(default)]
     workspace: Option<String>,
@@ -97,23 +97,23 @@ pub(crate) struct New {
 
 /// A session that was made.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Made {
+pub(crate) struct CreatedSession {
     id: SessionId,
     workspace: String,
-    /// Facts so far.
+    /// Events so far.
     seq: Seq,
 }
 
 /// What of a session is wanted.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ReadQuery {
-    /// The last fact that the reader has.
+    /// The last event that the reader has.
     #[serde(default)]
     pub(crate) from: Seq,
-    /// How many facts at most; 5000 if not said.
+    /// How many events at most; 5000 if not said.
     #[schemars(range(min = 0, max = 5000))]
     pub(crate) limit: Option<usize>,
-    /// Seconds to wait for a fact, if there is none yet.
+    /// Seconds to wait for an event, if there is none yet.
     #[schemars(range(min = 0, max = 30))]
     pub(crate) wait: Option<u64>,
 }
@@ -126,16 +126,16 @@ pub(crate) struct View {
     /// `provider/model` in use.
     model: String,
     /// What waits for a person, oldest first.
-    questions: Vec<Asks>,
-    /// The facts after the one that was named, in order.
-    facts: Vec<Record>,
+    questions: Vec<OpenQuestion>,
+    /// The events after the one that was named, in order.
+    events: Vec<Record>,
     /// Whether there are more of them.
     more: bool,
 }
 
 /// A question, with all that a person should see before answering it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct Asks {
+pub(crate) struct OpenQuestion {
     id: QuestionId,
     /// What an answer names.
     hash: Hash,
@@ -172,9 +172,9 @@ impl AskedCall {
 
 /// A command that was taken; it is durable.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Taken {
+pub(crate) struct Accepted {
     id: InputId,
-    /// The last fact that it made.
+    /// The last event that it made.
     seq: Seq,
 }
 
@@ -184,8 +184,8 @@ pub(crate) struct Conflict {
     error: String,
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<Refused>,
-    /// The session now, without its facts.
+    reason: Option<Refused>,
+    /// The session now, without its events.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<View>,
 }
@@ -195,15 +195,19 @@ fn time(at: At) -> String {
 }
 
 /// The id in a path.
-pub(crate) fn id(text: &str) -> Result<SessionId, No> {
-    text.parse().map_err(|_| No::missing(format_args!("session {}", text.chars().take(40).collect::<String>())))
+pub(crate) fn id(text: &str) -> Result<SessionId, ApiError> {
+    text.parse().map_err(|_| ApiError::missing(format_args!("session {}", text.chars().take(40).collect::<String>())))
 }
 
 /// A number as the document bounds it.
-fn within<T: PartialOrd + std::fmt::Debug>(n: T, range: std::ops::RangeInclusive<T>, name: &str) -> Result<T, No> {
+fn within<T: PartialOrd + std::fmt::Debug>(
+    n: T,
+    range: std::ops::RangeInclusive<T>,
+    name: &str,
+) -> Result<T, ApiError> {
     match range.contains(&n) {
         true => Ok(n),
-        false => Err(No::new(StatusCode::BAD_REQUEST, format!("{name} is within {range:?}"))),
+        false => Err(ApiError::new(StatusCode::BAD_REQUEST, format!("{name} is within {range:?}"))),
     }
 }
 
@@ -213,20 +217,20 @@ impl App {
         Row::of(row, title, excerpt)
     }
 
-    /// How many facts a session has.
-    pub(crate) async fn seq(&self, id: &SessionId) -> Result<Seq, No> {
-        let head = self.hall.log().head(id).await?;
-        head.map(|(seq, _)| seq).ok_or_else(|| No::missing(format_args!("session {id}")))
+    /// How many events a session has.
+    pub(crate) async fn seq(&self, id: &SessionId) -> Result<Seq, ApiError> {
+        let head = self.hall.log().tip(id).await?;
+        head.map(|(seq, _)| seq).ok_or_else(|| ApiError::missing(format_args!("session {id}")))
     }
 
     /// The session as it stands.
-    pub(crate) async fn state(&self, id: &SessionId) -> Result<Session, No> {
+    pub(crate) async fn state(&self, id: &SessionId) -> Result<Session, ApiError> {
         self.seq(id).await?;
         Ok(self.recent.state(self.hall.log().as_ref(), id).await?)
     }
 
     /// Another model has another price and another window: the server knows them where the client said nothing.
-    pub(crate) async fn model_change(&self, id: &SessionId, set: &mut ConfigPatch) -> Result<(), No> {
+    pub(crate) async fn model_change(&self, id: &SessionId, set: &mut ConfigPatch) -> Result<(), ApiError> {
         let Some(model) = set.model.clone() else { return Ok(()) };
         let state = self.state(id).await?;
         if set.price.is_none() && model != state.config.model {
@@ -236,7 +240,7 @@ impl App {
         Ok(())
     }
 
-    async fn view(&self, id: &SessionId, from: Seq, limit: usize) -> Result<View, No> {
+    async fn view(&self, id: &SessionId, from: Seq, limit: usize) -> Result<View, ApiError> {
         let state = self.state(id).await?;
         let (mut facts, mut bytes, mut more) = (Vec::new(), 0, false);
         let each = &mut |record: Record| {
@@ -252,18 +256,19 @@ impl App {
             !more
         };
         self.hall.log().read(id, from, each).await?;
-        let listed = self.hall.log().listed(id).await?.ok_or_else(|| No::missing(format_args!("session {id}")))?;
+        let listed =
+            self.hall.log().listed(id).await?.ok_or_else(|| ApiError::missing(format_args!("session {id}")))?;
         let mut row = self.row(listed, None);
         (row.seq, row.version, row.state) = (state.seq, state.version, state.status().to_string());
         let model = state.config.model.clone();
         let questions = state.questions.iter().map(|q| asks(&state, q)).collect();
-        Ok(View { row, model, questions, facts, more })
+        Ok(View { row, model, questions, events: facts, more })
     }
 }
 
 impl App {
     /// Before somebody who only looks makes a session go on that nobody drives: the same, since what was cut off goes on by itself.
-    pub(crate) async fn before_driving(&self, session: &SessionId) -> Result<(), No> {
+    pub(crate) async fn before_driving(&self, session: &SessionId) -> Result<(), ApiError> {
         if self.hall.drives(session) {
             return Ok(());
         }
@@ -274,16 +279,21 @@ impl App {
         if let Some(set) = self.host.fits(&state)? {
             let world = self.hall.world(state.workspace.as_deref().unwrap_or_default())?;
             let id = InputId::from_random(world.clock.random());
-            let order = Order { id, expect: None, command: Command::Configure { set } };
+            let order = CommandRequest { id, expect: None, command: Command::Configure { set } };
             // Laid down while nobody drives, so that it counts before anything runs.
-            let _ = deposit(&world, session, order).await?;
+            let _ = submit_offline(&world, session, order).await?;
         }
         Ok(())
     }
 
     /// Before a command that makes a session of ours work: its settings must fit, and rules that the person made since come first.
     /// What another process drives is that process's matter.
-    pub(crate) async fn prepare(&self, door: &mut Door, session: &SessionId, order: &mut Order) -> Result<(), No> {
+    pub(crate) async fn prepare(
+        &self,
+        door: &mut Connection,
+        session: &SessionId,
+        order: &mut CommandRequest,
+    ) -> Result<(), ApiError> {
         if !goes_on(&order.command) || door.handle().is_none() {
             return Ok(());
         }
@@ -304,9 +314,9 @@ impl App {
 }
 
 /// A question, and all that a person should see before answering it.
-pub(crate) fn asks(state: &Session, question: &dunnock_core::Question) -> Asks {
+pub(crate) fn asks(state: &Session, question: &dunnock_core::Question) -> OpenQuestion {
     let call = question.kind.approval().and_then(|approval| state.call(approval.call));
-    Asks {
+    OpenQuestion {
         id: question.id,
         hash: question.hash,
         kind: question.kind.as_ref().clone(),
@@ -316,7 +326,7 @@ pub(crate) fn asks(state: &Session, question: &dunnock_core::Question) -> Asks {
 }
 
 /// Sessions, newest first; with words, those that hold them.
-pub(crate) async fn list(State(app): State<App>, Ask(query): Ask<ListQuery>) -> Result<Response, No> {
+pub(crate) async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> Result<Response, ApiError> {
     let log = app.hall.log();
     let limit = within(query.limit.unwrap_or(ROWS), 1..=1000, "limit")?;
     let words = query.search.as_deref().map(str::trim).filter(|words| !words.is_empty());
@@ -343,7 +353,7 @@ pub(crate) async fn list(State(app): State<App>, Ask(query): Ask<ListQuery>) -> 
 }
 
 /// Makes a session, and gives it its first prompt.
-pub(crate) async fn make(State(app): State<App>, Read(new): Read<New>) -> Result<Response, No> {
+pub(crate) async fn make(State(app): State<App>, Json(new): Json<NewSession>) -> Result<Response, ApiError> {
     let prompt = new.prompt.filter(|text| !text.trim().is_empty());
     let (workspace, config) = app.host.begin(new.workspace.as_deref(), &new.set).await?;
     let world = app.hall.world(&workspace)?;
@@ -352,17 +362,17 @@ pub(crate) async fn make(State(app): State<App>, Read(new): Read<New>) -> Result
     if let Some(text) = prompt {
         let mut door = app.hall.door(id.clone(), 1).await?;
         let sent = door.send(Command::Prompt { text: text.into(), images: Vec::new() }).await?;
-        seq = sent.map_err(|refusal| No::new(StatusCode::CONFLICT, refusal.to_string()))?;
+        seq = sent.map_err(|refusal| ApiError::new(StatusCode::CONFLICT, refusal.to_string()))?;
     }
-    Ok(json(StatusCode::CREATED, &Made { id, workspace, seq }))
+    Ok(json(StatusCode::CREATED, &CreatedSession { id, workspace, seq }))
 }
 
-/// A session, from a fact on.
+/// A session, from an event on.
 pub(crate) async fn read(
     State(app): State<App>,
     Path(session): Path<String>,
-    Ask(query): Ask<ReadQuery>,
-) -> Result<Response, No> {
+    Query(query): Query<ReadQuery>,
+) -> Result<Response, ApiError> {
     let session = id(&session)?;
     let until = Instant::now() + Duration::from_secs(within(query.wait.unwrap_or(0), 0..=30, "wait")?);
     let limit = within(query.limit.unwrap_or(FACTS), 0..=FACTS, "limit")?;
@@ -384,8 +394,8 @@ pub(crate) async fn read(
 pub(crate) async fn command(
     State(app): State<App>,
     Path(session): Path<String>,
-    Read(mut order): Read<Order>,
-) -> Result<Response, No> {
+    Json(mut order): Json<CommandRequest>,
+) -> Result<Response, ApiError> {
     let session = id(&session)?;
     let seq = app.seq(&session).await?;
     let order_id = order.id.clone();
@@ -395,14 +405,14 @@ pub(crate) async fn command(
     }
     if let Err(no) = app.prepare(&mut door, &session, &mut order).await {
         let session = Some(app.view(&session, Seq::MAX, 0).await?);
-        return Ok(json(no.0, &Conflict { error: no.1, why: None, session }));
+        return Ok(json(no.0, &Conflict { error: no.1, reason: None, session }));
     }
     match door.order(order).await? {
-        Ok(seq) => Ok(json(StatusCode::OK, &Taken { id: order_id, seq })),
+        Ok(seq) => Ok(json(StatusCode::OK, &Accepted { id: order_id, seq })),
         Err(refusal) => {
             let session = Some(app.view(&session, Seq::MAX, 0).await?);
-            let (error, why) = (refusal.to_string(), Some(refusal.why));
-            Ok(json(StatusCode::CONFLICT, &Conflict { error, why, session }))
+            let (error, why) = (refusal.to_string(), Some(refusal.reason));
+            Ok(json(StatusCode::CONFLICT, &Conflict { error, reason: why, session }))
         }
     }
 }

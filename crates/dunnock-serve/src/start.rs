@@ -1,11 +1,11 @@
 //! What a page must know before there is a session: the folder, the models, the person's own commands.
 
 use crate::App;
-use crate::answer::{Ask, No, json};
+use crate::answer::{ApiError, Query, json};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use dunnock_proto::{Level, Mode};
+use dunnock_proto::{Isolation, Mode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub struct Start {
     /// Its branch, if it is a repository.
     pub branch: Option<String>,
     /// How commands are confined here.
-    pub level: Level,
+    pub isolation: Isolation,
     /// The model that would be used, if one is known.
     pub model: Option<String>,
     /// Who would be asked.
@@ -43,23 +43,23 @@ pub struct Start {
     /// What to do, where there is no model.
     pub missing: Vec<String>,
     /// The person's own commands.
-    pub own: Vec<OwnCommand>,
+    pub commands: Vec<CustomCommand>,
 }
 
 /// A command of the person's own, from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct OwnCommand {
+pub struct CustomCommand {
     /// Without the slash.
     pub name: String,
     /// What it does.
-    pub about: String,
+    pub description: String,
     /// What is sent; `$ARGS` stands for what follows the command.
     pub text: String,
 }
 
 /// The same, and where else one could work.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Started {
+pub(crate) struct SessionDefaults {
     #[serde(flatten)]
     start: Start,
     /// Folders of earlier sessions, the newest first.
@@ -74,7 +74,7 @@ pub(crate) struct Models {
 }
 
 /// What a new session would be like.
-pub(crate) async fn start(State(app): State<App>, Ask(query): Ask<StartQuery>) -> Result<Response, No> {
+pub(crate) async fn start(State(app): State<App>, Query(query): Query<StartQuery>) -> Result<Response, ApiError> {
     let start = app.host.start(query.workspace.as_deref()).await?;
     let mut folders: Vec<String> = Vec::new();
     for row in app.hall.log().list(None, LOOKED_AT).await? {
@@ -82,7 +82,7 @@ pub(crate) async fn start(State(app): State<App>, Ask(query): Ask<StartQuery>) -
             folders.push(row.workspace);
         }
     }
-    Ok(json(StatusCode::OK, &Started { start, folders }))
+    Ok(json(StatusCode::OK, &SessionDefaults { start, folders }))
 }
 
 /// Models that can be used now.

@@ -162,20 +162,20 @@ impl<'de> VariantAccess<'de> for Content {
 #[cfg(test)]
 mod tests {
     use super::read;
-    use dunnock_proto::{Command, ConfigPatch, Order, Scope};
+    use dunnock_proto::{Command, CommandRequest, ConfigPatch, Scope};
 
     #[test]
     fn what_doors_send_is_read_as_everywhere() {
         let texts = [
             r#"{"id":"a","command":"run"}"#,
             r#"{"id":"a","expect":3,"command":{"prompt":{"text":"hi"}}}"#,
-            r#"{"id":"a","command":{"rewind":{"to":{"fact":7},"scope":"both"}}}"#,
+            r#"{"id":"a","command":{"rewind":{"to":{"event":7},"scope":"both"}}}"#,
             r#"{"id":"a","command":{"rewind":{"to":"undo","scope":"files","force":true}}}"#,
             r#"{"id":"a","command":{"configure":{"set":{"window":null,"sandbox":{"require":"A"},"max_steps":3}}}}"#,
         ];
         for text in texts {
-            let usual: Order = serde_json::from_str(text).unwrap();
-            assert_eq!(read::<Order>(text.as_bytes()).unwrap(), usual, "{text}");
+            let usual: CommandRequest = serde_json::from_str(text).unwrap();
+            assert_eq!(read::<CommandRequest>(text.as_bytes()).unwrap(), usual, "{text}");
         }
         let set: ConfigPatch = read(br#"{"later":[2305843009213693953],"window":null}"#).unwrap();
         assert_eq!(set.window, Some(None), "set to nothing is not the same as not set");
@@ -183,14 +183,14 @@ mod tests {
 
     #[test]
     fn a_list_is_no_object_and_a_whole_number_may_have_a_point() {
-        assert!(read::<Order>(br#"["a",null,"run"]"#).is_err());
-        assert!(read::<Order>(br#"{"id":"a","command":{"prompt":["hi"]}}"#).is_err());
-        assert!(read::<Order>(br#"{"id":"a","command":{"run":null}}"#).is_err());
-        assert!(read::<Order>(br#"{"id":"a","command":{"title":{"title":"x"},"run":null}}"#).is_err());
-        let order: Order = read(br#"{"id":"a","expect":4.0,"command":"compact"}"#).unwrap();
+        assert!(read::<CommandRequest>(br#"["a",null,"run"]"#).is_err());
+        assert!(read::<CommandRequest>(br#"{"id":"a","command":{"prompt":["hi"]}}"#).is_err());
+        assert!(read::<CommandRequest>(br#"{"id":"a","command":{"run":null}}"#).is_err());
+        assert!(read::<CommandRequest>(br#"{"id":"a","command":{"title":{"title":"x"},"run":null}}"#).is_err());
+        let order: CommandRequest = read(br#"{"id":"a","expect":4.0,"command":"compact"}"#).unwrap();
         assert_eq!((order.expect, order.command), (Some(4), Command::Compact));
-        assert!(read::<Order>(br#"{"id":"a","expect":4.5,"command":"compact"}"#).is_err());
-        assert!(read::<Order>(br#"{"id":"a","expect":-1,"command":"compact"}"#).is_err());
-        assert_eq!(read::<Scope>(br#""talk""#).unwrap(), Scope::Talk);
+        assert!(read::<CommandRequest>(br#"{"id":"a","expect":4.5,"command":"compact"}"#).is_err());
+        assert!(read::<CommandRequest>(br#"{"id":"a","expect":-1,"command":"compact"}"#).is_err());
+        assert_eq!(read::<Scope>(br#""conversation""#).unwrap(), Scope::Conversation);
     }
 }

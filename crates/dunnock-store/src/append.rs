@@ -1,4 +1,4 @@
-//! Compare-and-append: facts, inputs, blobs, list and ledger in one transaction.
+//! Compare-and-append: events, inputs, blobs, list and ledger in one transaction.
 
 use crate::blobs::{AS_IT_IS, DEFLATED, SMALL, packed};
 use crate::open::{Sqlite, Writer, classify, failed, lock};
@@ -8,7 +8,7 @@ use dunnock_proto::{Body, Need, Record, SessionId};
 use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use tokio::sync::oneshot;
 
-/// Facts in one statement; longer batches take several.
+/// Events in one statement; longer batches take several.
 const ROWS: usize = 16;
 
 /// A batch that waits for a writer, and where its end is told.
@@ -145,7 +145,7 @@ impl Sqlite {
 }
 
 /// Each statement is a trip to SQLite's thread, so the usual append makes two: one that takes the session's row, and one
-/// that writes the facts and commits.
+/// that writes the events and commits.
 async fn transact(writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, LogError> {
     writer.begun();
     let conn = writer.conn()?;
@@ -300,7 +300,7 @@ async fn take_row(conn: &mut SqliteConnection, batch: &Batch, begin: &str) -> Re
 async fn insert(conn: &mut SqliteConnection, no: i64, records: &[Record], then: &str) -> Result<(), sqlx::Error> {
     let values = vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; records.len()].join(", ");
     let sql =
-        format!("INSERT INTO facts (no, seq, at, cause, kind, v, must, prev, body, erased) VALUES {values}{then}");
+        format!("INSERT INTO events (no, seq, at, cause, kind, v, must, prev, body, erased) VALUES {values}{then}");
     let mut query = sqlx::query(AssertSqlSafe(sql));
     for record in records {
         let e = &record.envelope;

@@ -1,6 +1,6 @@
-//! Bytes that facts name: small ones in the database, large ones in files of their own.
+//! Bytes that events name: small ones in the database, large ones in files of their own.
 //!
-//! Invariant: a large blob's file is complete and synced before the fact that names it. A file that no fact names is
+//! Invariant: a large blob's file is complete and synced before the event that names it. A file that no event names is
 //! rubbish of a crash and may be collected.
 
 use crate::open::{Sqlite, classify, failed};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Up to this many bytes a blob lives in the transaction of its fact.
+/// Up to this many bytes a blob lives in the transaction of its event.
 pub(crate) const SMALL: u64 = 1 << 20;
 
 /// How a blob's bytes are stored: as they are.
@@ -96,7 +96,7 @@ impl Sqlite {
         self.dir.join("blobs").join(&name[..2]).join(name)
     }
 
-    /// Writes, syncs, renames, syncs the folder; only then may a fact name it.
+    /// Writes, syncs, renames, syncs the folder; only then may an event name it.
     pub(crate) fn keep_large(&self, blob: &Blob) -> Result<(), LogError> {
         if blob.len() <= SMALL {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Forgetting a session.
 //!
-//! Invariant: what is gone for the list is gone for good: facts, words and blobs leave in one transaction. Files of large
-//! blobs follow while the writer's lock is still held; a crash between leaves a file that no fact names, never a fact
+//! Invariant: what is gone for the list is gone for good: events, words and blobs leave in one transaction. Files of large
+//! blobs follow while the writer's lock is still held; a crash between leaves a file that no event names, never an event
 //! whose file is missing.
 
 use crate::open::{Sqlite, classify};
@@ -10,7 +10,7 @@ use dunnock_core::ports::LogError;
 use dunnock_proto::{Decoded, Event, Hash, Record, SessionId};
 use sqlx::{Row, SqliteConnection};
 
-/// Whom a session's first fact says that it branched off.
+/// Whom a session's first event says that it branched off.
 pub(crate) fn branched_off(first: &Record) -> Option<SessionId> {
     match first.decode() {
         Decoded::Known(Event::Forked(forked)) => Some(forked.from),
@@ -66,8 +66,8 @@ async fn remove(conn: &mut SqliteConnection, session: &SessionId) -> Result<Opti
         sqlx::query("SELECT no FROM sessions WHERE id = ?1").bind(session.as_str()).fetch_optional(&mut *conn).await;
     let Some(row) = row.map_err(classify)? else { return Ok(None) };
     let no: i64 = row.try_get(0).map_err(classify)?;
-    let sql = "SELECT sessions.id FROM facts JOIN sessions USING (no)
-               WHERE facts.seq = 1 AND facts.kind = 'forked' AND json_extract(facts.body, '$.from') = ?1 LIMIT 1";
+    let sql = "SELECT sessions.id FROM events JOIN sessions USING (no)
+               WHERE events.seq = 1 AND events.kind = 'forked' AND json_extract(events.body, '$.from') = ?1 LIMIT 1";
     let branch = sqlx::query(sql).bind(session.as_str()).fetch_optional(&mut *conn).await.map_err(classify)?;
     if let Some(branch) = branch {
         let id: String = branch.try_get(0).map_err(classify)?;
@@ -86,10 +86,10 @@ async fn remove(conn: &mut SqliteConnection, session: &SessionId) -> Result<Opti
     sqlx::query(sqlx::AssertSqlSafe(blobs)).bind(no).execute(&mut *conn).await.map_err(classify)?;
     for sql in [
         "DELETE FROM blob_uses WHERE no = ?1",
-        "DELETE FROM words WHERE rowid IN (SELECT id FROM facts WHERE no = ?1)",
+        "DELETE FROM words WHERE rowid IN (SELECT id FROM events WHERE no = ?1)",
         "DELETE FROM indexed WHERE no = ?1",
         "DELETE FROM inputs WHERE no = ?1",
-        "DELETE FROM facts WHERE no = ?1",
+        "DELETE FROM events WHERE no = ?1",
         "DELETE FROM sessions WHERE no = ?1",
     ] {
         sqlx::query(sql).bind(no).execute(&mut *conn).await.map_err(classify)?;

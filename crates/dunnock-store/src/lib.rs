@@ -4,7 +4,7 @@
 //! the same contract (`tests/contract.rs`), which is written against the [`Log`](dunnock_core::ports::Log) port alone so
 //! that another store can be run through it unchanged.
 //!
-//! Invariant: an append is all or nothing, and durable when it says so. Invariant: stored facts are never rewritten.
+//! Invariant: an append is all or nothing, and durable when it says so. Invariant: stored events are never rewritten.
 
 mod append;
 mod blobs;

@@ -2,7 +2,7 @@
 
 use crate::delete::{branched_off, has_branch};
 use crate::search::text_of;
-use dunnock_core::ports::{Appended, Batch, Blob, Found, Ledger, Listed, Log, LogError, Wait};
+use dunnock_core::ports::{Appended, Batch, Blob, BoxFuture, Ledger, Listed, Log, LogError, SearchHit};
 use dunnock_proto::{At, Hash, InputId, Record, Seq, SessionId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -83,7 +83,7 @@ impl Inner {
 }
 
 impl Log for Memory {
-    fn append(&self, batch: Batch) -> Wait<'_, Result<Appended, LogError>> {
+    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, LogError>> {
         Box::pin(async move { Ok(self.inner().append(batch)) })
     }
 
@@ -92,7 +92,7 @@ impl Log for Memory {
         session: &'a SessionId,
         after: Seq,
         each: &'a mut (dyn FnMut(Record) -> bool + Send),
-    ) -> Wait<'a, Result<(), LogError>> {
+    ) -> BoxFuture<'a, Result<(), LogError>> {
         Box::pin(async move {
             let records: Vec<Record> = match self.inner().sessions.get(session) {
                 Some(s) => s.records.iter().skip(usize::try_from(after).unwrap_or(usize::MAX)).cloned().collect(),
@@ -107,11 +107,15 @@ impl Log for Memory {
         })
     }
 
-    fn answered<'a>(&'a self, session: &'a SessionId, input: &'a InputId) -> Wait<'a, Result<Option<Seq>, LogError>> {
+    fn answered<'a>(
+        &'a self,
+        session: &'a SessionId,
+        input: &'a InputId,
+    ) -> BoxFuture<'a, Result<Option<Seq>, LogError>> {
         Box::pin(async move { Ok(self.inner().sessions.get(session).and_then(|s| s.inputs.get(input)).copied()) })
     }
 
-    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> Wait<'a, Result<(), LogError>> {
+    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> BoxFuture<'a, Result<(), LogError>> {
         Box::pin(async move {
             let mut inner = self.inner();
             let known = inner.sessions.get_mut(session).ok_or_else(|| LogError::Failed("no such session".into()))?;
@@ -121,11 +125,11 @@ impl Log for Memory {
         })
     }
 
-    fn blob(&self, hash: Hash) -> Wait<'_, Result<Option<Arc<[u8]>>, LogError>> {
+    fn blob(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Arc<[u8]>>, LogError>> {
         Box::pin(async move { Ok(self.inner().blobs.get(&hash).cloned()) })
     }
 
-    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> Wait<'a, Result<Vec<Listed>, LogError>> {
+    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> BoxFuture<'a, Result<Vec<Listed>, LogError>> {
         Box::pin(async move {
             let inner = self.inner();
             let mut rows: Vec<_> = inner.sessions.iter().collect();
@@ -145,17 +149,17 @@ impl Log for Memory {
         })
     }
 
-    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> Wait<'a, Result<bool, LogError>> {
+    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> BoxFuture<'a, Result<bool, LogError>> {
         Box::pin(async move { Ok(self.inner().sessions.get(session).is_some_and(|s| s.blobs.contains(&blob))) })
     }
-    fn find<'a>(&'a self, prefix: &'a str) -> Wait<'a, Result<Vec<SessionId>, LogError>> {
+    fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, LogError>> {
         Box::pin(async move {
             let inner = self.inner();
             Ok(inner.sessions.keys().filter(|id| id.as_str().starts_with(prefix)).take(2).cloned().collect())
         })
     }
 
-    fn head<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Option<(Seq, Hash)>, LogError>> {
+    fn tip<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>> {
         Box::pin(async move {
             let inner = self.inner();
             let last = inner.sessions.get(session).and_then(|s| s.records.last());
@@ -163,11 +167,11 @@ impl Log for Memory {
         })
     }
 
-    fn index<'a>(&'a self, _: Option<&'a SessionId>) -> Wait<'a, Result<u64, LogError>> {
+    fn index<'a>(&'a self, _: Option<&'a SessionId>) -> BoxFuture<'a, Result<u64, LogError>> {
         Box::pin(async move { Ok(0) })
     }
 
-    fn search<'a>(&'a self, words: &'a str, limit: u32) -> Wait<'a, Result<Vec<Found>, LogError>> {
+    fn search<'a>(&'a self, words: &'a str, limit: u32) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>> {
         Box::pin(async move {
             let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
             let inner = self.inner();
@@ -176,13 +180,13 @@ impl Log for Memory {
                 let text = text_of(record)?;
                 let lower = text.to_lowercase();
                 let hit = !words.is_empty() && words.iter().all(|w| lower.contains(w.as_str()));
-                hit.then(|| Found { session: id.clone(), seq: record.envelope.seq, excerpt: text })
+                hit.then(|| SearchHit { session: id.clone(), seq: record.envelope.seq, excerpt: text })
             });
             Ok(found.take(limit as usize).collect())
         })
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<bool, LogError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, LogError>> {
         Box::pin(async move {
             let mut inner = self.inner();
             let branched = |(id, s): (&SessionId, &Session)| {
@@ -202,11 +206,11 @@ impl Log for Memory {
         })
     }
 
-    fn ledger(&self, day: i64) -> Wait<'_, Result<Ledger, LogError>> {
+    fn ledger(&self, day: i64) -> BoxFuture<'_, Result<Ledger, LogError>> {
         Box::pin(async move { Ok(self.inner().ledger.get(&day).copied().unwrap_or_default()) })
     }
 
-    fn reopen(&self) -> Wait<'_, Result<(), LogError>> {
+    fn reopen(&self) -> BoxFuture<'_, Result<(), LogError>> {
         Box::pin(async move { Ok(()) })
     }
 }

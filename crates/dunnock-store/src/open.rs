@@ -24,7 +24,7 @@ pub(crate) const NAME: &str = "dunnock.db";
 pub(crate) const DAMAGED: &str = "damaged";
 /// When this much was appended, the write-ahead log is folded back, off the append path.
 const WAL_BYTES: u64 = 4 << 20;
-/// What an append writes beside its facts: a few pages.
+/// What an append writes beside its events: a few pages.
 const APPEND_BYTES: u64 = 12 << 10;
 
 /// A store in one SQLite database.
@@ -102,6 +102,15 @@ impl Sqlite {
         let path = dir.join(NAME);
         private_file(&path)?;
         let mut write = connect(&path).await?;
+        // What cannot even be asked here is damage, which is found below.
+        let before_release = sqlx::query(schema::BEFORE_RELEASE).fetch_optional(&mut write).await;
+        if before_release.is_ok_and(|found| found.is_some()) {
+            return Err(failed(format!(
+                "a development build from before the first release wrote {}, and this release cannot read it. It is left as it is: \
+                 move it away, or use another --data-dir",
+                path.display()
+            )));
+        }
         schema::migrator().run_direct(None, &mut write, false).await.map_err(migration)?;
         // Every column of every table, once: what cannot even be asked for is found here, not in the middle of work.
         for probe in schema::PROBES {

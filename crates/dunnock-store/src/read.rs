@@ -1,18 +1,18 @@
-//! Reading facts and lists.
+//! Reading events and lists.
 
 use crate::open::{Sqlite, classify, failed};
-use dunnock_core::ports::{Appended, Batch, Blob, Found, Ledger, Listed, Log, LogError, Wait};
+use dunnock_core::ports::{Appended, Batch, Blob, BoxFuture, Ledger, Listed, Log, LogError, SearchHit};
 use dunnock_proto::{At, Body, Envelope, Hash, InputId, Need, Record, Seq, SessionId};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Facts fetched at once: long logs are read in bounded memory.
+/// Events fetched at once: long logs are read in bounded memory.
 pub(crate) const PAGE: i64 = 256;
 
 impl Log for Sqlite {
-    fn append(&self, batch: Batch) -> Wait<'_, Result<Appended, LogError>> {
+    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, LogError>> {
         Box::pin(self.write_batch(batch))
     }
 
@@ -21,25 +21,29 @@ impl Log for Sqlite {
         session: &'a SessionId,
         after: Seq,
         each: &'a mut (dyn FnMut(Record) -> bool + Send),
-    ) -> Wait<'a, Result<(), LogError>> {
+    ) -> BoxFuture<'a, Result<(), LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
             let Some((no, seq)) = number(conn, session).await.map_err(|e| self.mark_damage(e))? else { return Ok(()) };
-            let end = read_facts(conn, no, after, seq, PAGE, each).await;
+            let end = read_events(conn, no, after, seq, PAGE, each).await;
             end.map_err(|e| self.mark_damage(e))
         })
     }
 
-    fn tidy(&self) -> Wait<'_, ()> {
+    fn tidy(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.shrink())
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<bool, LogError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, LogError>> {
         Box::pin(self.forget(session))
     }
 
-    fn answered<'a>(&'a self, session: &'a SessionId, input: &'a InputId) -> Wait<'a, Result<Option<Seq>, LogError>> {
+    fn answered<'a>(
+        &'a self,
+        session: &'a SessionId,
+        input: &'a InputId,
+    ) -> BoxFuture<'a, Result<Option<Seq>, LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
@@ -50,15 +54,15 @@ impl Log for Sqlite {
         })
     }
 
-    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> Wait<'a, Result<(), LogError>> {
+    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> BoxFuture<'a, Result<(), LogError>> {
         Box::pin(self.keep_blob(session, blob))
     }
 
-    fn blob(&self, hash: Hash) -> Wait<'_, Result<Option<Arc<[u8]>>, LogError>> {
+    fn blob(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Arc<[u8]>>, LogError>> {
         Box::pin(self.read_blob(hash))
     }
 
-    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> Wait<'a, Result<Vec<Listed>, LogError>> {
+    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> BoxFuture<'a, Result<Vec<Listed>, LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
@@ -75,7 +79,7 @@ impl Log for Sqlite {
         })
     }
 
-    fn listed<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Option<Listed>, LogError>> {
+    fn listed<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<Listed>, LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
@@ -85,7 +89,7 @@ impl Log for Sqlite {
         })
     }
 
-    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> Wait<'a, Result<bool, LogError>> {
+    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> BoxFuture<'a, Result<bool, LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
@@ -95,7 +99,7 @@ impl Log for Sqlite {
         })
     }
 
-    fn find<'a>(&'a self, prefix: &'a str) -> Wait<'a, Result<Vec<SessionId>, LogError>> {
+    fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
@@ -105,7 +109,7 @@ impl Log for Sqlite {
         })
     }
 
-    fn head<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Option<(Seq, Hash)>, LogError>> {
+    fn tip<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
@@ -118,15 +122,15 @@ impl Log for Sqlite {
         })
     }
 
-    fn index<'a>(&'a self, session: Option<&'a SessionId>) -> Wait<'a, Result<u64, LogError>> {
+    fn index<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<u64, LogError>> {
         Box::pin(self.bring_index_up_to_date(session))
     }
 
-    fn search<'a>(&'a self, words: &'a str, limit: u32) -> Wait<'a, Result<Vec<Found>, LogError>> {
+    fn search<'a>(&'a self, words: &'a str, limit: u32) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>> {
         Box::pin(self.find_words(words, limit))
     }
 
-    fn ledger(&self, day: i64) -> Wait<'_, Result<Ledger, LogError>> {
+    fn ledger(&self, day: i64) -> BoxFuture<'_, Result<Ledger, LogError>> {
         Box::pin(async move {
             let mut slot = self.reader().await?;
             let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
@@ -137,7 +141,7 @@ impl Log for Sqlite {
         })
     }
 
-    fn reopen(&self) -> Wait<'_, Result<(), LogError>> {
+    fn reopen(&self) -> BoxFuture<'_, Result<(), LogError>> {
         Box::pin(async move {
             *self.write.lock().await = None;
             *self.read.lock().await = None;
@@ -147,7 +151,7 @@ impl Log for Sqlite {
     }
 }
 
-/// The number of a session and how many facts it has.
+/// The number of a session and how many events it has.
 pub(crate) async fn number(conn: &mut SqliteConnection, id: &SessionId) -> Result<Option<(i64, Seq)>, LogError> {
     let row = sqlx::query("SELECT no, seq FROM sessions WHERE id = ?1").bind(id.as_str()).fetch_optional(conn).await;
     let Some(row) = row.map_err(classify)? else { return Ok(None) };
@@ -155,11 +159,11 @@ pub(crate) async fn number(conn: &mut SqliteConnection, id: &SessionId) -> Resul
     Ok(Some((row.try_get(0).map_err(classify)?, seq.cast_unsigned())))
 }
 
-/// Hands over the facts after `after`, up to the `last` that the session says it has.
+/// Hands over the events after `after`, up to the `last` that the session says it has.
 ///
-/// A page of facts comes as one row of text, put together inside SQLite: a row of its own for each fact costs several
+/// A page of events comes as one row of text, put together inside SQLite: a row of its own for each event costs several
 /// times as much as reading it. The separators cannot occur in what is stored: JSON escapes control characters.
-pub(crate) async fn read_facts(
+pub(crate) async fn read_events(
     conn: &mut SqliteConnection,
     no: i64,
     after: Seq,
@@ -173,7 +177,7 @@ pub(crate) async fn read_facts(
         let Some(text) = row.try_get::<Option<&str>, _>(0).map_err(classify)? else {
             return Err(LogError::Damaged(format!("{} of {last} facts are missing", last - at)));
         };
-        // Facts have no gaps, so the next page is known: SQLite's thread fetches it while this one is read.
+        // Events have no gaps, so the next page is known: SQLite's thread fetches it while this one is read.
         let upto = (at + page.cast_unsigned()).min(last);
         let mut next = (upto < last).then(|| Box::pin(fetch(&mut *conn, no, upto, last, page)));
         let mut ready = None;
@@ -208,7 +212,7 @@ pub(crate) async fn read_facts(
 async fn fetch(conn: &mut SqliteConnection, no: i64, after: Seq, last: Seq, page: i64) -> Result<SqliteRow, LogError> {
     let sql = "SELECT group_concat(seq || x'1f' || at || x'1f' || cause || x'1f' || kind || x'1f' || v || x'1f' ||
                    must || x'1f' || hex(prev) || x'1f' || coalesce(hex(erased), '') || x'1f' || coalesce(body, ''), x'1e')
-               FROM (SELECT * FROM facts WHERE no = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4)";
+               FROM (SELECT * FROM events WHERE no = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4)";
     sqlx::query(sql).bind(no).bind(after as i64).bind(last as i64).bind(page).fetch_one(conn).await.map_err(classify)
 }
 

@@ -1,11 +1,11 @@
 //! What happens to a damaged database: it is set aside whole, and what can be read of it goes into a new one.
 //!
-//! Invariant: nothing is deleted. Invariant: only facts whose chain holds are carried over, so a salvaged session is a true
+//! Invariant: nothing is deleted. Invariant: only events whose chain holds are carried over, so a salvaged session is a true
 //! beginning of the one that was.
 
 use crate::blobs::plain;
 use crate::open::{DAMAGED, NAME, Sqlite, classify, connect, failed};
-use crate::read::read_facts;
+use crate::read::read_events;
 use dunnock_core::ports::{Batch, Listing, Log, LogError};
 use dunnock_core::{State, Status, apply};
 use dunnock_proto::{Body, Decoded, Event, Hash, Need, Record, SessionId, verify_chain};
@@ -13,7 +13,7 @@ use sqlx::{Connection, Row};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Facts are read one at a time, so that a bad one hides none before it.
+/// Events are read one at a time, so that a bad one hides none before it.
 const ONE: i64 = 1;
 
 /// What was saved of a damaged database.
@@ -54,7 +54,7 @@ pub(crate) async fn rebuild(dir: &Path, why: &str) -> Result<Salvaged, LogError>
         for (no, id, seq) in ids {
             let mut records: Vec<Record> = Vec::new();
             let mut chain = Hash::ZERO;
-            let end = read_facts(&mut old, no, 0, seq, ONE, &mut |record| match verify_chain(
+            let end = read_events(&mut old, no, 0, seq, ONE, &mut |record| match verify_chain(
                 records.len() as u64,
                 chain,
                 &record,
@@ -124,13 +124,13 @@ fn is_json(record: &Record) -> bool {
     }
 }
 
-/// The blobs that facts of this release name.
+/// The blobs that events of this release name.
 fn blobs_named(records: &[Record]) -> BTreeSet<Hash> {
     let mut named = BTreeSet::new();
     for record in records {
         match record.decode() {
-            Decoded::Known(Event::Headed(e)) => drop(named.insert(e.head.hash)),
-            Decoded::Known(Event::Compacted(e)) => drop(named.insert(e.head.hash)),
+            Decoded::Known(Event::PreambleSet(e)) => drop(named.insert(e.preamble.hash)),
+            Decoded::Known(Event::Compacted(e)) => drop(named.insert(e.preamble.hash)),
             Decoded::Known(Event::Finished(e)) => named.extend(e.full),
             Decoded::Known(Event::Answered(e)) => named.extend(e.raw),
             Decoded::Known(Event::Prompted(e)) => named.extend(e.images),

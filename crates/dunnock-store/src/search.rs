@@ -1,12 +1,12 @@
 //! Full-text search: a projection with a cursor of its own, filled at rest and never inside an append.
 
 use crate::open::{Sqlite, classify, failed};
-use crate::read::{PAGE, damaged, read_facts};
-use dunnock_core::ports::{Found, LogError};
+use crate::read::{PAGE, damaged, read_events};
+use dunnock_core::ports::{LogError, SearchHit};
 use dunnock_proto::{Decoded, Event, Part, Record, SessionId};
 use sqlx::Row;
 
-/// Facts indexed in one transaction, so that writers wait only briefly.
+/// Events indexed in one transaction, so that writers wait only briefly.
 const SHARE: u64 = 500;
 
 impl Sqlite {
@@ -42,7 +42,7 @@ impl Sqlite {
                 return Ok(done);
             }
             let mut words = Vec::new();
-            read_facts(conn, no, from, to, PAGE, &mut |record| {
+            read_events(conn, no, from, to, PAGE, &mut |record| {
                 words.extend(text_of(&record).map(|text| (record.envelope.seq, text)));
                 true
             })
@@ -52,7 +52,7 @@ impl Sqlite {
             let filled = async {
                 sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await?;
                 for (seq, text) in words {
-                    let sql = "INSERT INTO words (rowid, text) SELECT id, ?3 FROM facts WHERE no = ?1 AND seq = ?2";
+                    let sql = "INSERT INTO words (rowid, text) SELECT id, ?3 FROM events WHERE no = ?1 AND seq = ?2";
                     sqlx::query(sql).bind(no).bind(seq.cast_signed()).bind(text).execute(&mut *conn).await?;
                 }
                 let sql = "INSERT INTO indexed (no, seq) VALUES (?1, ?2) ON CONFLICT (no) DO UPDATE SET seq = ?2";
@@ -69,7 +69,7 @@ impl Sqlite {
         }
     }
 
-    pub(crate) async fn find_words(&self, words: &str, limit: u32) -> Result<Vec<Found>, LogError> {
+    pub(crate) async fn find_words(&self, words: &str, limit: u32) -> Result<Vec<SearchHit>, LogError> {
         // Each word becomes a quoted string: what the person types is never read as query syntax.
         let quoted: Vec<String> = words.split_whitespace().map(|w| format!("\"{}\"", w.replace('"', "\"\""))).collect();
         if quoted.is_empty() {
@@ -77,20 +77,20 @@ impl Sqlite {
         }
         let mut slot = self.reader().await?;
         let conn = slot.as_mut().ok_or_else(|| failed("the connection is closed"))?;
-        let sql = "SELECT sessions.id, facts.seq, snippet(words, 0, '', '', ' ... ', 12) FROM words
-                   JOIN facts ON facts.id = words.rowid JOIN sessions ON sessions.no = facts.no
+        let sql = "SELECT sessions.id, events.seq, snippet(words, 0, '', '', ' ... ', 12) FROM words
+                   JOIN events ON events.id = words.rowid JOIN sessions ON sessions.no = events.no
                    WHERE words MATCH ?1 ORDER BY rank LIMIT ?2";
         let rows = sqlx::query(sql).bind(quoted.join(" ")).bind(i64::from(limit)).fetch_all(conn).await;
         let found = |row: &sqlx::sqlite::SqliteRow| {
             let seq: i64 = row.try_get(1).map_err(classify)?;
             let session = row.try_get::<&str, _>(0).map_err(classify)?.parse().map_err(damaged)?;
-            Ok(Found { session, seq: seq.cast_unsigned(), excerpt: row.try_get(2).map_err(classify)? })
+            Ok(SearchHit { session, seq: seq.cast_unsigned(), excerpt: row.try_get(2).map_err(classify)? })
         };
         rows.map_err(classify)?.iter().map(found).collect()
     }
 }
 
-/// What of a fact people search for.
+/// What of an event people search for.
 pub(crate) fn text_of(record: &Record) -> Option<String> {
     let Decoded::Known(event) = record.decode() else { return None };
     match event {

@@ -30,7 +30,7 @@ pub fn listing(title: &str) -> Listing {
     Listing { title: title.into(), workspace: "/w".into(), status: Status::Done, version: 1 }
 }
 
-/// A log in the making: seals facts one after the other.
+/// A log in the making: seals events one after the other.
 pub struct Writer {
     pub session: SessionId,
     pub seq: Seq,
@@ -120,7 +120,7 @@ mod rules {
         assert_eq!(log.delete(&session(1)).await, Ok(true));
         assert_eq!(log.delete(&session(1)).await, Ok(false));
         assert_eq!(read(log, &session(1), 0).await, []);
-        assert_eq!(log.head(&session(1)).await, Ok(None));
+        assert_eq!(log.tip(&session(1)).await, Ok(None));
         assert_eq!(log.answered(&session(1), &"in-1".parse().unwrap()).await, Ok(None));
         assert_eq!(log.search("wren", 9).await.unwrap().len(), 1);
         assert_eq!(log.list(None, 9).await.unwrap().len(), 1);
@@ -136,7 +136,7 @@ mod rules {
     pub async fn a_session_that_another_branched_off_stays(log: &dyn Log) {
         log.append(Writer::new(session(1)).batch(&[said("one")], &[])).await.unwrap();
         let (config, workspace, app) = (Config::default(), "/w".to_owned(), "0".to_owned());
-        let forked = Forked { from: session(1), at: 1, workspace, app, config, turn: Turn(0) };
+        let forked = Forked { from: session(1), at: 1, workspace, app, config, step: Step(0) };
         log.append(Writer::new(session(2)).batch(&[forked.into()], &[])).await.unwrap();
         assert!(matches!(log.delete(&session(1)).await, Err(LogError::Failed(why)) if why.contains("session002")));
         assert_eq!(log.delete(&session(2)).await, Ok(true));
@@ -331,9 +331,9 @@ mod rules {
 
     pub async fn the_head_is_stored_beside_the_facts(log: &dyn Log) {
         let mut w = Writer::new(session(1));
-        assert_eq!(log.head(&session(1)).await, Ok(None));
+        assert_eq!(log.tip(&session(1)).await, Ok(None));
         log.append(w.batch(&[said("a"), said("b")], &[])).await.unwrap();
-        assert_eq!(log.head(&session(1)).await, Ok(Some((2, w.chain))));
+        assert_eq!(log.tip(&session(1)).await, Ok(Some((2, w.chain))));
     }
 
     pub async fn one_command_twice_in_a_batch_is_written_by_nobody(log: &dyn Log) {
@@ -358,7 +358,7 @@ mod rules {
 
     /// Polls all of them together.
     async fn futures_join(
-        mut waits: Vec<dunnock_core::ports::Wait<'_, Result<Appended, dunnock_core::ports::LogError>>>,
+        mut waits: Vec<dunnock_core::ports::BoxFuture<'_, Result<Appended, dunnock_core::ports::LogError>>>,
     ) -> Ends {
         let mut ends: Vec<Option<_>> = waits.iter().map(|_| None).collect();
         std::future::poll_fn(|cx| {

@@ -8,10 +8,10 @@ use std::path::Path;
 
 const NAME: &str = "dunnock.db";
 
-/// A database of twelve sessions with thirty facts each, closed.
+/// A database of twelve sessions with thirty events each, closed.
 async fn make(dir: &Path) -> Vec<(SessionId, Hash)> {
     let store = Sqlite::open(dir).await.unwrap().store;
-    let mut heads = Vec::new();
+    let mut tips = Vec::new();
     for n in 0..12 {
         let mut w = Writer::new(session(n));
         for round in 0..10 {
@@ -25,10 +25,10 @@ async fn make(dir: &Path) -> Vec<(SessionId, Hash)> {
             }
             assert_eq!(store.append(batch).await, Ok(Appended::Done));
         }
-        heads.push((session(n), w.chain));
+        tips.push((session(n), w.chain));
     }
     store.close().await;
-    heads
+    tips
 }
 
 fn blob(n: u8, size: usize) -> Blob {
@@ -45,7 +45,7 @@ struct Tally {
 }
 
 /// Opens whatever lies there, reads everything, writes something new.
-async fn use_it(dir: &Path, heads: &[(SessionId, Hash)], tally: &mut Tally, what: &str) {
+async fn use_it(dir: &Path, tips: &[(SessionId, Hash)], tally: &mut Tally, what: &str) {
     let mut salvaged = false;
     let mut broken = false;
     // A second start must succeed at the latest: damage met while working is mended at the next one.
@@ -61,7 +61,7 @@ async fn use_it(dir: &Path, heads: &[(SessionId, Hash)], tally: &mut Tally, what
         salvaged |= opened.salvaged.is_some();
         let store = opened.store;
         let mut fine = store.list(None, 100).await.is_ok();
-        for (id, head) in heads {
+        for (id, tip) in tips {
             let (mut chain, mut seq, mut whole) = (Hash::ZERO, 0, true);
             let end = store
                 .read(id, 0, &mut |record| {
@@ -74,7 +74,7 @@ async fn use_it(dir: &Path, heads: &[(SessionId, Hash)], tally: &mut Tally, what
                 .await;
             // A bad record is that session's trouble, and said; what SQLite itself cannot read is mended at the next start.
             fine &= !matches!(&end, Err(error) if error.to_string().contains("(code: "));
-            broken |= !whole || end.is_err() || chain != *head;
+            broken |= !whole || end.is_err() || chain != *tip;
         }
         let mut w = Writer::new(format!("newsession{start}").parse().unwrap());
         let wrote = store.append(w.batch(&[said("new")], &[])).await;
@@ -117,7 +117,7 @@ fn seeds() -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn flipped_bytes_never_block_a_start_and_are_never_believed() {
     let good = tempfile::tempdir().unwrap();
-    let heads = make(good.path()).await;
+    let tips = make(good.path()).await;
     let mut tally = Tally::default();
     for seed in 0..seeds() {
         let dir = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ async fn flipped_bytes_never_block_a_start_and_are_never_believed() {
             bytes[at] ^= 1 << (x % 8);
         }
         std::fs::write(&path, bytes).unwrap();
-        use_it(dir.path(), &heads, &mut tally, &format!("seed {seed}")).await;
+        use_it(dir.path(), &tips, &mut tally, &format!("seed {seed}")).await;
     }
     println!("R5: {} seeds: {tally:?}", seeds());
     let sum = tally.untouched + tally.found_by_chain + tally.salvaged + tally.refused;
@@ -142,7 +142,7 @@ async fn flipped_bytes_never_block_a_start_and_are_never_believed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cut_empty_and_foreign_files_are_set_aside() {
     let good = tempfile::tempdir().unwrap();
-    let heads = make(good.path()).await;
+    let tips = make(good.path()).await;
     let whole = std::fs::read(good.path().join(NAME)).unwrap();
     let cuts = [
         whole[..whole.len() / 2].to_vec(),
@@ -154,7 +154,7 @@ async fn cut_empty_and_foreign_files_are_set_aside() {
     for (n, bytes) in cuts.into_iter().enumerate() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(NAME), bytes).unwrap();
-        use_it(dir.path(), &heads, &mut Tally::default(), &format!("cut {n}")).await;
+        use_it(dir.path(), &tips, &mut Tally::default(), &format!("cut {n}")).await;
     }
 }
 
@@ -173,17 +173,30 @@ async fn a_database_of_a_later_release_is_left_alone() {
     assert_eq!(std::fs::read(dir.path().join(NAME)).unwrap(), before, "it was touched");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_a_development_build_is_named_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    make(dir.path()).await;
+    let mut conn = sqlx_open(&dir.path().join(NAME)).await;
+    sqlx::query("ALTER TABLE events RENAME TO facts").execute(&mut conn).await.unwrap();
+    sqlx::Connection::close(conn).await.unwrap();
+    let before = std::fs::read(dir.path().join(NAME)).unwrap();
+    let Err(LogError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else { panic!("it was opened") };
+    assert!(why.contains("development build") && why.contains("--data-dir"), "{why}");
+    assert_eq!(std::fs::read(dir.path().join(NAME)).unwrap(), before, "it was touched");
+}
+
 /// Damage met while working: the next start sets the database aside and carries everything over that can be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_keeps_blobs_and_ledger_and_waits_for_others() {
     let dir = tempfile::tempdir().unwrap();
-    let heads = make(dir.path()).await;
+    let tips = make(dir.path()).await;
     std::fs::write(dir.path().join("damaged"), b"").unwrap();
     let opened = Sqlite::open(dir.path()).await.unwrap();
     let salvaged = opened.salvaged.unwrap();
     assert_eq!((salvaged.whole, salvaged.partly), (12, 0));
-    for (n, (id, head)) in heads.iter().enumerate() {
-        assert_eq!(opened.store.head(id).await.unwrap(), Some((30, *head)));
+    for (n, (id, tip)) in tips.iter().enumerate() {
+        assert_eq!(opened.store.tip(id).await.unwrap(), Some((30, *tip)));
         for size in [5000, 1_100_000] {
             let blob = blob(n as u8, size);
             assert_eq!(opened.store.blob(blob.hash).await, Ok(Some(blob.bytes)), "a blob of {id} is lost");
@@ -240,7 +253,7 @@ async fn a_flipped_byte_in_a_body_is_found_by_the_chain() {
     let dir = tempfile::tempdir().unwrap();
     make(dir.path()).await;
     let mut conn = sqlx_open(&dir.path().join(NAME)).await;
-    let edit = "UPDATE facts SET body = replace(body, 'round 4', 'round 5') WHERE no = 3";
+    let edit = "UPDATE events SET body = replace(body, 'round 4', 'round 5') WHERE no = 3";
     assert_eq!(sqlx::query(edit).execute(&mut conn).await.unwrap().rows_affected(), 30);
     sqlx::Connection::close(conn).await.unwrap();
     let store = Sqlite::open(dir.path()).await.unwrap().store;

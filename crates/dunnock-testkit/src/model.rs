@@ -1,7 +1,7 @@
 //! A model that says what its script says.
 
 use dunnock_core::Request;
-use dunnock_core::ports::{Asking, Blob, Halt, Live, Model, Summed, Wait};
+use dunnock_core::ports::{Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, Summary};
 use dunnock_proto::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -58,8 +58,8 @@ impl Say {
 pub enum Place {
     /// By the answers in the request: a request sent again gets the same answer.
     Answers,
-    /// By the number of the turn: costs the same however long the talk is.
-    Turn,
+    /// By the number of the step: costs the same however long the conversation is.
+    Step,
 }
 
 /// A model with a script. After its end it says "done".
@@ -68,7 +68,7 @@ pub struct ScriptedModel {
     place: Place,
     failed: AtomicUsize,
     /// Every request, as it was asked: hash and bytes. Kept only with [`Place::Answers`].
-    pub asked: Mutex<Vec<(Turn, Hash, Vec<u8>)>>,
+    pub asked: Mutex<Vec<(Step, Hash, Vec<u8>)>>,
 }
 
 impl ScriptedModel {
@@ -77,15 +77,15 @@ impl ScriptedModel {
     pub fn new(script: Vec<Say>) -> Arc<Self> {
         Arc::new(Self { script, place: Place::Answers, failed: AtomicUsize::new(0), asked: Mutex::default() })
     }
-    /// A model that goes through its script again and again, at a cost that does not grow with the talk.
+    /// A model that goes through its script again and again, at a cost that does not grow with the conversation.
     #[must_use]
     pub fn cycle(script: Vec<Say>) -> Arc<Self> {
-        Arc::new(Self { script, place: Place::Turn, failed: AtomicUsize::new(0), asked: Mutex::default() })
+        Arc::new(Self { script, place: Place::Step, failed: AtomicUsize::new(0), asked: Mutex::default() })
     }
 
     fn say(&self, request: &Request) -> Say {
         let at = match self.place {
-            Place::Turn => (request.turn.0 as usize - 1) % self.script.len(),
+            Place::Step => (request.step.0 as usize - 1) % self.script.len(),
             Place::Answers => {
                 let answers = |m: &Message| match m {
                     Message::Assistant { cut, .. } => usize::from(!*cut),
@@ -108,7 +108,7 @@ fn summarised(text: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// The tools of the testkit, as a head names them.
+/// The tools of the testkit, as a preamble names them.
 #[must_use]
 pub fn tools() -> Vec<Tool> {
     let tool = Tool::new;
@@ -124,13 +124,17 @@ pub fn tools() -> Vec<Tool> {
 }
 
 impl Model for ScriptedModel {
-    fn head<'a>(&'a self, config: &'a Config, workspace: &'a str) -> Wait<'a, Result<(Head, Blob), String>> {
+    fn render_preamble<'a>(
+        &'a self,
+        config: &'a Config,
+        workspace: &'a str,
+    ) -> BoxFuture<'a, Result<(Preamble, Blob), String>> {
         Box::pin(async move {
             if config.model.starts_with("broken/") {
                 return Err("no such model".into());
             }
             let blob = Blob::new(format!("You are {} in {workspace}.", config.model).into_bytes());
-            let head = Head {
+            let preamble = Preamble {
                 hash: blob.hash,
                 model: config.model.clone(),
                 wire: "script".into(),
@@ -141,55 +145,55 @@ impl Model for ScriptedModel {
                 bytes: blob.bytes.len() as u64,
                 window: None,
                 max_output: None,
-                why: "start".into(),
+                reason: "start".into(),
                 first_changed: None,
                 sources: Vec::new(),
-                by_hand: false,
+                via_bridge: false,
             };
-            Ok((head, blob))
+            Ok((preamble, blob))
         })
     }
 
     fn ask(
         &self,
-        Asking { head, request, .. }: Asking,
-        live: Live,
-        halt: Halt,
-    ) -> Wait<'_, Result<(Answered, Vec<Blob>), TurnFailed>> {
+        ModelRequest { preamble, request, .. }: ModelRequest,
+        live: DeltaSink,
+        halt: CancellationToken,
+    ) -> BoxFuture<'_, Result<(Answered, Vec<Blob>), StepFailed>> {
         Box::pin(async move {
-            assert_eq!(Hash::of(&head), request.head, "the head is the one that was recorded");
+            assert_eq!(Hash::of(&preamble), request.preamble, "the preamble is the one that was recorded");
             let say = self.say(&request);
             if self.place == Place::Answers {
-                self.asked.lock().unwrap().push((request.turn, request.hash(), request.bytes()));
+                self.asked.lock().unwrap().push((request.step, request.hash(), request.bytes()));
             }
-            let turn = request.turn;
-            let failed = |failure, retry_at, partial: &str| TurnFailed {
-                turn,
+            let step = request.step;
+            let failed = |failure, retry_at, partial: &str| StepFailed {
+                step,
                 attempts: Vec::new(),
                 failure,
                 error: "the script says so".into(),
                 partial: partial.into(),
                 usage: say.usage,
                 retry_at,
-                broke: failure == Failure::Cut,
+                incomplete: failure == Failure::Interrupted,
                 lost: Reserved::default(),
             };
             let mut said = String::new();
             for piece in say.text.split_inclusive(' ') {
                 let offset = said.len() as u64;
-                live(Delta::Text { turn, attempt: 1, offset, text: piece.into() });
+                live(Delta::Text { step, attempt: 1, offset, text: piece.into() });
                 said.push_str(piece);
                 if say.ms > 0 && said.len() < say.text.len() {
                     tokio::select! {
                         () = tokio::time::sleep(Duration::from_millis(say.ms)) => {}
-                        () = halt.wait() => return Err(failed(Failure::Cut, None, &said)),
+                        () = halt.cancelled() => return Err(failed(Failure::Interrupted, None, &said)),
                     }
                 }
             }
             if say.ms > 0 {
                 tokio::select! {
                     () = tokio::time::sleep(Duration::from_millis(say.ms)) => {}
-                    () = halt.wait() => return Err(failed(Failure::Cut, None, &said)),
+                    () = halt.cancelled() => return Err(failed(Failure::Interrupted, None, &said)),
                 }
             }
             if let Some((failure, retry_at)) = say.fail {
@@ -214,7 +218,7 @@ impl Model for ScriptedModel {
                 })));
             }
             let answered = Answered {
-                turn,
+                step,
                 attempts: Vec::new(),
                 model: "script".into(),
                 wire: "script".into(),
@@ -228,11 +232,11 @@ impl Model for ScriptedModel {
         })
     }
 
-    fn summarise(&self, _head: Arc<[u8]>, request: Request, _halt: Halt) -> Wait<'_, Summed> {
+    fn summarise(&self, _head: Arc<[u8]>, request: Request, _halt: CancellationToken) -> BoxFuture<'_, Summary> {
         Box::pin(async move {
             let answers = request.messages().iter().filter(|m| matches!(m, Message::Assistant { .. })).count();
             let text = Ok(format!("summary of {} answers", answers.saturating_sub(1)).into());
-            Summed { text, usage: Usage { input: 100, output: 10, ..Usage::default() }, broke: false }
+            Summary { text, usage: Usage { input: 100, output: 10, ..Usage::default() }, broke: false }
         })
     }
 }

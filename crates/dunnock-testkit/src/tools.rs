@@ -1,6 +1,6 @@
 //! Tools that leave a trace: every start of a call is one line in a file, so that a doubled effect cannot hide.
 
-use dunnock_core::ports::{Blob, Halt, Job, Live, Tools, Wait};
+use dunnock_core::ports::{Blob, BoxFuture, CancellationToken, DeltaSink, ToolCall, Tools};
 use dunnock_proto::{Delta, Finished, Outcome};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ impl ScriptedTools {
 }
 
 impl Tools for ScriptedTools {
-    fn run(&self, job: Job, live: Live, halt: Halt) -> Wait<'_, (Finished, Vec<Blob>)> {
+    fn run(&self, job: ToolCall, live: DeltaSink, halt: CancellationToken) -> BoxFuture<'_, (Finished, Vec<Blob>)> {
         Box::pin(async move {
             let call = job.call.id;
             let args: Args = serde_json::from_str(job.call.args()).unwrap_or_default();
@@ -53,14 +53,14 @@ impl Tools for ScriptedTools {
                 full,
                 exit: Some(0),
                 ms: 1,
-                level: Some(job.level),
+                isolation: Some(job.isolation),
                 ..Finished::plain(call, outcome, &shown)
             };
             if args.ms > 0 {
                 live(Delta::Output { call, offset: 0, stream: "out".into(), text: "working\n".into() });
                 tokio::select! {
                     () = tokio::time::sleep(Duration::from_millis(args.ms)) => {}
-                    () = halt.wait() => return (done(Outcome::Cut, "cut".into(), None), Vec::new()),
+                    () = halt.cancelled() => return (done(Outcome::Interrupted, "cut".into(), None), Vec::new()),
                 }
             }
             let blobs = if args.kb > 0 { vec![Blob::new(vec![b'x'; args.kb << 10])] } else { Vec::new() };

@@ -170,7 +170,7 @@ impl Api {
         }
     }
 
-    /// A live channel from a fact on.
+    /// A live channel from an event on.
     ///
     /// # Errors
     /// When there is none to be had; with the answer, if there was one.
@@ -232,7 +232,7 @@ impl Live {
     /// # Errors
     /// When the other side is gone.
     pub fn order(&mut self, id: &str, command: &Value) -> io::Result<()> {
-        self.say(&json!({ "order": { "id": id, "command": command } }))
+        self.say(&json!({ "command": { "id": id, "command": command } }))
     }
 
     /// The next message; none if none came in time, or the channel ended.

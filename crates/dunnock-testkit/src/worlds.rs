@@ -4,28 +4,28 @@ use crate::files::ScriptedFiles;
 use crate::model::ScriptedModel;
 use crate::tools::ScriptedTools;
 use dunnock_core::ports::Log;
-use dunnock_engine::{SystemClock, World};
-use dunnock_proto::{Config, Decoded, Event, Level, Seq, SessionId};
+use dunnock_engine::{Ports, SystemClock};
+use dunnock_proto::{Config, Decoded, Event, Isolation, Seq, SessionId};
 use dunnock_store::{Memory, Sqlite};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A world on a real store in `dir`, with a scripted model and scripted tools.
-pub async fn in_folder(dir: &Path, model: Arc<ScriptedModel>) -> World {
+pub async fn in_folder(dir: &Path, model: Arc<ScriptedModel>) -> Ports {
     let store = Sqlite::open(&dir.join("data")).await.expect("the store opens").store;
     on(Arc::new(store), dir, model)
 }
 
 /// A world in memory.
 #[must_use]
-pub fn in_memory(dir: &Path, model: Arc<ScriptedModel>) -> World {
+pub fn in_memory(dir: &Path, model: Arc<ScriptedModel>) -> Ports {
     on(Arc::new(Memory::default()), dir, model)
 }
 
 /// A world on a given log.
 #[must_use]
-pub fn on(log: Arc<dyn Log>, dir: &Path, model: Arc<ScriptedModel>) -> World {
-    World {
+pub fn on(log: Arc<dyn Log>, dir: &Path, model: Arc<ScriptedModel>) -> Ports {
+    Ports {
         log,
         model,
         tools: Arc::new(ScriptedTools::new(&traces(dir))),
@@ -34,7 +34,7 @@ pub fn on(log: Arc<dyn Log>, dir: &Path, model: Arc<ScriptedModel>) -> World {
         clock: Arc::new(SystemClock),
         locks: dir.join("locks"),
         runtime: dir.join("run"),
-        level: Level::A,
+        level: Isolation::A,
         app: "test".into(),
         day_budget: None,
     }
@@ -52,7 +52,7 @@ pub fn config() -> Config {
     Config { model: "script/1".into(), ..Config::default() }
 }
 
-/// Every fact of a session that this release knows.
+/// Every event of a session that this release knows.
 pub async fn facts(log: &dyn Log, session: &SessionId) -> Vec<(Seq, Event)> {
     let mut facts = Vec::new();
     log.read(session, 0, &mut |record| {

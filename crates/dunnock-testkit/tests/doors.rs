@@ -85,8 +85,8 @@ fn a_kill_is_followed_by_a_takeover() {
         owner.kill();
         far.until("TOOK OVER");
         times.push(began.elapsed());
-        // Whatever was under way goes on at once: its facts may come before this one, and follow it.
-        let taken = |far: &Beside| far.facts().iter().filter(|fact| fact.contains(" taken ")).count();
+        // Whatever was under way goes on at once: its events may come before this one, and follow it.
+        let taken = |far: &Beside| far.facts().iter().filter(|fact| fact.contains(" owner_changed ")).count();
         while taken(&far) < 2 {
             far.until("FACT ");
         }
@@ -146,7 +146,7 @@ fn r27_a_stopped_owner_is_named_and_never_overruled() {
     let mut far = Beside::start("follow", dir.path(), "question");
     far.until("ATTACHED");
     far.until(&owner.facts().last().unwrap().clone());
-    assert_eq!(far.facts().iter().filter(|l| l.contains(" taken ")).count(), 1, "there was only one owner");
+    assert_eq!(far.facts().iter().filter(|l| l.contains(" owner_changed ")).count(), 1, "there was only one owner");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,7 +164,7 @@ async fn finished_results_are_told_as_they_were_when_a_slow_call_is_killed() {
         .facts
         .iter()
         .filter_map(|(_, e)| match e {
-            Event::Finished(f) if f.call.turn == Turn(1) => {
+            Event::Finished(f) if f.call.step == Step(1) => {
                 Some((f.call.index, f.outcome.clone(), f.shown.to_string()))
             }
             _ => None,
@@ -182,7 +182,7 @@ async fn finished_results_are_told_as_they_were_when_a_slow_call_is_killed() {
 async fn r6_eight_processes_on_one_session_have_one_owner() {
     let dir = tempfile::tempdir().unwrap();
     let mut first = Beside::start("drive", dir.path(), "steps-150");
-    first.until("FACT 2 taken");
+    first.until("FACT 2 owner_changed");
     let children: Vec<Child> =
         (0..7).map(|_| door("drive", dir.path(), "steps-150").stdout(Stdio::piped()).spawn().unwrap()).collect();
     first.until("END");
@@ -254,7 +254,7 @@ fn an_owner_lets_in_only_who_speaks_its_version() {
 fn an_attached_door_sees_pieces_and_partials() {
     let dir = tempfile::tempdir().unwrap();
     let mut owner = Beside::start("drive", dir.path(), "talk");
-    owner.until("FACT 5 turn_started");
+    owner.until("FACT 5 step_started");
     std::thread::sleep(Duration::from_millis(120));
     let mut far = Beside::start("follow", dir.path(), "talk");
     far.until("ATTACHED");

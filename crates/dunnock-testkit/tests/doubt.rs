@@ -32,14 +32,14 @@ struct Faulty {
 }
 
 impl Log for Faulty {
-    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> Wait<'a, Result<bool, LogError>> {
+    fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> BoxFuture<'a, Result<bool, LogError>> {
         self.inner.uses(session, blob)
     }
-    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> Wait<'a, Result<(), LogError>> {
+    fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> BoxFuture<'a, Result<(), LogError>> {
         self.inner.keep(session, blob)
     }
 
-    fn append(&self, batch: Batch) -> Wait<'_, Result<Appended, LogError>> {
+    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, LogError>> {
         Box::pin(async move {
             let n = self.appends.fetch_add(1, Ordering::SeqCst);
             if n < self.at || self.left.fetch_sub(1, Ordering::SeqCst) <= 0 || batch.after == 0 {
@@ -81,37 +81,41 @@ impl Log for Faulty {
         session: &'a SessionId,
         after: Seq,
         each: &'a mut (dyn FnMut(Record) -> bool + Send),
-    ) -> Wait<'a, Result<(), LogError>> {
+    ) -> BoxFuture<'a, Result<(), LogError>> {
         self.inner.read(session, after, each)
     }
-    fn answered<'a>(&'a self, session: &'a SessionId, input: &'a InputId) -> Wait<'a, Result<Option<Seq>, LogError>> {
+    fn answered<'a>(
+        &'a self,
+        session: &'a SessionId,
+        input: &'a InputId,
+    ) -> BoxFuture<'a, Result<Option<Seq>, LogError>> {
         self.inner.answered(session, input)
     }
-    fn blob(&self, hash: Hash) -> Wait<'_, Result<Option<Arc<[u8]>>, LogError>> {
+    fn blob(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Arc<[u8]>>, LogError>> {
         self.inner.blob(hash)
     }
-    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> Wait<'a, Result<Vec<Listed>, LogError>> {
+    fn list<'a>(&'a self, workspace: Option<&'a str>, limit: u32) -> BoxFuture<'a, Result<Vec<Listed>, LogError>> {
         self.inner.list(workspace, limit)
     }
-    fn find<'a>(&'a self, prefix: &'a str) -> Wait<'a, Result<Vec<SessionId>, LogError>> {
+    fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, LogError>> {
         self.inner.find(prefix)
     }
-    fn head<'a>(&'a self, session: &'a SessionId) -> Wait<'a, Result<Option<(Seq, Hash)>, LogError>> {
-        self.inner.head(session)
+    fn tip<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>> {
+        self.inner.tip(session)
     }
-    fn index<'a>(&'a self, session: Option<&'a SessionId>) -> Wait<'a, Result<u64, LogError>> {
+    fn index<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<u64, LogError>> {
         self.inner.index(session)
     }
-    fn search<'a>(&'a self, words: &'a str, limit: u32) -> Wait<'a, Result<Vec<Found>, LogError>> {
+    fn search<'a>(&'a self, words: &'a str, limit: u32) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>> {
         self.inner.search(words, limit)
     }
-    fn delete<'a>(&'a self, s: &'a SessionId) -> Wait<'a, Result<bool, LogError>> {
+    fn delete<'a>(&'a self, s: &'a SessionId) -> BoxFuture<'a, Result<bool, LogError>> {
         self.inner.delete(s)
     }
-    fn ledger(&self, day: i64) -> Wait<'_, Result<Ledger, LogError>> {
+    fn ledger(&self, day: i64) -> BoxFuture<'_, Result<Ledger, LogError>> {
         self.inner.ledger(day)
     }
-    fn reopen(&self) -> Wait<'_, Result<(), LogError>> {
+    fn reopen(&self) -> BoxFuture<'_, Result<(), LogError>> {
         self.inner.reopen()
     }
 }
@@ -188,7 +192,7 @@ async fn r17_a_jumping_clock_changes_no_order_and_no_owner() {
         assert_eq!(run.traces, base.traces, "{name}");
         let seqs: Vec<Seq> = run.facts.iter().map(|(seq, _)| *seq).collect();
         assert_eq!(seqs, (1..=seqs.len() as Seq).collect::<Vec<_>>());
-        assert_eq!(run.facts.iter().filter(|(_, e)| matches!(e, Event::Taken(_))).count(), 1);
+        assert_eq!(run.facts.iter().filter(|(_, e)| matches!(e, Event::OwnerChanged(_))).count(), 1);
     }
 }
 
@@ -201,7 +205,8 @@ async fn opening_a_session_on_a_full_disk_says_so_at_once() {
     let world = worlds::on(Arc::new(log), dir.path(), scenario.model());
     let session = dunnock_engine::create(&world, "/w", scenario.config.clone()).await.unwrap();
     let opened =
-        tokio::time::timeout(std::time::Duration::from_secs(5), dunnock_engine::Door::open(world, session, 0)).await;
+        tokio::time::timeout(std::time::Duration::from_secs(5), dunnock_engine::Connection::open(world, session, 0))
+            .await;
     let Err(error) = opened.expect("it hangs").map(|_| ()) else { panic!("it was opened") };
     assert!(error.to_string().contains("disk is full"), "{error}");
 }

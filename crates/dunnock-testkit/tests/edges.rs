@@ -1,14 +1,18 @@
 //! Edges between processes and rounds: doors that close, answers that come while somebody opens, commands sent twice.
 
 use crate::sessions::Scene;
-use dunnock_engine::{Door, Left, create, deposit, load};
+use dunnock_engine::{Connection, Submitted, create, load, submit_offline};
 use dunnock_proto::*;
 use dunnock_testkit::model::{Say, ScriptedModel};
 use dunnock_testkit::worlds;
 use std::time::Duration;
 
-fn prompt(id: &str, text: &str) -> Order {
-    Order { id: id.parse().unwrap(), expect: None, command: Command::Prompt { text: text.into(), images: vec![] } }
+fn prompt(id: &str, text: &str) -> CommandRequest {
+    CommandRequest {
+        id: id.parse().unwrap(),
+        expect: None,
+        command: Command::Prompt { text: text.into(), images: vec![] },
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -23,12 +27,12 @@ async fn a_door_that_closes_lets_a_call_report_before_it_goes() {
     s.door.close().await;
     let facts = worlds::facts(world.log.as_ref(), &session).await;
     let ended = facts.iter().find_map(|(_, e)| if let Event::Finished(f) = e { Some(f.outcome.clone()) } else { None });
-    assert_eq!(ended, Some(Outcome::Cut), "its end was known and is recorded");
+    assert_eq!(ended, Some(Outcome::Interrupted), "its end was known and is recorded");
     assert!(!facts.iter().any(|(_, e)| matches!(e, Event::Ended(_))), "closing a door is not an interrupt");
     let mut again = Scene::open(&world, &session).await;
     again.catch_up().await;
     again.rest(Answer::Yes).await;
-    assert_eq!(again.s.last.as_deref(), Some(&Why::Done), "whoever opens next goes on");
+    assert_eq!(again.s.last.as_deref(), Some(&EndReason::Done), "whoever opens next goes on");
     again.door.close().await;
 }
 
@@ -40,14 +44,18 @@ async fn a_door_that_closes_while_the_model_thinks_leaves_the_turn_to_the_next()
     let session = create(&world, "/w", worlds::config()).await.unwrap();
     let mut s = Scene::open(&world, &session).await;
     s.prompt("go").await;
-    s.until("turn_started").await;
+    s.until("step_started").await;
     s.door.close().await;
     let state = load(world.log.as_ref(), &session).await.unwrap().state;
     assert_eq!(state.phase, dunnock_core::Phase::Thinking);
     let mut again = Scene::open(&world, &session).await;
     again.catch_up().await;
     again.rest(Answer::Yes).await;
-    assert_eq!((again.s.last.as_deref(), again.s.turn), (Some(&Why::Done), Turn(1)), "the same turn was asked again");
+    assert_eq!(
+        (again.s.last.as_deref(), again.s.step),
+        (Some(&EndReason::Done), Step(1)),
+        "the same step was asked again"
+    );
     again.door.close().await;
 }
 
@@ -67,14 +75,14 @@ async fn answers_that_come_while_a_session_is_opened_are_heard() {
         s.door.close().await;
         let q = load(world.log.as_ref(), &session).await.unwrap().state.questions[0].clone();
         let reply = Command::Reply { question: q.id, hash: q.hash, answer: Answer::Yes, note: None };
-        let order = Order { id: "yes".parse().unwrap(), expect: None, command: reply };
+        let order = CommandRequest { id: "yes".parse().unwrap(), expect: None, command: reply };
         let other = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
         let (left, opened) = tokio::join!(
             async {
                 tokio::time::sleep(Duration::from_micros(n * 150)).await;
-                deposit(&other, &session, order).await.unwrap().unwrap()
+                submit_offline(&other, &session, order).await.unwrap().unwrap()
             },
-            Door::open(world.clone(), session.clone(), 0)
+            Connection::open(world.clone(), session.clone(), 0)
         );
         let mut s = Scene::on(opened.expect("opening is not refused because somebody answered"));
         let rest = tokio::time::timeout(Duration::from_secs(5), async {
@@ -82,12 +90,12 @@ async fn answers_that_come_while_a_session_is_opened_are_heard() {
             s.listen().await;
         });
         rest.await.unwrap_or_else(|_| panic!("round {n}: the answer ({left:?}) was never heard"));
-        assert_eq!(s.s.last.as_deref(), Some(&Why::Done));
+        assert_eq!(s.s.last.as_deref(), Some(&EndReason::Done));
         s.door.close().await;
     }
 }
 
-/// One command twice at once: one answer, one fact, and the answer is true.
+/// One command twice at once: one answer, one event, and the answer is true.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_sent_twice_in_one_round_is_carried_out_once() {
     for memory in [true, false] {
@@ -96,10 +104,10 @@ async fn a_command_sent_twice_in_one_round_is_carried_out_once() {
         let world =
             if memory { worlds::in_memory(dir.path(), model) } else { worlds::in_folder(dir.path(), model).await };
         let session = create(&world, "/w", worlds::config()).await.unwrap();
-        let first = Door::open(world.clone(), session.clone(), 0).await.unwrap();
+        let first = Connection::open(world.clone(), session.clone(), 0).await.unwrap();
         let mut doors = Vec::new();
         for _ in 0..6 {
-            doors.push(Door::open(world.clone(), session.clone(), 0).await.unwrap());
+            doors.push(Connection::open(world.clone(), session.clone(), 0).await.unwrap());
         }
         let mut tasks = tokio::task::JoinSet::new();
         for mut door in doors {
@@ -123,14 +131,14 @@ async fn an_interrupt_that_was_answered_before_stops_nothing_new() {
     let mut s = Scene::open(&world, &session).await;
     s.prompt("go").await;
     s.until("started").await;
-    let stop = Order { id: "stop".parse().unwrap(), expect: None, command: Command::Interrupt };
+    let stop = CommandRequest { id: "stop".parse().unwrap(), expect: None, command: Command::Interrupt };
     let first = s.door.order(stop.clone()).await.unwrap().unwrap();
     s.until("ended").await;
     s.prompt("another").await;
     assert_eq!(s.s.phase, dunnock_core::Phase::Thinking);
     assert_eq!(s.door.order(stop).await.unwrap().unwrap(), first, "the first answer again");
     s.rest(Answer::Yes).await;
-    assert_eq!(s.s.last.as_deref(), Some(&Why::Done), "what began since went on");
+    assert_eq!(s.s.last.as_deref(), Some(&EndReason::Done), "what began since went on");
     s.door.close().await;
 }
 
@@ -141,10 +149,10 @@ async fn an_answer_left_for_a_living_owner_reaches_it() {
     let session = create(&world, "/w", worlds::config()).await.unwrap();
     let mut s = Scene::open(&world, &session).await;
     let other = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
-    let left = deposit(&other, &session, prompt("left", "from outside")).await.unwrap().unwrap();
-    assert!(matches!(left, Left::ToOwner(_)), "{left:?}");
+    let left = submit_offline(&other, &session, prompt("left", "from outside")).await.unwrap().unwrap();
+    assert!(matches!(left, Submitted::ToOwner(_)), "{left:?}");
     s.until("ended").await;
     s.door.close().await;
-    let left = deposit(&other, &session, prompt("later", "for later")).await.unwrap().unwrap();
-    assert!(matches!(left, Left::Stored(_)), "{left:?}");
+    let left = submit_offline(&other, &session, prompt("later", "for later")).await.unwrap().unwrap();
+    assert!(matches!(left, Submitted::Stored(_)), "{left:?}");
 }

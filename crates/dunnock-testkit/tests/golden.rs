@@ -28,7 +28,7 @@ async fn describe(dir: &Path) -> String {
         writeln!(text, "session {} \"{}\" {} in {}", row.id, row.title, row.status, row.workspace).unwrap();
         writeln!(text, "  facts {facts} version {} chain {chain}", row.version).unwrap();
         writeln!(text, "  {}", kinds.join(" ")).unwrap();
-        writeln!(text, "  turn {} request {} {} bytes", request.turn, request.hash(), request.len()).unwrap();
+        writeln!(text, "  step {} request {} {} bytes", request.step, request.hash(), request.len()).unwrap();
         let s = loaded.state;
         writeln!(text, "  spent {} tokens, proof {:?}, last {:?}", s.spent.tokens, s.proof, s.last).unwrap();
     }

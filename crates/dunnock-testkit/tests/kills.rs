@@ -90,7 +90,7 @@ pub async fn check_acks(what: &str, dir: &Path, output: &Output) {
         let stored = store.answered(&session, &id.parse().unwrap()).await.unwrap();
         assert_eq!(stored, Some(*seq), "{what}: {id} was acknowledged and then lost");
     }
-    assert!(store.head(&session).await.unwrap().is_some_and(|(seq, _)| seq >= *last), "{what}");
+    assert!(store.tip(&session).await.unwrap().is_some_and(|(seq, _)| seq >= *last), "{what}");
     store.close().await;
 }
 
@@ -109,7 +109,7 @@ pub fn compare(what: &str, before: &Output, begun: &BTreeSet<CallId>, after: &Ca
     for (_, event) in &after.facts {
         if let Event::Finished(f) = event
             && f.outcome == Outcome::Done
-            && f.level.is_some()
+            && f.isolation.is_some()
         {
             assert!(starts.contains_key(&f.call.to_string()), "{what}: {} is done and never ran", f.call);
         }
@@ -122,8 +122,8 @@ pub fn compare(what: &str, before: &Output, begun: &BTreeSet<CallId>, after: &Ca
         );
     }
     assert_eq!(lost, *begun, "{what}: unknown is what had begun and not ended, and nothing else");
-    let ended = after.facts.iter().filter(|(_, e)| matches!(e, Event::Ended(e) if e.why == Why::Done)).count();
-    let expect = base.facts.iter().filter(|(_, e)| matches!(e, Event::Ended(e) if e.why == Why::Done)).count();
+    let ended = after.facts.iter().filter(|(_, e)| matches!(e, Event::Ended(e) if e.reason == EndReason::Done)).count();
+    let expect = base.facts.iter().filter(|(_, e)| matches!(e, Event::Ended(e) if e.reason == EndReason::Done)).count();
     assert_eq!(ended, expect, "{what}: it did not come to its end");
     !lost.is_empty()
 }

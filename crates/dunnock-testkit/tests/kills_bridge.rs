@@ -123,7 +123,7 @@ async fn b5_ten_rounds_killed_at_forty_points_and_resumed_run_nothing_twice() {
         let log = std::fs::read_to_string(world.path().join("project/log")).unwrap_or_default();
         for n in 1..ROUNDS {
             let ran = log.lines().filter(|line| *line == n.to_string()).count();
-            let unsure = lost.iter().any(|call| call.turn.0 == n);
+            let unsure = lost.iter().any(|call| call.step.0 == n);
             assert!(ran == 1 || (unsure && ran == 0), "round {n} ran {ran} times\n{log}");
         }
         let answers = came.facts.iter().filter(|(_, e)| matches!(e, Event::Answered(_))).count();

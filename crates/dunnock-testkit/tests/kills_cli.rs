@@ -39,7 +39,7 @@ pub async fn run(mut command: Command) -> Output {
 
 const START: &[&str] = &["run", "--json", "--approve", "all", "--verify", "test -f new.txt", "do it"];
 
-/// Facts that the program printed before it died, as `sessions show --json` would print them.
+/// Events that the program printed before it died, as `sessions show --json` would print them.
 fn told(output: &Output) -> Vec<String> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let events = text.lines().filter(|l| l.contains(r#""type":"event""#) && l.ends_with('}'));
@@ -82,9 +82,9 @@ async fn check(what: &str, dir: &Path, before: &Output, base: &Came) -> bool {
     let lost = unknown(&after);
     assert_eq!(lost, begun, "{what}: unknown is what had begun and not ended, and nothing else");
     let log = std::fs::read_to_string(dir.join("project/log")).unwrap_or_default();
-    for (line, turn) in [("a", 1), ("b", 3)] {
+    for (line, step) in [("a", 1), ("b", 3)] {
         let times = log.lines().filter(|l| *l == line).count();
-        let unsure = lost.iter().any(|call| call.turn.0 == turn);
+        let unsure = lost.iter().any(|call| call.step.0 == step);
         assert!(times == 1 || (unsure && times == 0), "{what}: {line:?} ran {times} times\n{log}");
     }
     if lost.is_empty() {

@@ -113,10 +113,10 @@ impl Client {
         }
         loop {
             let message = live.next(Duration::from_secs(20))?;
-            if let Some(seq) = message["fact"]["seq"].as_u64() {
+            if let Some(seq) = message["event"]["seq"].as_u64() {
                 assert_eq!(seq, self.seen + 1, "{what}: a fact was lost or came twice");
                 self.seen = seq;
-                self.kinds.push(message["fact"]["kind"].as_str()?.to_owned());
+                self.kinds.push(message["event"]["kind"].as_str()?.to_owned());
                 if self.kinds.last()? == "ended" {
                     return Some(());
                 }
@@ -138,9 +138,9 @@ async fn check(what: &str, dir: &Path, served: &Served<'_>, client: &Client, bas
     let lost = unknown(&after);
     assert_eq!(lost, served.begun, "{what}: unknown is what had begun and not ended, and nothing else");
     let log = std::fs::read_to_string(dir.join("project/log")).unwrap_or_default();
-    for (line, turn) in [("a", 1), ("b", 3)] {
+    for (line, step) in [("a", 1), ("b", 3)] {
         let times = log.lines().filter(|l| *l == line).count();
-        let unsure = lost.iter().any(|call| call.turn.0 == turn);
+        let unsure = lost.iter().any(|call| call.step.0 == step);
         assert!(times == 1 || (unsure && times == 0), "{what}: {line:?} ran {times} times\n{log}");
     }
     if lost.is_empty() {
@@ -241,10 +241,10 @@ async fn r1_sessions_that_share_a_commit_are_killed_with_it() {
                         }
                         loop {
                             let message = live.next(Duration::from_secs(20))?;
-                            if let Some(seq) = message["fact"]["seq"].as_u64() {
+                            if let Some(seq) = message["event"]["seq"].as_u64() {
                                 assert_eq!(seq, seen + 1, "{place}: session {n}: a fact was lost or came twice");
                                 seen = seq;
-                                if message["fact"]["kind"] == "ended" {
+                                if message["event"]["kind"] == "ended" {
                                     return Some(true);
                                 }
                             }

@@ -1,7 +1,7 @@
 //! Scripted sessions through the whole engine, and the requests they sent.
 
 use dunnock_core::{State, Transcript, apply};
-use dunnock_engine::{Door, World, create};
+use dunnock_engine::{Connection, Ports, create};
 use dunnock_proto::*;
 use dunnock_testkit::model::{Say, ScriptedModel};
 use dunnock_testkit::scenario::Scenario;
@@ -19,10 +19,10 @@ pub struct Run {
 }
 
 /// Plays a scenario through a door in this process, answering yes to everything.
-pub async fn play(world: World, dir: &Path, scenario: &Scenario) -> Run {
+pub async fn play(world: Ports, dir: &Path, scenario: &Scenario) -> Run {
     let session = create(&world, "/w", scenario.config.clone()).await.unwrap();
     let log = world.log.clone();
-    let mut scene = Scene::on(Door::open(world, session.clone(), 0).await.unwrap());
+    let mut scene = Scene::on(Connection::open(world, session.clone(), 0).await.unwrap());
     for text in &scenario.prompts {
         scene.prompt(text).await;
         scene.rest(Answer::Yes).await;
@@ -38,17 +38,17 @@ pub async fn play(world: World, dir: &Path, scenario: &Scenario) -> Run {
 
 /// A door with its folded state.
 pub struct Scene {
-    pub door: Door,
+    pub door: Connection,
     pub s: State,
     pub said: Vec<String>,
 }
 
 impl Scene {
-    pub fn on(door: Door) -> Self {
+    pub fn on(door: Connection) -> Self {
         Self { door, s: State::default(), said: Vec::new() }
     }
-    pub async fn open(world: &World, session: &SessionId) -> Self {
-        Self::on(Door::open(world.clone(), session.clone(), 0).await.unwrap())
+    pub async fn open(world: &Ports, session: &SessionId) -> Self {
+        Self::on(Connection::open(world.clone(), session.clone(), 0).await.unwrap())
     }
     /// Folds everything that is in the log by now.
     pub async fn catch_up(&mut self) {
@@ -59,12 +59,12 @@ impl Scene {
     }
     async fn next(&mut self) -> Option<Event> {
         match self.door.next().await.unwrap() {
-            Frame::Fact(record) => {
+            Frame::Event(record) => {
                 let Decoded::Known(event) = record.decode() else { return None };
                 apply(&mut self.s, &event);
                 Some(event)
             }
-            Frame::Delta(Delta::Said { text }) => {
+            Frame::Delta(Delta::Notice { text }) => {
                 self.said.push(text.to_string());
                 None
             }
@@ -140,7 +140,7 @@ async fn scripted(
     let world = worlds::in_folder(dir.path(), model.clone()).await;
     let log = world.log.clone();
     let session = create(&world, "/w", config).await.unwrap();
-    let mut scene = Scene::on(Door::open(world, session.clone(), 0).await.unwrap());
+    let mut scene = Scene::on(Connection::open(world, session.clone(), 0).await.unwrap());
     act(&mut scene).await;
     scene.rest(Answer::Yes).await;
     let live = scene.s.clone();
@@ -150,14 +150,14 @@ async fn scripted(
     assert_eq!(loaded.state, live, "{name}: what the door folded is what the log folds to");
     let asked = model.asked.lock().unwrap().clone();
     assert!(!asked.is_empty());
-    for (turn, hash, bytes) in &asked {
-        let upto = facts.iter().position(|(_, e)| matches!(e, Event::TurnStarted(t) if t.turn == *turn)).unwrap();
+    for (step, hash, bytes) in &asked {
+        let upto = facts.iter().position(|(_, e)| matches!(e, Event::StepStarted(t) if t.step == *step)).unwrap();
         let request = Transcript::fold(None, facts[..=upto].iter().map(|(s, e)| (*s, e))).request().unwrap();
-        assert_eq!(String::from_utf8_lossy(&request.bytes()), String::from_utf8_lossy(bytes), "{name}: turn {turn}");
-        assert_eq!(request.hash(), *hash, "{name}: turn {turn}");
+        assert_eq!(String::from_utf8_lossy(&request.bytes()), String::from_utf8_lossy(bytes), "{name}: step {step}");
+        assert_eq!(request.hash(), *hash, "{name}: step {step}");
         for (_, event) in &facts {
             if let Event::Answered(a) = event
-                && a.turn == *turn
+                && a.step == *step
             {
                 assert_eq!(a.request, *hash, "{name}: the answer names its request");
             }
@@ -213,7 +213,7 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
         s.prompt("second").await;
     })
     .await;
-    assert_eq!((count(&f, "prompted"), count(&f, "turn_started"), count(&f, "ended")), (2, 2, 1));
+    assert_eq!((count(&f, "prompted"), count(&f, "step_started"), count(&f, "ended")), (2, 2, 1));
     done(&f);
 
     let f = scripted("declined with a note", ask(), one_call(), async |s| {
@@ -249,7 +249,7 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
     let long = vec![Say::text("a long answer that takes its time").after(40), Say::text("short")];
     let f = scripted("interrupted while streaming", auto(), long, async |s| {
         s.prompt("go").await;
-        s.until("turn_started").await;
+        s.until("step_started").await;
         tokio::time::sleep(std::time::Duration::from_millis(60)).await;
         s.send(Command::Interrupt).await;
         s.rest(Answer::Yes).await;
@@ -257,8 +257,8 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
     })
     .await;
     let partial =
-        f.iter().find_map(|(_, e)| if let Event::TurnFailed(t) = e { Some(t.clone()) } else { None }).unwrap();
-    assert!(partial.failure == Failure::Cut && partial.partial.starts_with("a long"), "{partial:?}");
+        f.iter().find_map(|(_, e)| if let Event::StepFailed(t) = e { Some(t.clone()) } else { None }).unwrap();
+    assert!(partial.failure == Failure::Interrupted && partial.partial.starts_with("a long"), "{partial:?}");
     done(&f);
 
     let hang = vec![Say::calls(&[("append", r#"{"ms":60000}"#), ("append", "{}")]), Say::text("stopped")];
@@ -272,7 +272,7 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
     .await;
     let ends: Vec<Outcome> =
         f.iter().filter_map(|(_, e)| if let Event::Finished(x) = e { Some(x.outcome.clone()) } else { None }).collect();
-    assert_eq!(ends, [Outcome::NotRun, Outcome::Cut]);
+    assert_eq!(ends, [Outcome::NotRun, Outcome::Interrupted]);
     done(&f);
 
     let retry = vec![
@@ -281,7 +281,7 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
         Say::text("at last"),
     ];
     let f = scripted("tried again", auto(), retry, async |s| s.prompt("go").await).await;
-    assert_eq!((count(&f, "turn_failed"), count(&f, "woken"), count(&f, "answered")), (2, 2, 1));
+    assert_eq!((count(&f, "step_failed"), count(&f, "timer_fired"), count(&f, "answered")), (2, 2, 1));
     done(&f);
 
     let f = scripted("rejected", auto(), vec![Say::fails(Failure::Rejected, None), Say::text("now")], async |s| {
@@ -307,7 +307,7 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
         },
     )
     .await;
-    assert!(count(&f, "compact_started") >= 1 && count(&f, "compacted") >= 1);
+    assert!(count(&f, "compaction_started") >= 1 && count(&f, "compacted") >= 1);
     done(&f);
 
     let f = scripted("compacted on request", auto(), vec![long(0), Say::text("one"), Say::text("two")], async |s| {
@@ -330,7 +330,7 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
         },
     )
     .await;
-    assert_eq!((count(&f, "turn_failed"), count(&f, "answered")), (1, 2));
+    assert_eq!((count(&f, "step_failed"), count(&f, "answered")), (1, 2));
     assert!(count(&f, "compacted") >= 1);
     done(&f);
 
@@ -341,7 +341,7 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
         s.prompt("and now?").await;
     })
     .await;
-    assert_eq!(count(&f, "headed"), 2);
+    assert_eq!(count(&f, "preamble_set"), 2);
     done(&f);
 
     let f =
@@ -351,10 +351,10 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
             let at = s.s.seq;
             s.prompt("second").await;
             s.rest(Answer::Yes).await;
-            s.rewind(RewindTo::Fact(at), Scope::Talk).await;
+            s.rewind(RewindTo::Event(at), Scope::Conversation).await;
             s.prompt("another second").await;
             s.rest(Answer::Yes).await;
-            s.rewind(RewindTo::Undo, Scope::Talk).await;
+            s.rewind(RewindTo::Undo, Scope::Conversation).await;
             s.prompt("third").await;
         })
         .await;
@@ -366,7 +366,7 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
         s.prompt("go").await;
         s.rest(Answer::Yes).await;
         let asked = s.s.seq;
-        s.rewind(RewindTo::Fact(asked - 3), Scope::Both).await;
+        s.rewind(RewindTo::Event(asked - 3), Scope::Both).await;
         s.rewind(RewindTo::Undo, Scope::Both).await;
         s.prompt("on").await;
     })
@@ -379,15 +379,15 @@ async fn twenty_scripted_sessions_send_what_the_log_says() {
     let f =
         scripted("verified", proof, vec![Say::text("done"), Say::text("really done")], async |s| s.prompt("go").await)
             .await;
-    assert_eq!((count(&f, "called"), count(&f, "answered")), (4, 2));
+    assert_eq!((count(&f, "check_called"), count(&f, "answered")), (4, 2));
     let end = f.iter().rev().find_map(|(_, e)| if let Event::Ended(e) = e { Some(e.clone()) } else { None }).unwrap();
-    assert_eq!((end.why, end.proof), (Why::Unproven, Proof::Failed));
+    assert_eq!((end.reason, end.proof), (EndReason::Unproven, Proof::Failed));
     done(&f);
 
     let limit = Config { max_steps: 2, attended: true, ..auto() };
     let f = scripted("the limit is a question", limit, vec![one_call()[0].clone(); 3], async |s| s.prompt("go").await)
         .await;
-    assert_eq!((count(&f, "asked"), count(&f, "turn_started")), (1, 4));
+    assert_eq!((count(&f, "asked"), count(&f, "step_started")), (1, 4));
     done(&f);
 
     let thinking = Say { reasoning: "hm".into(), ..Say::calls(&[("nonesuch", "{}"), ("final_output", "{}")]) };
@@ -413,7 +413,7 @@ async fn an_interrupt_reaches_work() {
     let model = ScriptedModel::new(vec![Say::calls(&[("append", r#"{"ms":60000}"#)])]);
     let world = worlds::in_folder(dir.path(), model).await;
     let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene::on(Door::open(world, session, 0).await.unwrap());
+    let mut s = Scene::on(Connection::open(world, session, 0).await.unwrap());
     s.prompt("go").await;
     s.until("started").await;
     let began = std::time::Instant::now();
@@ -434,7 +434,7 @@ async fn what_was_said_is_found_once_the_session_rests() {
     let world = worlds::in_folder(dir.path(), ScriptedModel::new(vec![Say::text("a hedge sparrow")])).await;
     let log = world.log.clone();
     let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene::on(Door::open(world, session.clone(), 0).await.unwrap());
+    let mut s = Scene::on(Connection::open(world, session.clone(), 0).await.unwrap());
     s.prompt("which bird?").await;
     s.rest(Answer::Yes).await;
     for _ in 0..200 {
@@ -454,8 +454,8 @@ async fn a_repeated_command_is_carried_out_once() {
     let dir = tempfile::tempdir().unwrap();
     let world = worlds::in_folder(dir.path(), ScriptedModel::new(Vec::new())).await;
     let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut door = Door::open(world.clone(), session.clone(), 0).await.unwrap();
-    let order = Order {
+    let mut door = Connection::open(world.clone(), session.clone(), 0).await.unwrap();
+    let order = CommandRequest {
         id: "same".parse().unwrap(),
         expect: None,
         command: Command::Prompt { text: "hi".into(), images: vec![] },
@@ -463,12 +463,13 @@ async fn a_repeated_command_is_carried_out_once() {
     let first = door.order(order.clone()).await.unwrap().unwrap();
     let again = door.order(order.clone()).await.unwrap().unwrap();
     assert_eq!(first, again);
-    let stale = Order { id: "late".parse().unwrap(), expect: Some(1), command: Command::Title { title: "t".into() } };
+    let stale =
+        CommandRequest { id: "late".parse().unwrap(), expect: Some(1), command: Command::Title { title: "t".into() } };
     let refusal = door.order(stale).await.unwrap().unwrap_err();
-    assert!(matches!(refusal.why, Refused::Stale { version } if version == refusal.version), "{refusal:?}");
+    assert!(matches!(refusal.reason, Refused::Stale { version } if version == refusal.version), "{refusal:?}");
     door.close().await;
-    let third = dunnock_engine::deposit(&world, &session, order).await.unwrap().unwrap();
-    assert_eq!(third, dunnock_engine::Left::Stored(first));
+    let third = dunnock_engine::submit_offline(&world, &session, order).await.unwrap().unwrap();
+    assert_eq!(third, dunnock_engine::Submitted::Stored(first));
     assert_eq!(count(&worlds::facts(world.log.as_ref(), &session).await, "prompted"), 1);
 }
 
@@ -479,14 +480,14 @@ async fn a_late_listener_gets_the_partial_and_a_slow_one_is_cut_off() {
     let model = ScriptedModel::new(vec![Say::text("some words that come slowly").after(30), Say::text(&words)]);
     let world = worlds::in_folder(dir.path(), model).await;
     let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene::on(Door::open(world, session, 0).await.unwrap());
+    let mut s = Scene::on(Connection::open(world, session, 0).await.unwrap());
     s.prompt("go").await;
-    s.until("turn_started").await;
+    s.until("step_started").await;
     tokio::time::sleep(std::time::Duration::from_millis(70)).await;
     let mut late = s.door.handle().unwrap().frames(s.s.seq);
     let first = late.next().await.unwrap().unwrap();
     assert!(
-        matches!(&first, Frame::Partial(Partial::Turn { text, .. }) if text.starts_with("some words")),
+        matches!(&first, Frame::Partial(Partial::Step { text, .. }) if text.starts_with("some words")),
         "{first:?}"
     );
     let mut slow = s.door.handle().unwrap().frames(0);
@@ -509,7 +510,7 @@ async fn a_fork_has_the_past_of_its_parent_and_a_future_of_its_own() {
     let model = ScriptedModel::new(vec![Say::text("one"), Say::text("two"), Say::text("three")]);
     let world = worlds::in_folder(dir.path(), model.clone()).await;
     let session = create(&world, "/w", worlds::config()).await.unwrap();
-    let mut s = Scene::on(Door::open(world.clone(), session.clone(), 0).await.unwrap());
+    let mut s = Scene::on(Connection::open(world.clone(), session.clone(), 0).await.unwrap());
     s.prompt("first").await;
     s.rest(Answer::Yes).await;
     let at = s.s.seq;
@@ -517,14 +518,14 @@ async fn a_fork_has_the_past_of_its_parent_and_a_future_of_its_own() {
     s.rest(Answer::Yes).await;
     s.door.close().await;
     let child = dunnock_engine::fork(&world, &session, at).await.unwrap();
-    let mut c = Scene::on(Door::open(world.clone(), child.clone(), 0).await.unwrap());
+    let mut c = Scene::on(Connection::open(world.clone(), child.clone(), 0).await.unwrap());
     c.prompt("other second").await;
     c.rest(Answer::Yes).await;
     let told = String::from_utf8(model.asked.lock().unwrap().last().unwrap().2.clone()).unwrap();
     assert!(told.contains("first") && told.contains("other second") && !told.contains("\"second\""), "{told}");
-    assert!(c.s.turn > Turn(2), "ids are unique across both");
+    assert!(c.s.step > Step(2), "ids are unique across both");
     let before = told;
-    c.rewind(RewindTo::Fact(1), Scope::Talk).await;
+    c.rewind(RewindTo::Event(1), Scope::Conversation).await;
     c.prompt("third second").await;
     c.rest(Answer::Yes).await;
     let told = String::from_utf8(model.asked.lock().unwrap().last().unwrap().2.clone()).unwrap();
@@ -544,7 +545,7 @@ async fn writers_of_one_folder_wait_for_each_other_and_say_so() {
         let model = ScriptedModel::new(vec![Say::calls(&[("append", call.as_str())]), Say::text("done")]);
         let world = worlds::in_folder(dir.path(), model).await;
         let session = create(&world, "/same", worlds::config()).await.unwrap();
-        Scene::on(Door::open(world, session, 0).await.unwrap())
+        Scene::on(Connection::open(world, session, 0).await.unwrap())
     };
     let (mut a, mut b) = (make(1_000).await, make(1).await);
     a.prompt("go").await;
@@ -572,7 +573,7 @@ async fn a_day_budget_holds_across_sessions() {
         let day = world.clock.now().0.div_euclid(86_400_000);
         let log = world.log.clone();
         let session = create(&world, "/w", config.clone()).await.unwrap();
-        let mut s = Scene::on(Door::open(world, session, 0).await.unwrap());
+        let mut s = Scene::on(Connection::open(world, session, 0).await.unwrap());
         s.prompt("go").await;
         s.rest(Answer::Yes).await;
         ends.push(s.s.last.as_deref().cloned().unwrap());
@@ -580,7 +581,7 @@ async fn a_day_budget_holds_across_sessions() {
         left.push(log.ledger(day).await.unwrap().micros);
     }
     println!("day ledger after each session: {left:?}");
-    assert_eq!(ends, [Why::Done, Why::Done, Why::Budget, Why::Budget]);
+    assert_eq!(ends, [EndReason::Done, EndReason::Done, EndReason::Budget, EndReason::Budget]);
     assert_eq!(left, [100, 200, 200, 200]);
 }
 
@@ -591,14 +592,14 @@ async fn a_model_that_cannot_be_had_ends_with_words_and_keeps_the_prompt() {
     let world = worlds::in_folder(dir.path(), model.clone()).await;
     let config = Config { model: "broken/1".into(), ..worlds::config() };
     let session = create(&world, "/w", config).await.unwrap();
-    let mut s = Scene::on(Door::open(world, session, 0).await.unwrap());
+    let mut s = Scene::on(Connection::open(world, session, 0).await.unwrap());
     s.prompt("go").await;
     s.rest(Answer::Yes).await;
-    assert_eq!(s.s.last.as_deref(), Some(&Why::Failed { error: "no such model".into() }));
+    assert_eq!(s.s.last.as_deref(), Some(&EndReason::Failed { error: "no such model".into() }));
     s.set(ConfigPatch { model: Some("script/1".into()), ..ConfigPatch::default() }).await;
     s.send(Command::Run).await;
     s.rest(Answer::Yes).await;
-    assert_eq!(s.s.last.as_deref(), Some(&Why::Done));
+    assert_eq!(s.s.last.as_deref(), Some(&EndReason::Done));
     let told = String::from_utf8(model.asked.lock().unwrap()[0].2.clone()).unwrap();
     assert!(told.contains("\"go\"") && told.contains("Go on."), "{told}");
     s.door.close().await;
@@ -630,11 +631,11 @@ async fn a_session_of_a_later_release_opens_to_read() {
         charge: None,
     };
     world.log.append(batch).await.unwrap();
-    let mut door = Door::open(world.clone(), session.clone(), 0).await.unwrap();
+    let mut door = Connection::open(world.clone(), session.clone(), 0).await.unwrap();
     let refusal = door.send(Command::Prompt { text: "hi".into(), images: vec![] }).await.unwrap().unwrap_err();
-    assert_eq!(refusal.why, Refused::ReadOnly);
+    assert_eq!(refusal.reason, Refused::ReadOnly);
     for _ in 0..2 {
-        assert!(matches!(door.next().await.unwrap(), Frame::Fact(_)), "it can be read");
+        assert!(matches!(door.next().await.unwrap(), Frame::Event(_)), "it can be read");
     }
     door.close().await;
     let after = dunnock_engine::load(world.log.as_ref(), &session).await.unwrap().state;

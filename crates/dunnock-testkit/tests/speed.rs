@@ -2,7 +2,7 @@
 
 use dunnock_core::ports::{Batch, Listing, Log};
 use dunnock_core::{Status, apply};
-use dunnock_engine::{Door, create, load};
+use dunnock_engine::{Connection, create, load};
 use dunnock_proto::*;
 use dunnock_store::Sqlite;
 use dunnock_testkit::model::{Say, ScriptedModel};
@@ -33,30 +33,30 @@ const ROUND: u32 = 100;
 
 /// A session that makes [`ROUND`] steps for each prompt.
 struct Runner {
-    door: Door,
+    door: Connection,
     s: dunnock_core::State,
 }
 
 impl Runner {
-    async fn new(world: &dunnock_engine::World) -> Self {
+    async fn new(world: &dunnock_engine::Ports) -> Self {
         let config = Config { max_steps: u32::MAX, ..worlds::config() };
         let session = create(world, "/w", config).await.unwrap();
-        Self { door: Door::open(world.clone(), session, 0).await.unwrap(), s: dunnock_core::State::default() }
+        Self { door: Connection::open(world.clone(), session, 0).await.unwrap(), s: dunnock_core::State::default() }
     }
-    /// One prompt: the times between its turns, the CPU time and the bytes written for each.
+    /// One prompt: the times between its steps, the CPU time and the bytes written for each.
     async fn round(&mut self, rest: u64) -> (Vec<Duration>, Duration, u64) {
         // Search is brought up to date while the session rests; let it finish, it is nobody's step.
         tokio::time::sleep(Duration::from_millis(rest)).await;
         let (before, cpu) = (written(), timing::cpu());
         self.door.send(Command::Prompt { text: "go".into(), images: vec![] }).await.unwrap().unwrap();
         let (mut times, mut last) = (Vec::new(), Instant::now());
-        let goal = self.s.turn.0 + ROUND;
-        while self.s.turn.0 < goal || self.s.busy() {
-            if let Frame::Fact(record) = self.door.next().await.unwrap()
+        let goal = self.s.step.0 + ROUND;
+        while self.s.step.0 < goal || self.s.busy() {
+            if let Frame::Event(record) = self.door.next().await.unwrap()
                 && let Decoded::Known(event) = record.decode()
             {
                 apply(&mut self.s, &event);
-                if matches!(event, Event::TurnStarted(_)) {
+                if matches!(event, Event::StepStarted(_)) {
                     times.push(last.elapsed());
                     last = Instant::now();
                 }
@@ -78,7 +78,7 @@ async fn the_ten_thousandth_step_costs_what_the_tenth_did() {
     for _ in 0..100 {
         long.round(0).await;
     }
-    assert!(long.s.turn.0 >= 10_000);
+    assert!(long.s.step.0 >= 10_000);
     let (mut wall, mut cpu, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..15 {
         let mut short = Runner::new(&world).await; // a new session in the same database
@@ -101,27 +101,33 @@ async fn the_ten_thousandth_step_costs_what_the_tenth_did() {
     long.door.close().await;
 }
 
-/// A session of `n` facts whose bodies are about 500 bytes, written directly.
+/// A session of `n` events whose bodies are about 500 bytes, written directly.
 async fn long_session(store: &Sqlite, id: &str, n: u64) -> SessionId {
     let session: SessionId = id.parse().unwrap();
     let config = Config { max_steps: u32::MAX, ..worlds::config() };
     let mut events: Vec<Event> = vec![
         Created { workspace: "/w".into(), app: "t".into(), config, base: None }.into(),
-        Taken { owner: Owner(1), level: Level::A, platform: "t".into(), app: "t".into(), lost: Reserved::default() }
-            .into(),
+        OwnerChanged {
+            owner: Owner(1),
+            isolation: Isolation::A,
+            platform: "t".into(),
+            app: "t".into(),
+            lost: Reserved::default(),
+        }
+        .into(),
     ];
     let text = "some words of about the right length ".repeat(12);
     let (words, args) = (&text[..300], &text[..150]);
-    let mut turn = 0;
+    let mut step = 0;
     while (events.len() as u64) < n {
-        turn += 1;
-        let call = CallId { turn: Turn(turn), index: 0 };
+        step += 1;
+        let call = CallId { step: Step(step), index: 0 };
         let upto = events.len() as Seq;
-        events.push(TurnStarted { turn: Turn(turn), upto, head: Hash::ZERO, reserved: Reserved::default() }.into());
+        events.push(StepStarted { step: Step(step), upto, preamble: Hash::ZERO, reserved: Reserved::default() }.into());
         let part = CallPart { id: "c".into(), tool: "view".into(), args: args.into(), recovered: false, fault: None };
         events.push(
             Answered {
-                turn: Turn(turn),
+                step: Step(step),
                 attempts: vec![],
                 model: "m".into(),
                 wire: "w".into(),

@@ -1,9 +1,9 @@
 //! `apply_patch`.
 
-use crate::changing::{Refusal, Thought, change, fresh};
 use crate::edit::{self, Looked, Outcome, Text};
+use crate::edit_common::{PlannedEdit, Refusal, change, fresh};
 use crate::root::{Change, PathError, RepoPath};
-use crate::tool::{Example, Hand, Said, Tool};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_core::patch::Patch;
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
@@ -68,12 +68,12 @@ impl Tool for ApplyPatch {
         },
     ];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         change(hand, move |hand| patched(&self, hand)).await
     }
 }
 
-fn patched(args: &ApplyPatch, hand: &Hand) -> Result<Thought, Refusal> {
+fn patched(args: &ApplyPatch, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     let patch = Patch::parse(&args.patch)?;
     let mut paths: BTreeMap<String, RepoPath> = BTreeMap::new();
     let mut look = |path: &str| -> Result<Looked, Refusal> {
@@ -115,7 +115,7 @@ fn patched(args: &ApplyPatch, hand: &Hand) -> Result<Thought, Refusal> {
     if changes.is_empty() {
         return Err("the patch changes nothing".into());
     }
-    Ok(Thought { told, changes })
+    Ok(PlannedEdit { told, changes })
 }
 
 /// What became of a file; nothing for one that is as it was, or went on under another name.

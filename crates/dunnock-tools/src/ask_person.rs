@@ -1,6 +1,6 @@
 //! `ask_person`: answered by the person, through the session.
 
-use crate::tool::{Example, Hand, Said, Tool};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery, Role};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,7 +27,7 @@ impl Tool for AskPerson {
     const ROLE: Role = Role::AskPerson;
     const EXAMPLES: &'static [Example] = &[];
 
-    async fn run(self, _: Hand) -> Said {
+    async fn run(self, _: ToolContext) -> ToolOutput {
         Err::<String, _>("the session answers this").into()
     }
 }

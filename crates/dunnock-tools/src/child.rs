@@ -40,7 +40,7 @@ pub(crate) struct Start {
     pub(crate) input: Input,
     /// What holds it.
     #[cfg(target_os = "linux")]
-    pub(crate) cage: Option<dunnock_sandbox::Cage>,
+    pub(crate) cage: Option<dunnock_sandbox::SandboxSpec>,
 }
 
 async fn read(stream: &'static str, mut from: impl tokio::io::AsyncRead + Unpin, send: mpsc::Sender<Chunk>) {
@@ -57,7 +57,7 @@ async fn read(stream: &'static str, mut from: impl tokio::io::AsyncRead + Unpin,
 #[cfg(target_os = "linux")]
 mod made {
     use super::{Chunk, Exit, Input, Start, read};
-    use crate::tool::Hand;
+    use crate::tool::ToolContext;
     use dunnock_sandbox::{Bound, Bounds, Ended, Run, Running};
     use std::fs::File;
     use std::io::{self, Read as _, Write as _};
@@ -103,7 +103,7 @@ mod made {
     impl Child {
         /// Starts a program whose output goes to `send`.
         pub(crate) fn start(
-            hand: &Hand,
+            hand: &ToolContext,
             start: Start,
             send: mpsc::Sender<Chunk>,
         ) -> io::Result<(Self, Option<Writer>)> {
@@ -166,7 +166,7 @@ mod made {
 #[cfg(not(target_os = "linux"))]
 mod made {
     use super::{Chunk, Exit, Input, Start, read};
-    use crate::tool::Hand;
+    use crate::tool::ToolContext;
     use std::io;
     use std::process::Stdio;
     use tokio::process::{ChildStdin, Command};
@@ -184,7 +184,11 @@ mod made {
     }
 
     impl Child {
-        pub(crate) fn start(_: &Hand, start: Start, send: mpsc::Sender<Chunk>) -> io::Result<(Self, Option<Writer>)> {
+        pub(crate) fn start(
+            _: &ToolContext,
+            start: Start,
+            send: mpsc::Sender<Chunk>,
+        ) -> io::Result<(Self, Option<Writer>)> {
             let Start { words, folder, env, input } = start;
             let (name, args) = words.split_first().ok_or_else(|| io::Error::other("the command is empty"))?;
             let mut command = Command::new(name);

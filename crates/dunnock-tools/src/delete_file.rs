@@ -1,8 +1,8 @@
 //! `delete_file`.
 
-use crate::changing::{Refusal, Thought, change, open};
+use crate::edit_common::{PlannedEdit, Refusal, change, open};
 use crate::root::Change;
-use crate::tool::{Example, Hand, Said, Tool};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -46,13 +46,13 @@ impl Tool for DeleteFile {
         },
     ];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         change(hand, move |hand| delete(&self, hand)).await
     }
 }
 
-fn delete(args: &DeleteFile, hand: &Hand) -> Result<Thought, Refusal> {
+fn delete(args: &DeleteFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     let (path, before) = open(hand, &args.path)?;
     let told = format!("deleted {}", path.shown());
-    Ok(Thought { told, changes: vec![Change { path, before: Some(before), after: None }] })
+    Ok(PlannedEdit { told, changes: vec![Change { path, before: Some(before), after: None }] })
 }

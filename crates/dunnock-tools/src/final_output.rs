@@ -1,6 +1,6 @@
 //! `final_output`: the work is done.
 
-use crate::tool::{Example, Hand, Said, Tool};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery, Role};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,7 +22,7 @@ impl Tool for FinalOutput {
     const ROLE: Role = Role::Final;
     const EXAMPLES: &'static [Example] = &[];
 
-    async fn run(self, _: Hand) -> Said {
+    async fn run(self, _: ToolContext) -> ToolOutput {
         Err::<String, _>("the session answers this").into()
     }
 }

@@ -3,7 +3,7 @@
 use crate::git;
 use crate::process::{self, Program};
 use crate::root::RepoPath;
-use crate::tool::{End, Example, Hand, Said, Tool};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput, ToolStatus};
 use dunnock_core::policy::is_secret;
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
@@ -21,7 +21,7 @@ impl Tool for GitStatus {
     const RECOVERY: Recovery = Recovery::Repeat;
     const EXAMPLES: &'static [Example] = &[];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         let words = match quiet(&hand).await {
             Ok(words) => words,
             Err(error) => return Err::<String, _>(error).into(),
@@ -56,7 +56,7 @@ impl Tool for GitDiff {
     const RECOVERY: Recovery = Recovery::Repeat;
     const EXAMPLES: &'static [Example] = &[];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         match self.diff(&hand).await {
             Ok(said) => said,
             Err(error) => Err::<String, _>(error).into(),
@@ -65,7 +65,7 @@ impl Tool for GitDiff {
 }
 
 impl GitDiff {
-    async fn diff(self, hand: &Hand) -> Result<Said, String> {
+    async fn diff(self, hand: &ToolContext) -> Result<ToolOutput, String> {
         let quiet = quiet(hand).await?;
         let mut words = vec!["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--relative"];
         words.extend(["--submodule=short", "--ignore-submodules=dirty"]);
@@ -92,7 +92,7 @@ impl GitDiff {
         // Of its output alone: what git says beside it would stand among the names.
         let alone = ["sh", "-c", "exec \"$0\" \"$@\" 2>/dev/null"].map(str::to_owned).into_iter().chain(quiet.clone());
         let listed = boxed(hand, alone.collect(), &names).await;
-        if listed.end != End::Done {
+        if listed.end != ToolStatus::Done {
             return Ok(boxed(hand, quiet, &["rev-parse", "--git-dir"]).await);
         }
         let all = match &listed.full {
@@ -112,7 +112,7 @@ impl GitDiff {
         words.extend(["--", here.as_str()]);
         words.extend(without.iter().map(String::as_str));
         let mut said = boxed(hand, quiet, &words).await;
-        if !kept_back.is_empty() && said.end == End::Done {
+        if !kept_back.is_empty() && said.end == ToolStatus::Done {
             said.text = format!("[not shown: {}]\n{}", kept_back.join(", "), said.text);
         }
         Ok(said)
@@ -122,13 +122,13 @@ impl GitDiff {
 /// Where it cannot be told what would be shown, nothing is.
 const TOO_MUCH: &str = "too much differs, or names that cannot be read; name a file or folder with path";
 
-async fn quiet(hand: &Hand) -> Result<Vec<String>, String> {
+async fn quiet(hand: &ToolContext) -> Result<Vec<String>, String> {
     let root = hand.root.clone();
     let quiet = tokio::task::spawn_blocking(move || git::quiet(root.path())).await;
     quiet.map_err(|error| format!("an error inside the agent: {error}"))?
 }
 
-async fn boxed(hand: &Hand, quiet: Vec<String>, words: &[&str]) -> Said {
+async fn boxed(hand: &ToolContext, quiet: Vec<String>, words: &[&str]) -> ToolOutput {
     let all = quiet.into_iter().chain(words.iter().map(|word| (*word).to_owned()));
     let program = Program::words(all.collect()).with(git::SURROUNDINGS);
     process::run(hand, program, hand.limits.command).await

@@ -5,7 +5,7 @@
 //! workspace's own folder and through no link, and nothing is deleted: what is taken away lies in a folder of ours.
 
 use crate::root::{RepoPath, Root};
-use dunnock_sandbox::{Cage, Layout, Rung};
+use dunnock_sandbox::{Isolation, Layout, SandboxSpec};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -68,7 +68,7 @@ fn kind(dir: &File, name: &OsString) -> Option<FileType> {
 }
 
 impl Guard {
-    pub(crate) fn new(root: Arc<Root>, cage: &Cage, layout: &Arc<Layout>) -> Self {
+    pub(crate) fn new(root: Arc<Root>, cage: &SandboxSpec, layout: &Arc<Layout>) -> Self {
         let mut guard = Self {
             aside: cage.tmp.with_file_name("put-back"),
             missing: Vec::new(),
@@ -91,7 +91,7 @@ impl Guard {
                 ["hooks", "commondir", "config.worktree"].iter().for_each(|name| guard.note(&dir.join(name)));
             }
         }
-        if cage.rung != Rung::A {
+        if cage.rung != Isolation::A {
             let mut room = MOST;
             let mine = |path: &&PathBuf| path.starts_with(guard.root.path());
             guard.kept = cage

@@ -1,9 +1,9 @@
 //! `insert_text`.
 
-use crate::changing::{Refusal, Thought, change, open};
 use crate::edit::{self, Breaks, Text};
+use crate::edit_common::{PlannedEdit, Refusal, change, open};
 use crate::root::{Change, Contents};
-use crate::tool::{Example, Hand, Said, Tool};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -61,12 +61,12 @@ impl Tool for InsertText {
         },
     ];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         change(hand, move |hand| insert(&self, hand)).await
     }
 }
 
-fn insert(args: &InsertText, hand: &Hand) -> Result<Thought, Refusal> {
+fn insert(args: &InsertText, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     let (path, before) = open(hand, &args.path)?;
     let name = path.shown();
     let text = Text::decode(&before.bytes).map_err(|error| format!("{name} {error}"))?;
@@ -91,5 +91,5 @@ fn insert(args: &InsertText, hand: &Hand) -> Result<Thought, Refusal> {
     let shown = edit::shown(&changed, std::slice::from_ref(&(after..after + lines.len())));
     let told = format!("inserted {count} into {name}{shown}");
     let after = Contents { bytes, mode: before.mode };
-    Ok(Thought { told, changes: vec![Change { path, before: Some(before), after: Some(after) }] })
+    Ok(PlannedEdit { told, changes: vec![Change { path, before: Some(before), after: Some(after) }] })
 }

@@ -1,7 +1,7 @@
 //! `list_files`.
 
 use crate::root::RepoPath;
-use crate::tool::{Example, Hand, Said, Tool, blocking};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput, blocking};
 use crate::walk::{Key, Walk};
 use dunnock_proto::{Class, Recovery};
 use globset::{GlobBuilder, GlobMatcher};
@@ -61,7 +61,7 @@ impl Tool for ListFiles {
         },
     ];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         blocking(move || list(&self, &hand)).await
     }
 }
@@ -72,7 +72,7 @@ pub(crate) fn glob(pattern: &str) -> Result<GlobMatcher, String> {
     glob.map(|g| g.compile_matcher()).map_err(|e| format!("the pattern cannot be used: {e}"))
 }
 
-fn list(args: &ListFiles, hand: &Hand) -> Result<String, String> {
+fn list(args: &ListFiles, hand: &ToolContext) -> Result<String, String> {
     let path = RepoPath::parse(&hand.root, args.path.as_deref().unwrap_or(".")).map_err(|e| e.to_string())?;
     let folder = hand.root.folder(&path).map_err(|e| e.to_string())?;
     let matcher = args.glob.as_deref().map(glob).transpose()?;
@@ -86,10 +86,10 @@ fn list(args: &ListFiles, hand: &Hand) -> Result<String, String> {
             if matcher.as_ref().is_none_or(|m| !is_dir && m.is_match(within())) {
                 share.found.push((key, is_dir));
             }
-            !hand.halt.told()
+            !hand.halt.is_cancelled()
         }
     });
-    if hand.halt.told() {
+    if hand.halt.is_cancelled() {
         return Err("interrupted".into());
     }
     let mut items = shares.into_inner().unwrap_or_else(PoisonError::into_inner).concat();

@@ -1,8 +1,8 @@
 //! `move_file`.
 
-use crate::changing::{Refusal, Thought, change, open};
+use crate::edit_common::{PlannedEdit, Refusal, change, open};
 use crate::root::{Change, PathError, RepoPath};
-use crate::tool::{Example, Hand, Said, Tool};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,12 +42,12 @@ impl Tool for MoveFile {
         },
     ];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         change(hand, move |hand| moving(&self, hand)).await
     }
 }
 
-fn moving(args: &MoveFile, hand: &Hand) -> Result<Thought, Refusal> {
+fn moving(args: &MoveFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     let (from, before) = open(hand, &args.path)?;
     let to = RepoPath::parse(&hand.root, &args.to)?;
     match hand.root.read(&to) {
@@ -60,5 +60,5 @@ fn moving(args: &MoveFile, hand: &Hand) -> Result<Thought, Refusal> {
     let told = format!("moved {} to {}", from.shown(), to.shown());
     let arrives = Change { path: to, before: None, after: Some(before.clone()) };
     let goes = Change { path: from, before: Some(before), after: None };
-    Ok(Thought { told, changes: vec![arrives, goes] })
+    Ok(PlannedEdit { told, changes: vec![arrives, goes] })
 }

@@ -2,12 +2,12 @@
 //!
 //! Invariant: when this returns, everything that the program started is dead (Linux; elsewhere its group).
 
-#[cfg(target_os = "linux")]
-use crate::boxed::Boxed;
+use crate::captured_output::CapturedOutput;
 use crate::child::{Child, Chunk, Exit, Input, Start};
-use crate::hands::{Limits, Shell};
-use crate::kept::Kept;
-use crate::tool::{End, Hand, Said};
+#[cfg(target_os = "linux")]
+use crate::sandbox::CallSandbox;
+use crate::tool::{ToolContext, ToolOutput, ToolStatus};
+use crate::toolbox::{Limits, Shell};
 use dunnock_proto::Delta;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -116,7 +116,7 @@ impl Program {
         Self { folder: Some(folder), ..self }
     }
     /// What it is called, and all that is needed to start it.
-    pub(crate) fn start(self, hand: &Hand, input: Input) -> Result<(String, Start, Watch), String> {
+    pub(crate) fn start(self, hand: &ToolContext, input: Input) -> Result<(String, Start, Watch), String> {
         let Some((name, args)) = self.words.split_first() else { return Err("the command is empty".into()) };
         let path = found(name).to_string_lossy().into_owned();
         let words = std::iter::once(path).chain(args.iter().cloned()).collect();
@@ -124,7 +124,7 @@ impl Program {
         #[cfg(target_os = "linux")]
         {
             let (mut env, mut cage, mut watch) = (environment(input), None, Watch::default());
-            if let Some(boxed) = Boxed::of(hand)? {
+            if let Some(boxed) = CallSandbox::of(hand)? {
                 env = with(env, boxed.env);
                 (cage, watch) = (Some(boxed.cage), Watch { guard: boxed.guard, level: Some(hand.level) });
             }
@@ -147,7 +147,7 @@ pub(crate) struct Watch {
     guard: Option<crate::guard::Guard>,
     /// How it was confined, if it was.
     #[cfg(target_os = "linux")]
-    level: Option<dunnock_proto::Level>,
+    level: Option<dunnock_proto::Isolation>,
 }
 
 impl Watch {
@@ -193,7 +193,7 @@ impl Watch {
             let output = output.to_lowercase();
             let seen = |words: &[&str]| failed && words.iter().any(|word| output.contains(word));
             match self.level {
-                Some(dunnock_proto::Level::C) if seen(&refused) => said.push(
+                Some(dunnock_proto::Isolation::C) if seen(&refused) => said.push(
                     "[box: level C has no sockets but socketpair, and /tmp is closed ($TMPDIR is open); \"dunnock doctor\" tells the person how to get level A]".into(),
                 ),
                 Some(level) if seen(&refused) => said.push(format!(
@@ -250,7 +250,7 @@ fn environment(input: Input) -> Vec<(String, String)> {
     env
 }
 
-pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
+pub(crate) async fn run(hand: &ToolContext, program: Program, most: Duration) -> ToolOutput {
     let apart = program.apart.then(Default::default);
     let (name, start, watch) = match program.start(hand, Input::Nothing) {
         Ok(start) => start,
@@ -262,7 +262,7 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
         Err(error) => return Err::<String, _>(format!("{name} cannot be started: {error}")).into(),
     };
     let mut output =
-        Output { kept: Kept::new(&hand.limits.spool), apart, offset: 0, pending: Default::default(), hand };
+        Output { kept: CapturedOutput::new(&hand.limits.spool), apart, offset: 0, pending: Default::default(), hand };
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let deadline = tokio::time::sleep(most);
@@ -270,7 +270,7 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
     let over = loop {
         tokio::select! {
             biased;
-            () = hand.halt.wait() => break Over::Halted,
+            () = hand.halt.cancelled() => break Over::Halted,
             () = &mut deadline => break Over::TimedOut,
             _ = ticks.tick() => watch.look(),
             Some(chunk) = chunks.recv() => output.take(chunk),
@@ -289,7 +289,7 @@ pub(crate) async fn run(hand: &Hand, program: Program, most: Duration) -> Said {
     let _ = tokio::time::timeout(LAST_WORDS, last).await;
     let apart = output.apart.take().map(|streams| streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
     let mut said = said(output.kept, apart, over, most, &name, hand);
-    let more = watch.over(said.end == End::Failed, &said.text);
+    let more = watch.over(said.end == ToolStatus::Failed, &said.text);
     if !more.is_empty() {
         said.text = format!("{}\n{more}", said.text.trim_end_matches('\n'));
     }
@@ -332,7 +332,14 @@ fn is_program(file: &std::path::Path) -> bool {
     file.is_absolute() && std::fs::metadata(file).is_ok_and(|m| m.is_file() && runs(&m))
 }
 
-fn said(kept: Kept, apart: Option<[String; 2]>, over: Over, most: Duration, name: &str, hand: &Hand) -> Said {
+fn said(
+    kept: CapturedOutput,
+    apart: Option<[String; 2]>,
+    over: Over,
+    most: Duration,
+    name: &str,
+    hand: &ToolContext,
+) -> ToolOutput {
     let (lines, bytes) = (hand.limits.output_lines, hand.limits.output_bytes);
     let shown = kept.shown(lines, bytes, hand.call);
     let mut text = match apart {
@@ -351,12 +358,12 @@ fn said(kept: Kept, apart: Option<[String; 2]>, over: Over, most: Duration, name
     let (end, exit, last) = match over {
         Over::Exited(Exit::Code(code, left) | Exit::Signal(code, left)) if left > 0 => {
             let words = format!("[ended with {code}; {left} processes that it started could not be ended]");
-            (End::Failed, Some(code), words)
+            (ToolStatus::Failed, Some(code), words)
         }
-        Over::Exited(Exit::Code(0, _)) if text.is_empty() => (End::Done, Some(0), "(no output)".to_owned()),
-        Over::Exited(Exit::Code(0, _)) => (End::Done, Some(0), String::new()),
-        Over::Exited(Exit::Code(code, _)) => (End::Failed, Some(code), format!("[exit {code}]")),
-        Over::Exited(Exit::Signal(signal, _)) => (End::Failed, None, format!("[ended by signal {signal}]")),
+        Over::Exited(Exit::Code(0, _)) if text.is_empty() => (ToolStatus::Done, Some(0), "(no output)".to_owned()),
+        Over::Exited(Exit::Code(0, _)) => (ToolStatus::Done, Some(0), String::new()),
+        Over::Exited(Exit::Code(code, _)) => (ToolStatus::Failed, Some(code), format!("[exit {code}]")),
+        Over::Exited(Exit::Signal(signal, _)) => (ToolStatus::Failed, None, format!("[ended by signal {signal}]")),
         Over::Exited(Exit::TooMuch(what)) => {
             let Limits { processes, memory, .. } = *hand.limits;
             let bound = if what == "memory" {
@@ -364,27 +371,27 @@ fn said(kept: Kept, apart: Option<[String; 2]>, over: Over, most: Duration, name
             } else {
                 format!("{processes} processes")
             };
-            (End::Failed, None, format!("[stopped: it took more than {bound}]"))
+            (ToolStatus::Failed, None, format!("[stopped: it took more than {bound}]"))
         }
-        Over::Exited(Exit::NotStarted(why)) => (End::Failed, None, format!("{name} cannot be started: {why}")),
-        Over::Exited(Exit::Lost) => (End::Failed, None, "[its end was not seen: the launcher died]".to_owned()),
-        Over::TimedOut => (End::Failed, None, format!("[stopped: it took longer than {} s]", most.as_secs())),
-        Over::Halted => (End::Cut, None, "[stopped: the person interrupted]".to_owned()),
+        Over::Exited(Exit::NotStarted(why)) => (ToolStatus::Failed, None, format!("{name} cannot be started: {why}")),
+        Over::Exited(Exit::Lost) => (ToolStatus::Failed, None, "[its end was not seen: the launcher died]".to_owned()),
+        Over::TimedOut => (ToolStatus::Failed, None, format!("[stopped: it took longer than {} s]", most.as_secs())),
+        Over::Halted => (ToolStatus::Cut, None, "[stopped: the person interrupted]".to_owned()),
     };
     text.push_str(&last);
     let text = if last.is_empty() { text.trim_end_matches('\n').to_owned() } else { text };
-    Said { end, text, full: shown.full, streams: shown.streams, exit, saw: Vec::new(), diff: None }
+    ToolOutput { end, text, full: shown.full, streams: shown.streams, exit, seen_files: Vec::new(), diff: None }
 }
 
 /// What came so far, on its way to the log and to those who watch.
 struct Output<'a> {
-    kept: Kept,
+    kept: CapturedOutput,
     /// The end of each stream, where they are told apart.
     apart: Option<[Vec<u8>; 2]>,
     offset: u64,
     /// For each stream the beginning of a character whose end has not come yet.
     pending: [Vec<u8>; 2],
-    hand: &'a Hand,
+    hand: &'a ToolContext,
 }
 
 impl Output<'_> {

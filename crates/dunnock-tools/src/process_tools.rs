@@ -3,7 +3,7 @@
 use crate::child::Input;
 use crate::processes::Process;
 use crate::shell::{Line, line_schema};
-use crate::tool::{Example, Hand, Said, Tool};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -73,7 +73,7 @@ const NONE: Example = Example {
     ..Example::PLAIN
 };
 
-fn said(result: Result<(Arc<Process>, &str), String>, hand: &Hand) -> Said {
+fn said(result: Result<(Arc<Process>, &str), String>, hand: &ToolContext) -> ToolOutput {
     let text = result
         .map(|(process, first)| format!("{first}{}", process.read(hand.limits.output_lines, hand.limits.output_bytes)));
     text.into()
@@ -99,7 +99,7 @@ impl Tool for ProcessStart {
         },
     ];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         let program = match self.command.program(&hand, self.folder.as_deref()) {
             Ok(program) => program,
             Err(error) => return Err::<String, _>(error).into(),
@@ -122,12 +122,12 @@ impl Tool for ProcessRead {
     const POLLS: bool = true;
     const EXAMPLES: &'static [Example] = &[NONE];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         let found = hand.processes.find(&hand, self.process);
         if let Ok(process) = &found {
             tokio::select! {
                 () = process.wait(Duration::from_secs(self.wait.min(60))) => {}
-                () = hand.halt.wait() => {}
+                () = hand.halt.cancelled() => {}
             }
         }
         said(found.map(|process| (process, "")), &hand)
@@ -140,7 +140,7 @@ impl Tool for ProcessWrite {
     const RECOVERY: Recovery = Recovery::Unknown;
     const EXAMPLES: &'static [Example] = &[Example { args: r#"{"process":1,"text":"x\n"}"#, ..NONE }];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         let written = match hand.processes.find(&hand, self.process) {
             Ok(process) => match process.write(self.text).await {
                 Ok(()) => {
@@ -163,7 +163,7 @@ impl Tool for ProcessStop {
     const RECOVERY: Recovery = Recovery::Repeat;
     const EXAMPLES: &'static [Example] = &[NONE];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         let found = hand.processes.find(&hand, self.process);
         if let Ok(process) = &found {
             process.stop();

@@ -2,7 +2,7 @@
 
 use crate::child::{Child, Chunk, Exit, Input, Start, Writer};
 use crate::process::{self, Program, Watch};
-use crate::tool::Hand;
+use crate::tool::ToolContext;
 use dunnock_proto::SessionId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,7 +41,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Processes {
     /// Starts one.
-    pub(crate) fn start(&self, hand: &Hand, program: Program, input: Input) -> Result<Arc<Process>, String> {
+    pub(crate) fn start(&self, hand: &ToolContext, program: Program, input: Input) -> Result<Arc<Process>, String> {
         let mut all = lock(&self.0);
         let mine = || all.iter().filter(|((session, _), _)| *session == hand.session);
         let running: Vec<String> = mine().filter(|(_, p)| !p.over()).map(|((_, n), _)| n.to_string()).collect();
@@ -70,7 +70,7 @@ impl Processes {
         Ok(process)
     }
 
-    pub(crate) fn find(&self, hand: &Hand, number: u32) -> Result<Arc<Process>, String> {
+    pub(crate) fn find(&self, hand: &ToolContext, number: u32) -> Result<Arc<Process>, String> {
         let all = lock(&self.0);
         all.get(&(hand.session.clone(), number)).cloned().ok_or_else(|| {
             let mine = all.keys().filter(|(session, _)| *session == hand.session);

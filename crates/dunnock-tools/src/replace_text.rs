@@ -1,9 +1,9 @@
 //! `replace_text`.
 
-use crate::changing::{Refusal, Thought, change, open_at};
 use crate::edit::{self, Breaks, Edited, Text};
+use crate::edit_common::{PlannedEdit, Refusal, change, open_at};
 use crate::root::{Change, Contents};
-use crate::tool::{Example, Hand, Said, Tool};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery};
 use regex::{Captures, Regex, RegexBuilder};
 use schemars::JsonSchema;
@@ -107,12 +107,12 @@ impl Tool for ReplaceText {
         },
     ];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         change(hand, move |hand| replace(&self, hand)).await
     }
 }
 
-fn replace(args: &ReplaceText, hand: &Hand) -> Result<Thought, Refusal> {
+fn replace(args: &ReplaceText, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     if args.old.is_empty() {
         return Err("the old text is empty; use insert_text or write_file".into());
     }
@@ -135,7 +135,7 @@ fn replace(args: &ReplaceText, hand: &Hand) -> Result<Thought, Refusal> {
     let how = edited.rung.words().map(|words| format!(" ({words})")).unwrap_or_default();
     let told = format!("replaced {places} in {name}{how}{}", edit::shown(&edited.text, &edited.lines));
     let after = Contents { bytes, mode: before.mode };
-    Ok(Thought { told, changes: vec![Change { path, before: Some(before), after: Some(after) }] })
+    Ok(PlannedEdit { told, changes: vec![Change { path, before: Some(before), after: Some(after) }] })
 }
 
 /// The text itself, found once.

@@ -2,7 +2,7 @@
 
 use crate::list_files::glob;
 use crate::root::RepoPath;
-use crate::tool::{Example, Hand, Said, Tool, blocking};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput, blocking};
 use crate::walk::{Key, Walk};
 use dunnock_core::policy::is_secret;
 use dunnock_proto::{Class, Recovery};
@@ -92,12 +92,12 @@ impl Tool for SearchText {
         },
     ];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         blocking(move || search(&self, &hand)).await
     }
 }
 
-fn search(args: &SearchText, hand: &Hand) -> Result<String, String> {
+fn search(args: &SearchText, hand: &ToolContext) -> Result<String, String> {
     if args.pattern.is_empty() {
         return Err("the pattern is empty".into());
     }
@@ -143,10 +143,10 @@ fn search(args: &SearchText, hand: &Hand) -> Result<String, String> {
                 if plain && wanted(entry.path().strip_prefix(folder).unwrap_or(entry.path())) && !all.is_beyond(&key) {
                     search_file(hand, &mut searcher, &matcher, key, entry.path(), all);
                 }
-                !hand.halt.told()
+                !hand.halt.is_cancelled()
             }
         });
-        if hand.halt.told() {
+        if hand.halt.is_cancelled() {
             return Err("interrupted".into());
         }
     } else {
@@ -166,7 +166,14 @@ fn types(kind: &str) -> Result<Types, String> {
 }
 
 /// A file that cannot be read is passed over: it may be gone by now, or another's.
-fn search_file(hand: &Hand, searcher: &mut Searcher, matcher: &RegexMatcher, key: Key, path: &Path, all: &Results) {
+fn search_file(
+    hand: &ToolContext,
+    searcher: &mut Searcher,
+    matcher: &RegexMatcher,
+    key: Key,
+    path: &Path,
+    all: &Results,
+) {
     // Nobody asked for what is in there.
     let inner = path.strip_prefix(hand.root.path()).unwrap_or(path);
     if is_secret(&inner.to_string_lossy()) || hand.root.is_denied(inner) {

@@ -166,7 +166,7 @@ pub(crate) fn without(text: String) -> String {
     }
     if !found.is_empty() {
         let what: Vec<String> = found.iter().map(|(name, n)| format!("{name} ({n})")).collect();
-        text.push_str(&format!("\n[secrets: {} taken out before you saw this]", what.join(", ")));
+        text.push_str(&format!("\n[secrets: {} taken out before you seen_files this]", what.join(", ")));
     }
     text
 }

@@ -2,7 +2,7 @@
 
 use crate::process::{self, Program};
 use crate::root::{PathError, RepoPath};
-use crate::tool::{Example, Hand, Said, Tool};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,7 +44,7 @@ pub(crate) enum Line {
 
 impl Line {
     /// The program to run, in a folder below the root.
-    pub(crate) fn program(self, hand: &Hand, folder: Option<&str>) -> Result<Program, PathError> {
+    pub(crate) fn program(self, hand: &ToolContext, folder: Option<&str>) -> Result<Program, PathError> {
         let program = match self {
             Self::Text(line) => Program::line(hand.limits.shell, &line),
             Self::Words(words) => Program::words(words),
@@ -100,7 +100,7 @@ impl Tool for ShellCommand {
         },
     ];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         let mut program = match self.command.program(&hand, self.folder.as_deref()) {
             Ok(program) => program,
             Err(error) => return Err::<String, _>(error).into(),

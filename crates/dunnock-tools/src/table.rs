@@ -12,11 +12,11 @@ use crate::process_tools::{ProcessRead, ProcessStart, ProcessStop, ProcessWrite}
 use crate::replace_text::ReplaceText;
 use crate::search_text::SearchText;
 use crate::shell::ShellCommand;
-use crate::tool::{Example, Hand, Said, Tool, offer};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput, offer};
 use crate::update_plan::UpdatePlan;
 use crate::view_file::ViewFile;
 use crate::write_file::WriteFile;
-use dunnock_core::ports::Offer;
+use dunnock_core::ports::ToolSpec;
 use dunnock_proto::{Class, Recovery, Role};
 use std::fmt::Write as _;
 
@@ -24,8 +24,8 @@ macro_rules! tools {
     ($($name:ident)*) => {
         /// Every tool as a model is told of it.
         #[must_use]
-        pub fn offers() -> Vec<Offer> {
-            static ALL: std::sync::OnceLock<Vec<Offer>> = std::sync::OnceLock::new();
+        pub fn offers() -> Vec<ToolSpec> {
+            static ALL: std::sync::OnceLock<Vec<ToolSpec>> = std::sync::OnceLock::new();
             ALL.get_or_init(|| vec![$(offer::<$name>(),)*]).clone()
         }
 
@@ -36,7 +36,7 @@ macro_rules! tools {
         }
 
         /// Runs the tool of that name; `None` if there is none.
-        pub(crate) async fn run(name: &str, args: &str, hand: Hand) -> Option<Said> {
+        pub(crate) async fn run(name: &str, args: &str, hand: ToolContext) -> Option<ToolOutput> {
             Some(match name {
                 $($name::NAME => match serde_json::from_str::<$name>(args) {
                     Ok(tool) => tool.run(hand).await,
@@ -71,7 +71,7 @@ pub fn page() -> String {
         let after = match offer.tool.recovery {
             Recovery::Repeat => "runs again after a crash",
             Recovery::Rejoin => "is joined again after a crash",
-            Recovery::Unknown | Recovery::Restore => "outcome unknown after a crash",
+            Recovery::Unknown => "outcome unknown after a crash",
         };
         let _ = write!(page, "\n## `{name}`\n\n{class}; {after}.\n");
         for line in offer.description.lines() {

@@ -1,10 +1,10 @@
 //! The shape of a tool.
 
-use crate::hands::Limits;
 use crate::processes::Processes;
 use crate::root::Root;
-use dunnock_core::ports::{Blob, Halt, Live, Log, Offer};
-use dunnock_proto::{Access, CallId, Class, Hash, Level, Recovery, Role, Saw, SessionId, Tool as Known};
+use crate::toolbox::Limits;
+use dunnock_core::ports::{Blob, CancellationToken, DeltaSink, Log, ToolSpec};
+use dunnock_proto::{Access, CallId, Class, Hash, Isolation, Recovery, Role, SeenFile, SessionId, Tool as Known};
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 /// What a tool works with.
 #[derive(Clone)]
-pub(crate) struct Hand {
+pub(crate) struct ToolContext {
     pub(crate) root: Arc<Root>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) call: CallId,
-    pub(crate) live: Live,
-    pub(crate) halt: Halt,
+    pub(crate) live: DeltaSink,
+    pub(crate) halt: CancellationToken,
     pub(crate) session: SessionId,
     /// Where outputs of earlier calls are.
     pub(crate) log: Option<Arc<dyn Log>>,
@@ -28,7 +28,7 @@ pub(crate) struct Hand {
     pub(crate) seen: Arc<BTreeMap<String, Hash>>,
     /// How its commands are confined, and what they are granted beyond that.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
-    pub(crate) level: Level,
+    pub(crate) level: Isolation,
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
     pub(crate) access: Access,
     /// A folder that no command sees.
@@ -43,7 +43,7 @@ pub(crate) struct Hand {
 
 /// How a tool ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ToolStatus {
     Done,
     Failed,
     Cut,
@@ -51,8 +51,8 @@ pub(crate) enum End {
 
 /// What a tool says.
 #[derive(Debug, Clone)]
-pub(crate) struct Said {
-    pub(crate) end: End,
+pub(crate) struct ToolOutput {
+    pub(crate) end: ToolStatus,
     /// For the model.
     pub(crate) text: String,
     /// Everything, where `text` is not.
@@ -62,23 +62,23 @@ pub(crate) struct Said {
     /// The exit code of a program.
     pub(crate) exit: Option<i32>,
     /// Files that the model knows now.
-    pub(crate) saw: Vec<Saw>,
+    pub(crate) seen_files: Vec<SeenFile>,
     /// What an edit changed.
     pub(crate) diff: Option<Blob>,
 }
 
-impl Said {
-    fn plain(end: End, text: String) -> Self {
-        Self { end, text, full: None, streams: None, exit: None, saw: Vec::new(), diff: None }
+impl ToolOutput {
+    fn plain(end: ToolStatus, text: String) -> Self {
+        Self { end, text, full: None, streams: None, exit: None, seen_files: Vec::new(), diff: None }
     }
 }
 
 /// A tool's failure is output for the model.
-impl<E: std::fmt::Display> From<Result<String, E>> for Said {
+impl<E: std::fmt::Display> From<Result<String, E>> for ToolOutput {
     fn from(result: Result<String, E>) -> Self {
         match result {
-            Ok(text) => Self::plain(End::Done, text),
-            Err(error) => Self::plain(End::Failed, error.to_string()),
+            Ok(text) => Self::plain(ToolStatus::Done, text),
+            Err(error) => Self::plain(ToolStatus::Failed, error.to_string()),
         }
     }
 }
@@ -101,7 +101,7 @@ pub(crate) trait Tool: DeserializeOwned + schemars::JsonSchema + Send + 'static 
     const EXAMPLES: &'static [Example];
 
     /// Does it.
-    fn run(self, hand: Hand) -> impl Future<Output = Said> + Send;
+    fn run(self, hand: ToolContext) -> impl Future<Output = ToolOutput> + Send;
 }
 
 /// A call with what must come of it.
@@ -127,7 +127,7 @@ impl Example {
 }
 
 /// The tool as a model is told of it: its doc comment and its schema, without references.
-pub(crate) fn offer<T: Tool>() -> Offer {
+pub(crate) fn offer<T: Tool>() -> ToolSpec {
     let generator = SchemaSettings::draft2020_12().with(|s| {
         s.inline_subschemas = true;
         s.meta_schema = None;
@@ -148,7 +148,7 @@ pub(crate) fn offer<T: Tool>() -> Offer {
         polls: T::POLLS,
         ..Known::new(T::NAME, T::CLASS, T::RECOVERY, T::ROLE)
     };
-    Offer { tool, description, schema: schema.to_string() }
+    ToolSpec { tool, description, schema: schema.to_string() }
 }
 
 /// What a model has no use for: formats of integers, defaults that say nothing, `null` beside a type.
@@ -179,9 +179,9 @@ fn plain(schema: &mut Value) {
 /// Runs something that blocks beside the driver.
 pub(crate) async fn blocking<E: std::fmt::Display + Send + 'static>(
     work: impl FnOnce() -> Result<String, E> + Send + 'static,
-) -> Said {
+) -> ToolOutput {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result.into(),
-        Err(error) => Said::plain(End::Failed, format!("an error inside the agent: {error}")),
+        Err(error) => ToolOutput::plain(ToolStatus::Failed, format!("an error inside the agent: {error}")),
     }
 }

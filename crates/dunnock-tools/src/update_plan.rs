@@ -1,6 +1,6 @@
 //! `update_plan`: the list of steps that doors show.
 
-use crate::tool::{Example, Hand, Said, Tool};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery, Role};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ impl Tool for UpdatePlan {
     const ROLE: Role = Role::Plan;
     const EXAMPLES: &'static [Example] = &[];
 
-    async fn run(self, _: Hand) -> Said {
+    async fn run(self, _: ToolContext) -> ToolOutput {
         Err::<String, _>("the session answers this").into()
     }
 }

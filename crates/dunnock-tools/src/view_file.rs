@@ -2,8 +2,8 @@
 
 use crate::edit::Text;
 use crate::root::{PathError, RepoPath};
-use crate::tool::{Example, Hand, Said, Tool, blocking};
-use dunnock_proto::{CallId, Class, Hash, Recovery, Saw};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput, blocking};
+use dunnock_proto::{CallId, Class, Hash, Recovery, SeenFile};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -77,24 +77,25 @@ impl Tool for ViewFile {
         },
     ];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         if let Some(call) = self.path.strip_prefix("call:").and_then(|call| call.parse().ok()).filter(|_| !self.bare) {
             return match output(call, &hand).await {
                 Ok(bytes) => blocking(move || view(&self, &self.path, &bytes)).await,
                 Err(error) => Err::<String, _>(error).into(),
             };
         }
-        let mut saw = None;
-        let (said, saw) = match tokio::task::spawn_blocking(move || (view_file(&self, &hand, &mut saw), saw)).await {
-            Ok((read, saw)) => (read.into(), saw),
-            Err(error) => (Err::<String, _>(format!("an error inside the agent: {error}")).into(), None),
-        };
-        Said { saw: saw.into_iter().collect(), ..said }
+        let mut seen_files = None;
+        let (said, seen_files) =
+            match tokio::task::spawn_blocking(move || (view_file(&self, &hand, &mut seen_files), seen_files)).await {
+                Ok((read, seen_files)) => (read.into(), seen_files),
+                Err(error) => (Err::<String, _>(format!("an error inside the agent: {error}")).into(), None),
+            };
+        ToolOutput { seen_files: seen_files.into_iter().collect(), ..said }
     }
 }
 
 /// All of the output of an earlier call.
-async fn output(call: CallId, hand: &Hand) -> Result<Arc<[u8]>, String> {
+async fn output(call: CallId, hand: &ToolContext) -> Result<Arc<[u8]>, String> {
     let Some(log) = &hand.log else { return Err("outputs of earlier calls are not kept here".into()) };
     let found = log.finished(&hand.session, call).await.map_err(|error| error.to_string())?;
     match found.map(|finished| finished.full) {
@@ -107,7 +108,7 @@ async fn output(call: CallId, hand: &Hand) -> Result<Arc<[u8]>, String> {
     }
 }
 
-fn view_file(args: &ViewFile, hand: &Hand, saw: &mut Option<Saw>) -> Result<String, String> {
+fn view_file(args: &ViewFile, hand: &ToolContext, seen_files: &mut Option<SeenFile>) -> Result<String, String> {
     let path = match RepoPath::parse(&hand.root, &args.path) {
         Ok(path) => path,
         Err(error) => {
@@ -129,7 +130,7 @@ fn view_file(args: &ViewFile, hand: &Hand, saw: &mut Option<Saw>) -> Result<Stri
         read => read.map_err(|e| e.to_string())?,
     };
     let shown = view(args, &path.shown(), &contents.bytes)?;
-    *saw = Some(Saw { path: path.shown(), hash: Hash::of(&contents.bytes) });
+    *seen_files = Some(SeenFile { path: path.shown(), hash: Hash::of(&contents.bytes) });
     Ok(shown)
 }
 

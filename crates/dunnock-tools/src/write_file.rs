@@ -1,9 +1,9 @@
 //! `write_file`.
 
-use crate::changing::{Refusal, Thought, change, fresh};
 use crate::edit::Text;
+use crate::edit_common::{PlannedEdit, Refusal, change, fresh};
 use crate::root::{Change, Contents, PathError, RepoPath};
-use crate::tool::{Example, Hand, Said, Tool};
+use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -69,12 +69,12 @@ impl Tool for WriteFile {
         },
     ];
 
-    async fn run(self, hand: Hand) -> Said {
+    async fn run(self, hand: ToolContext) -> ToolOutput {
         change(hand, move |hand| write(&self, hand)).await
     }
 }
 
-fn write(args: &WriteFile, hand: &Hand) -> Result<Thought, Refusal> {
+fn write(args: &WriteFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     let path = RepoPath::parse(&hand.root, &args.path)?;
     let name = path.shown();
     let before = match hand.root.read(&path) {
@@ -100,5 +100,5 @@ fn write(args: &WriteFile, hand: &Hand) -> Result<Thought, Refusal> {
     let word = if before.is_some() { "replaced" } else { "wrote" };
     let told = format!("{word} {name} ({} lines, {} bytes{kept})", args.content.lines().count(), bytes.len());
     let mode = before.as_ref().and_then(|old| old.mode);
-    Ok(Thought { told, changes: vec![Change { path, before, after: Some(Contents { bytes, mode }) }] })
+    Ok(PlannedEdit { told, changes: vec![Change { path, before, after: Some(Contents { bytes, mode }) }] })
 }

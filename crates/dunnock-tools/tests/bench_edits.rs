@@ -1,7 +1,7 @@
 //! The edit bench: what models send, in four forms, and the bytes that must come out. `bench/edits/make.py` made both.
 
 use crate::{hands, job};
-use dunnock_core::ports::{Halt, Job, Tools as _};
+use dunnock_core::ports::{CancellationToken, ToolCall, Tools as _};
 use dunnock_proto::{Hash, Outcome};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -70,8 +70,8 @@ async fn every_edit_does_what_it_says_or_nothing() {
                 before.extend(encoded("\n\n", edit["encoding"].as_str().unwrap()));
                 std::fs::write(&path, &before).unwrap();
             }
-            let job = Job { seen, ..job(dir.path(), tool, &args.to_string()) };
-            let finished = hands.run(job, Arc::new(|_| {}), Halt::default()).await.0;
+            let job = ToolCall { seen, ..job(dir.path(), tool, &args.to_string()) };
+            let finished = hands.run(job, Arc::new(|_| {}), CancellationToken::default()).await.0;
             let came = std::fs::read(&path).unwrap();
             applications += 1;
             let key = format!("{form}_expect");

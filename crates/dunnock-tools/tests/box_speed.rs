@@ -1,11 +1,11 @@
 //! What the box costs over a bare command, beside bubblewrap, in one run.
 
 use crate::{job, launcher};
-use dunnock_core::ports::{Halt, Job, Live, Tools as _};
-use dunnock_proto::Level;
+use dunnock_core::ports::{CancellationToken, DeltaSink, ToolCall, Tools as _};
+use dunnock_proto::Isolation;
 use dunnock_sandbox::Layout;
 use dunnock_testkit::timing;
-use dunnock_tools::Hands;
+use dunnock_tools::Toolbox;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -74,12 +74,12 @@ async fn the_box_costs_little_and_less_than_bubblewrap() {
     let (work, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     // As in any project.
     assert!(Command::new("git").args(["init", "-q"]).current_dir(work.path()).status().unwrap().success());
-    let hands = Hands::new(Default::default(), &launcher(), &[]).boxed(layout(data.path()));
-    let quiet: Live = Arc::new(|_| {});
-    let ours = async |level: Level| {
-        let job = Job { level, ..job(work.path(), "shell", r#"{"command":["/bin/sh","-c",":"]}"#) };
+    let hands = Toolbox::new(Default::default(), &launcher(), &[]).boxed(layout(data.path()));
+    let quiet: DeltaSink = Arc::new(|_| {});
+    let ours = async |level: Isolation| {
+        let job = ToolCall { isolation: level, ..job(work.path(), "shell", r#"{"command":["/bin/sh","-c",":"]}"#) };
         let began = Instant::now();
-        let (finished, _) = hands.run(job, quiet.clone(), Halt::default()).await;
+        let (finished, _) = hands.run(job, quiet.clone(), CancellationToken::default()).await;
         assert_eq!(finished.exit, Some(0), "{}", finished.shown);
         began.elapsed()
     };
@@ -90,7 +90,7 @@ async fn the_box_costs_little_and_less_than_bubblewrap() {
         let mut times: [Vec<Duration>; 6] = Default::default();
         for _ in 0..timing::rounds(15, 150) {
             times[0].push(tokio::task::block_in_place(posix_spawn));
-            for (n, level) in [Level::D, Level::C, Level::B, Level::A].into_iter().enumerate() {
+            for (n, level) in [Isolation::D, Isolation::C, Isolation::B, Isolation::A].into_iter().enumerate() {
                 times[n + 1].push(ours(level).await);
             }
             times[5].push(tokio::task::block_in_place(|| bubblewrap(work.path())));

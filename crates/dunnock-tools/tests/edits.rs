@@ -2,11 +2,11 @@
 
 use crate::{hands, job, launcher, put};
 use dunnock_core::patch::Patch;
-use dunnock_core::ports::{Halt, Tools as _};
+use dunnock_core::ports::{CancellationToken, Tools as _};
 use dunnock_proto::{Finished, Outcome};
 use dunnock_tools::edit::{Looked, Text, apply};
 use dunnock_tools::root::{Contents, mend};
-use dunnock_tools::{Hands, Limits};
+use dunnock_tools::{Limits, Toolbox};
 use serde_json::json;
 use similar::TextDiff;
 use std::collections::BTreeMap;
@@ -217,9 +217,9 @@ async fn edit_child() {
 
 async fn patch_there(dir: &Path) -> Finished {
     let limits = Limits { journals: dir.join("journals"), ..Limits::default() };
-    let hands = Hands::new(limits, &launcher(), &[]);
+    let hands = Toolbox::new(limits, &launcher(), &[]);
     let args = json!({ "patch": FOUR }).to_string();
-    hands.run(job(&dir.join("w"), "apply_patch", &args), Arc::new(|_| {}), Halt::default()).await.0
+    hands.run(job(&dir.join("w"), "apply_patch", &args), Arc::new(|_| {}), CancellationToken::default()).await.0
 }
 
 fn child(dir: &Path, env: &[(&str, &str)]) -> Command {
@@ -423,11 +423,11 @@ async fn race(how: Writer, rounds: usize, edit: impl AsyncFn(&Path, usize) -> bo
 #[tokio::test(flavor = "multi_thread")]
 async fn r19_ten_thousand_races_lose_no_update() {
     let journals = tempfile::tempdir().unwrap();
-    let hands = Hands::new(Limits { journals: journals.path().into(), ..Limits::default() }, &launcher(), &[]);
+    let hands = Toolbox::new(Limits { journals: journals.path().into(), ..Limits::default() }, &launcher(), &[]);
     let ours = async |root: &Path, n: usize| {
         let args = json!({"path": "log.txt", "old": "^ours [0-9]+$", "new": format!("ours {n}"), "regex": true});
         let job = job(root, "replace_text", &args.to_string());
-        let finished = hands.run(job, Arc::new(|_| {}), Halt::default()).await.0;
+        let finished = hands.run(job, Arc::new(|_| {}), CancellationToken::default()).await.0;
         if finished.outcome != Outcome::Done {
             let known = ["was changed by another program", "matches nothing", "changes nothing", "there is no"];
             assert!(known.iter().any(|words| finished.shown.contains(words)), "{}", finished.shown);
@@ -465,13 +465,15 @@ async fn a_stale_edit_shows_the_place_as_it_is_and_the_next_one_fits() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), &[("a.rs", "fn one() {}\nfn two() {}\nfn three() {}\n")]);
     let hands = hands();
-    let call = async |args: &serde_json::Value, seen: &[dunnock_proto::Saw]| {
-        let seen = seen.iter().map(|saw| (saw.path.clone(), saw.hash)).collect::<BTreeMap<_, _>>();
-        let job =
-            dunnock_core::ports::Job { seen: Arc::new(seen), ..job(dir.path(), "replace_text", &args.to_string()) };
-        hands.run(job, Arc::new(|_| {}), Halt::default()).await.0
+    let call = async |args: &serde_json::Value, seen: &[dunnock_proto::SeenFile]| {
+        let seen = seen.iter().map(|seen_files| (seen_files.path.clone(), seen_files.hash)).collect::<BTreeMap<_, _>>();
+        let job = dunnock_core::ports::ToolCall {
+            seen: Arc::new(seen),
+            ..job(dir.path(), "replace_text", &args.to_string())
+        };
+        hands.run(job, Arc::new(|_| {}), CancellationToken::default()).await.0
     };
-    let seen = crate::run(dir.path(), "view_file", r#"{"path":"a.rs"}"#).await.saw;
+    let seen = crate::run(dir.path(), "view_file", r#"{"path":"a.rs"}"#).await.seen_files;
     assert_eq!(seen.len(), 1);
     put(dir.path(), &[("a.rs", "fn one() {}\nfn two(x: u8) {}\nfn three() {}\n")]);
     let args = json!({"path": "a.rs", "old": "fn two() {}\nfn three() {}", "new": "fn two() {}"});
@@ -482,9 +484,9 @@ async fn a_stale_edit_shows_the_place_as_it_is_and_the_next_one_fits() {
         refused.shown
     );
     let args = json!({"path": "a.rs", "old": "fn two(x: u8) {}\nfn three() {}", "new": "fn two(x: u8) {}"});
-    let done = call(&args, &refused.saw).await;
+    let done = call(&args, &refused.seen_files).await;
     assert_eq!(done.outcome, Outcome::Done, "{}", done.shown);
-    assert_eq!(done.saw.len(), 1);
+    assert_eq!(done.seen_files.len(), 1);
 }
 
 #[tokio::test]
@@ -492,9 +494,9 @@ async fn a_check_of_the_person_is_run_after_an_edit_and_told() {
     let dir = tempfile::tempdir().unwrap();
     put(dir.path(), &[("a.json", "{}\n"), ("b.txt", "x\n")]);
     let checks = BTreeMap::from([("json".to_owned(), "python3 -m json.tool {path}".to_owned())]);
-    let hands = Hands::new(Limits { checks, ..Limits::default() }, &launcher(), &[]);
+    let hands = Toolbox::new(Limits { checks, ..Limits::default() }, &launcher(), &[]);
     let call = async |tool: &str, args: serde_json::Value| {
-        hands.run(job(dir.path(), tool, &args.to_string()), Arc::new(|_| {}), Halt::default()).await.0
+        hands.run(job(dir.path(), tool, &args.to_string()), Arc::new(|_| {}), CancellationToken::default()).await.0
     };
     let bad = call("replace_text", json!({"path": "a.json", "old": "{}", "new": "{,}"})).await;
     assert_eq!(bad.outcome, Outcome::Done, "the edit was made");

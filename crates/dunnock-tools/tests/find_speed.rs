@@ -1,9 +1,9 @@
 //! Searching and listing beside ripgrep itself, on the same files, in one run: fifty thousand where figures are held.
 
 use crate::{job, launcher};
-use dunnock_core::ports::{Halt, Tools as _};
+use dunnock_core::ports::{CancellationToken, Tools as _};
 use dunnock_testkit::timing;
-use dunnock_tools::{Hands, Limits};
+use dunnock_tools::{Limits, Toolbox};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -62,7 +62,7 @@ async fn searching_and_listing_keep_up_with_ripgrep() {
     let root = dir.path().canonicalize().unwrap();
     project(&root, timing::rounds(12_000, 50_000));
     let no_cap = Limits { matches: usize::MAX, found_bytes: usize::MAX, listed: usize::MAX, ..Limits::default() };
-    let hands = Hands::new(no_cap, &launcher(), &[]);
+    let hands = Toolbox::new(no_cap, &launcher(), &[]);
     let rg = |args: &[&str]| {
         let began = Instant::now();
         let mut command = Command::new("rg");
@@ -85,7 +85,7 @@ async fn searching_and_listing_keep_up_with_ripgrep() {
         let (mut mine, mut rgs) = (Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             let began = Instant::now();
-            let (finished, _) = hands.run(job(&root, tool, ours), Arc::new(|_| {}), Halt::default()).await;
+            let (finished, _) = hands.run(job(&root, tool, ours), Arc::new(|_| {}), CancellationToken::default()).await;
             mine.push(began.elapsed());
             let (took, said) = rg(&theirs);
             rgs.push(took);
@@ -102,7 +102,7 @@ async fn searching_and_listing_keep_up_with_ripgrep() {
                 assert!(ours == theirs, "{} and {} files", ours.len(), theirs.len());
                 print!("{} files, ", ours.len());
             }
-            let again = hands.run(job(&root, tool, ours), Arc::new(|_| {}), Halt::default()).await.0;
+            let again = hands.run(job(&root, tool, ours), Arc::new(|_| {}), CancellationToken::default()).await.0;
             assert!(again.shown == finished.shown, "{what}: another order the second time");
         }
         let ratio = median(mine.clone()).as_secs_f64() / median(rgs.clone()).as_secs_f64();

@@ -2,7 +2,7 @@
 
 use crate::{hands, job, put, run};
 use dunnock_core::patch::Patch;
-use dunnock_core::ports::{Halt, Tools as _};
+use dunnock_core::ports::{CancellationToken, Tools as _};
 use dunnock_proto::{Finished, Outcome};
 use dunnock_tools::edit::{Miss, Rung, Text, replace};
 use serde_json::json;
@@ -158,7 +158,7 @@ fn git(dir: &Path, line: &str) {
 }
 
 async fn at_d(dir: &Path, tool: &str, args: serde_json::Value) -> Finished {
-    hands().run(job(dir, tool, &args.to_string()), Arc::new(|_| {}), Halt::default()).await.0
+    hands().run(job(dir, tool, &args.to_string()), Arc::new(|_| {}), CancellationToken::default()).await.0
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -319,7 +319,7 @@ async fn what_somebody_wrote_into_a_half_made_edit_stays() {
         std::fs::rename(root.join("aside"), root.join(&part)).unwrap();
         let hash = dunnock_proto::Hash::of(b"new\n");
         entries.push(
-            json!({"path": name.as_bytes(), "part": part, "new": {"number": number, "hash": hash}, "turn": "update"}),
+            json!({"path": name.as_bytes(), "part": part, "new": {"number": number, "hash": hash}, "op": "update"}),
         );
     }
     let number = std::os::unix::fs::MetadataExt::ino(&root.metadata().unwrap());

@@ -1,9 +1,9 @@
 //! Keeping files and bringing them back: every kind, whoever changed what, and never the person's own git state.
 
 use crate::put;
-use dunnock_core::ports::{Back, Checkpoints as _, Files as _, Restored, Window};
+use dunnock_core::ports::{Checkpoints as _, Files as _, RestorePlan, Restored, Window};
 use dunnock_proto::{SessionId, Tree};
-use dunnock_tools::{Bounds, Keeper};
+use dunnock_tools::{Bounds, CheckpointStore};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// A folder to work in, and one to keep its files in.
 struct World {
     dir: TempDir,
-    keeper: Keeper,
+    keeper: CheckpointStore,
 }
 
 fn session(n: u8) -> SessionId {
@@ -29,7 +29,7 @@ impl World {
     fn bounded(bounds: Bounds) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("w")).unwrap();
-        let keeper = Keeper::new(dir.path().join("kept"), Vec::new(), bounds);
+        let keeper = CheckpointStore::new(dir.path().join("kept"), Vec::new(), bounds);
         Self { dir, keeper }
     }
 
@@ -56,7 +56,7 @@ impl World {
     }
 
     async fn back(&self, to: &Tree, from: &Tree, ours: &[Window], theirs: &[Window], force: bool) -> Restored {
-        let back = Back { session: &session(1), workspace: &self.name(), to, from, ours, theirs, force };
+        let back = RestorePlan { session: &session(1), workspace: &self.name(), to, from, ours, theirs, force };
         self.keeper.restore(back).await.unwrap()
     }
 }
@@ -375,7 +375,7 @@ async fn a_check_holds_for_the_files_and_not_for_what_is_made_again() {
     assert!(!world.keeper.holds(&name, &first).await, "a folder is no cache for its name");
     std::fs::remove_dir_all(root.join("src")).unwrap();
     put(&root, &[("log/events.jsonl", "1")]);
-    let own = Keeper::new(
+    let own = CheckpointStore::new(
         world.dir.path().join("kept"),
         vec![root.canonicalize().unwrap().join("log/events.jsonl")],
         Bounds::default(),
@@ -445,10 +445,10 @@ async fn garbage_behind_the_last_record_is_cut_off() {
     let whole = std::fs::read(store.join("objects")).unwrap();
     for garbage in [vec![0; 500], whole[..100].to_vec(), whole.clone(), b"x".to_vec()] {
         std::fs::File::options().append(true).open(store.join("objects")).unwrap().write_all(&garbage).unwrap();
-        let again = Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
+        let again = CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
         put(&root, &[("a", "2")]);
         let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
-        let back = Back {
+        let back = RestorePlan {
             session: &session(1),
             workspace: &world.name(),
             to: &then,
@@ -473,13 +473,20 @@ async fn damaged_content_is_said_to_be_damaged() {
     let mut bytes = std::fs::read(&objects).unwrap();
     bytes[16 + 56] ^= 1;
     std::fs::write(&objects, bytes).unwrap();
-    let again = Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
+    let again = CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
     put(&root, &[("a", "3"), ("b", "3")]);
     let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
     let ours = [(then.clone(), now.clone())];
     let name = world.name();
-    let back =
-        Back { session: &session(1), workspace: &name, to: &then, from: &now, ours: &ours, theirs: &[], force: false };
+    let back = RestorePlan {
+        session: &session(1),
+        workspace: &name,
+        to: &then,
+        from: &now,
+        ours: &ours,
+        theirs: &[],
+        force: false,
+    };
     let note = again.restore(back).await.unwrap().note.unwrap();
     assert_eq!(note, "could not be brought back: a: what was kept is damaged");
     assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "3", "what cannot be brought back stays as it is");
@@ -492,7 +499,7 @@ async fn two_processes_share_a_store() {
     let root = world.root();
     put(&root, &[("a", "1")]);
     let one = world.keep().await;
-    let other = Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
+    let other = CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
     put(&root, &[("a", "2")]);
     let two = other.keep(&session(2), &world.name(), 1).await.tree.unwrap();
     put(&root, &[("a", "3")]);
@@ -517,7 +524,7 @@ async fn full_disk_child() {
     let dir = Path::new(&dir);
     let noise = |n: u32, kb: usize| -> String { (0..kb * 16).map(|k| blake(format!("{n} {k}").as_bytes())).collect() };
     let root = dir.join("w");
-    let keeper = Keeper::new(dir.join("disk/kept"), Vec::new(), Bounds::default());
+    let keeper = CheckpointStore::new(dir.join("disk/kept"), Vec::new(), Bounds::default());
     let keep = async || keeper.keep(&session(1), &root.to_string_lossy(), 1).await;
     put(&root, &[("a", &noise(1, 200)), ("b", "1")]);
     let first = keep().await.tree.unwrap();
@@ -530,7 +537,7 @@ async fn full_disk_child() {
     put(&root, &[("a", &noise(3, 200))]);
     let second = keep().await.tree.unwrap();
     let (ours, name) = ([(first.clone(), second.clone())], root.to_string_lossy().into_owned());
-    let back = Back {
+    let back = RestorePlan {
         session: &session(1),
         workspace: &name,
         to: &first,
@@ -570,16 +577,26 @@ async fn a_look_that_fails_without_a_mark_gives_nothing_up() {
     put(&root, &[("a", "1")]);
     let then = world.keep().await;
     std::fs::remove_file(world.store().join("synced")).unwrap();
-    let small =
-        Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds { bytes: 4, age: Duration::from_secs(86_400) });
+    let small = CheckpointStore::new(
+        world.dir.path().join("kept"),
+        Vec::new(),
+        Bounds { bytes: 4, age: Duration::from_secs(86_400) },
+    );
     put(&root, &[("a", "2 and more")]);
     let failed = small.keep(&session(1), &world.name(), 1).await;
     assert!(failed.tree.is_none() && failed.note.unwrap().contains("there is too much in this folder"));
-    let again = Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
+    let again = CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
     let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
     let (ours, name) = ([(then.clone(), now.clone())], world.name());
-    let back =
-        Back { session: &session(1), workspace: &name, to: &then, from: &now, ours: &ours, theirs: &[], force: false };
+    let back = RestorePlan {
+        session: &session(1),
+        workspace: &name,
+        to: &then,
+        from: &now,
+        ours: &ours,
+        theirs: &[],
+        force: false,
+    };
     again.restore(back).await.unwrap();
     assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "1");
 }
@@ -597,7 +614,7 @@ async fn a_table_of_another_file_is_not_believed() {
     other.keep().await;
     std::fs::copy(other.store().join("table"), store.join("table")).unwrap();
     let size = std::fs::metadata(store.join("objects")).unwrap().len();
-    let again = Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
+    let again = CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
     put(&root, &[("a", "2")]);
     let now = again.keep(&session(1), &world.name(), 1).await.tree.unwrap();
     assert!(std::fs::metadata(store.join("objects")).unwrap().len() > size, "nothing was cut off");
@@ -668,7 +685,7 @@ async fn a_damaged_store_is_put_aside_and_said_to_be() {
     let mut bytes = std::fs::read(store.join("objects")).unwrap();
     bytes[16] ^= 1; // the name of the first record
     std::fs::write(store.join("objects"), bytes).unwrap();
-    let again = Keeper::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
+    let again = CheckpointStore::new(world.dir.path().join("kept"), Vec::new(), Bounds::default());
     let kept = again.keep(&session(1), &world.name(), 1).await;
     assert_eq!(kept.tree, Some(then), "the same files have the same name, and are kept anew");
     let note = kept.note.unwrap();

@@ -1,9 +1,9 @@
 //! The store killed at every named place: what a session was told is kept can be brought back.
 
 use crate::put;
-use dunnock_core::ports::{Back, Checkpoints as _};
+use dunnock_core::ports::{Checkpoints as _, RestorePlan};
 use dunnock_proto::{Hash, SessionId, Tree};
-use dunnock_tools::{Bounds, Keeper};
+use dunnock_tools::{Bounds, CheckpointStore};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -12,8 +12,8 @@ use std::time::Duration;
 const STEPS: u32 = 60;
 const BOUNDS: Bounds = Bounds { bytes: 200_000, age: Duration::from_secs(86_400) };
 
-fn keeper(dir: &Path) -> Keeper {
-    Keeper::new(dir.join("kept"), Vec::new(), BOUNDS)
+fn keeper(dir: &Path) -> CheckpointStore {
+    CheckpointStore::new(dir.join("kept"), Vec::new(), BOUNDS)
 }
 
 /// What the files hold after a step: hard to compress, and known again.
@@ -53,7 +53,7 @@ fn child(dir: &Path, env: &[(&str, &str)]) -> Vec<(u32, Tree)> {
 /// How many of the newest states can be brought back, each with exactly what it held.
 async fn restorable(what: &str, dir: &Path, kept: &[(u32, Tree)]) -> usize {
     // Large enough that looking collects nothing.
-    let keeper = Keeper::new(dir.join("kept"), Vec::new(), Bounds::default());
+    let keeper = CheckpointStore::new(dir.join("kept"), Vec::new(), Bounds::default());
     let root = dir.join("w");
     let name = root.to_string_lossy().into_owned();
     let session = SessionId::from_random([2; 16]);
@@ -61,8 +61,15 @@ async fn restorable(what: &str, dir: &Path, kept: &[(u32, Tree)]) -> usize {
     for (step, tree) in kept.iter().rev() {
         let now = keeper.keep(&session, &name, 1).await.tree.unwrap();
         let ours = [(tree.clone(), now.clone())];
-        let back =
-            Back { session: &session, workspace: &name, to: tree, from: &now, ours: &ours, theirs: &[], force: true };
+        let back = RestorePlan {
+            session: &session,
+            workspace: &name,
+            to: tree,
+            from: &now,
+            ours: &ours,
+            theirs: &[],
+            force: true,
+        };
         let Ok(restored) = keeper.restore(back).await else { break };
         assert_eq!((&restored.tree, restored.note), (tree, None), "{what}: step {step}");
         assert_eq!(std::fs::read_to_string(root.join("last")).unwrap(), step.to_string(), "{what}");

@@ -1,17 +1,17 @@
 //! Programs that run on between calls, and what keeps any program from taking everything.
 
 use crate::{hands, job, launcher};
-use dunnock_core::ports::{Halt, Live, Tools as _};
+use dunnock_core::ports::{CancellationToken, DeltaSink, Tools as _};
 use dunnock_proto::{Finished, Outcome};
 use dunnock_testkit::timing;
-use dunnock_tools::{Hands, Limits};
+use dunnock_tools::{Limits, Toolbox};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-async fn call(hands: &Hands, root: &Path, tool: &str, args: serde_json::Value) -> Finished {
-    let quiet: Live = Arc::new(|_| {});
-    hands.run(job(root, tool, &args.to_string()), quiet, Halt::default()).await.0
+async fn call(hands: &Toolbox, root: &Path, tool: &str, args: serde_json::Value) -> Finished {
+    let quiet: DeltaSink = Arc::new(|_| {});
+    hands.run(job(root, tool, &args.to_string()), quiet, CancellationToken::default()).await.0
 }
 
 fn alive(pid: &str) -> bool {
@@ -102,7 +102,7 @@ async fn r13_a_fork_bomb_ends_and_the_agent_answers_meanwhile() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     let limits = Limits { processes: 300, ..Limits::default() };
-    let hands = Arc::new(Hands::new(limits, &launcher(), &[]));
+    let hands = Arc::new(Toolbox::new(limits, &launcher(), &[]));
     call(&hands, root, "shell", serde_json::json!({"command": "true"})).await;
     for (what, bomb) in [
         ("forks", "f() { f | f & }; f; sleep 60"),
@@ -144,7 +144,7 @@ async fn r13_a_fork_bomb_ends_and_the_agent_answers_meanwhile() {
 async fn r15_a_memory_bomb_dies_and_the_agent_lives() {
     let dir = tempfile::tempdir().unwrap();
     let limits = Limits { memory: 256 << 20, ..Limits::default() };
-    let hands = Hands::new(limits, &launcher(), &[]);
+    let hands = Toolbox::new(limits, &launcher(), &[]);
     for bomb in ["tail /dev/zero", "x=a; while :; do x=$x$x; done"] {
         let began = Instant::now();
         let finished = call(&hands, dir.path(), "shell", serde_json::json!({ "command": bomb, "timeout": 30 })).await;
@@ -186,7 +186,7 @@ async fn pwsh_is_started_without_profile_and_without_questions() {
 async fn pwsh_child() {
     let Some(dir) = std::env::var_os("PWSH_CHILD") else { return };
     let limits = Limits { shell: dunnock_tools::Shell::Pwsh, ..Limits::default() };
-    let hands = Hands::new(limits, &launcher(), &[]);
+    let hands = Toolbox::new(limits, &launcher(), &[]);
     println!("{}", call(&hands, Path::new(&dir), "shell", serde_json::json!({"command": "Get-Date"})).await.shown);
 }
 
@@ -194,9 +194,9 @@ async fn pwsh_child() {
 #[tokio::test(flavor = "multi_thread")]
 async fn which_stream_said_what_is_kept_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    let quiet: Live = Arc::new(|_| {});
+    let quiet: DeltaSink = Arc::new(|_| {});
     let command = r#"{"command":"for i in 1 2 3; do echo out $i; sleep 0.05; echo err $i >&2; sleep 0.05; done"}"#;
-    let (finished, blobs) = hands().run(job(dir.path(), "shell", command), quiet, Halt::default()).await;
+    let (finished, blobs) = hands().run(job(dir.path(), "shell", command), quiet, CancellationToken::default()).await;
     assert_eq!(finished.shown.as_ref(), "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3");
     let streams = blobs.iter().find(|b| Some(b.hash) == finished.streams).unwrap();
     let order: Vec<(String, u64)> = serde_json::from_slice(&streams.bytes).unwrap();

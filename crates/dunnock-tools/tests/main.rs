@@ -18,30 +18,30 @@ mod processes;
 mod speed;
 mod words;
 
-use dunnock_core::ports::{Halt, Job, Live, Tools as _};
+use dunnock_core::ports::{CancellationToken, DeltaSink, ToolCall, Tools as _};
 use dunnock_core::{Call, Stage};
 use dunnock_proto::*;
-use dunnock_tools::{Hands, Limits};
+use dunnock_tools::{Limits, Toolbox};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A call of a tool, or of the harness.
-pub fn job(root: &Path, tool: &str, args: &str) -> Job {
+pub fn job(root: &Path, tool: &str, args: &str) -> ToolCall {
     let known = dunnock_tools::offers().into_iter().find(|o| o.tool.name == tool).map(|o| o.tool);
     let part = CallPart { id: "c".into(), tool: tool.into(), args: args.into(), recovered: false, fault: None };
     let class = known.as_ref().map_or(Class::Command, |t| t.class);
     let recovery = known.as_ref().map_or(Recovery::Repeat, |t| t.recovery);
-    let id = CallId { turn: Turn(1), index: 0 };
+    let id = CallId { step: Step(1), index: 0 };
     let call = Call {
         stage: Stage::Allowed,
         harness: tool == "verify",
         ..Call::new(id, Arc::new(part), class, recovery, known.as_ref().map(|t| t.role))
     };
-    Job {
+    ToolCall {
         session: SessionId::from_random([7; 16]),
         workspace: root.to_string_lossy().into(),
         call,
-        level: Level::D,
+        isolation: Isolation::D,
         seen: Default::default(),
         closed: None,
     }
@@ -49,13 +49,13 @@ pub fn job(root: &Path, tool: &str, args: &str) -> Job {
 
 /// What comes of it.
 pub async fn run(root: &Path, tool: &str, args: &str) -> Finished {
-    let quiet: Live = Arc::new(|_| {});
-    hands().run(job(root, tool, args), quiet, Halt::default()).await.0
+    let quiet: DeltaSink = Arc::new(|_| {});
+    hands().run(job(root, tool, args), quiet, CancellationToken::default()).await.0
 }
 
 /// Hands with a launcher of their own.
-pub fn hands() -> Hands {
-    Hands::new(Limits::default(), &launcher(), &[])
+pub fn hands() -> Toolbox {
+    Toolbox::new(Limits::default(), &launcher(), &[])
 }
 
 /// The launcher: as built, or where somebody who cannot go there finds it.

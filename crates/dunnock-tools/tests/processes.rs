@@ -1,7 +1,7 @@
 //! Programs: streamed, bounded, stopped, and gone.
 
 use crate::{hands, job, run};
-use dunnock_core::ports::{Halt, Live, Tools as _};
+use dunnock_core::ports::{CancellationToken, DeltaSink, Tools as _};
 use dunnock_proto::{Delta, Outcome};
 use dunnock_testkit::timing;
 use std::sync::{Arc, Mutex};
@@ -18,14 +18,14 @@ async fn output_streams_while_it_runs_each_piece_with_its_stream() {
     let dir = tempfile::tempdir().unwrap();
     let seen: Arc<Mutex<Vec<(String, String, Duration)>>> = Arc::default();
     let (log, began) = (seen.clone(), Instant::now());
-    let live: Live = Arc::new(move |delta| {
+    let live: DeltaSink = Arc::new(move |delta| {
         if let Delta::Output { stream, text, .. } = delta {
             log.lock().unwrap().push((stream.to_string(), text.to_string(), began.elapsed()));
         }
     });
     let args =
         r#"{"command":"echo one; sleep 0.5; echo two >&2; sleep 0.5; printf 'caf\\303'; sleep 0.5; printf '\\251\n'"}"#;
-    let (finished, _) = hands().run(job(dir.path(), "shell", args), live, Halt::default()).await;
+    let (finished, _) = hands().run(job(dir.path(), "shell", args), live, CancellationToken::default()).await;
     assert_eq!(finished.shown.as_ref(), "one\ntwo\ncafé");
     let seen = seen.lock().unwrap().clone();
     let pieces: Vec<(&str, &str)> = seen.iter().map(|(s, t, _)| (s.as_str(), t.as_str())).collect();
@@ -37,10 +37,10 @@ async fn output_streams_while_it_runs_each_piece_with_its_stream() {
 #[tokio::test]
 async fn an_interrupt_ends_the_whole_group_at_once() {
     let dir = tempfile::tempdir().unwrap();
-    let halt = Halt::default();
+    let halt = CancellationToken::default();
     let args = r#"{"command":"trap '' TERM; sleep 61 & echo $! > child; echo $$ > self; wait; sleep 62"}"#;
     let hands = hands();
-    let quiet: Live = Arc::new(|_| {});
+    let quiet: DeltaSink = Arc::new(|_| {});
     let running = hands.run(job(dir.path(), "shell", args), quiet, halt.clone());
     let stopper = async {
         while !dir.path().join("self").exists() || std::fs::read_to_string(dir.path().join("self")).unwrap().is_empty()
@@ -48,12 +48,12 @@ async fn an_interrupt_ends_the_whole_group_at_once() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let told = Instant::now();
-        halt.tell();
+        halt.cancel();
         told
     };
     let ((finished, _), told) = tokio::join!(running, stopper);
     let took = told.elapsed();
-    assert_eq!(finished.outcome, Outcome::Cut);
+    assert_eq!(finished.outcome, Outcome::Interrupted);
     timing::figure("an interrupt of a whole group", took, Duration::from_millis(200));
     for file in ["child", "self"] {
         let pid = std::fs::read_to_string(dir.path().join(file)).unwrap();
@@ -75,9 +75,9 @@ async fn a_background_child_neither_holds_the_answer_up_nor_stays() {
 #[tokio::test]
 async fn long_output_is_shown_in_part_and_kept_whole() {
     let dir = tempfile::tempdir().unwrap();
-    let quiet: Live = Arc::new(|_| {});
+    let quiet: DeltaSink = Arc::new(|_| {});
     let job = job(dir.path(), "shell", r#"{"command":"seq 1 5000"}"#);
-    let (finished, blobs) = hands().run(job, quiet, Halt::default()).await;
+    let (finished, blobs) = hands().run(job, quiet, CancellationToken::default()).await;
     assert!(finished.shown.starts_with("1\n2\n") && finished.shown.ends_with("4999\n5000"));
     assert!(finished.shown.contains("lines, ") && finished.shown.lines().count() == 201, "{}", finished.shown);
     let all: String = (1..=5000).map(|n| format!("{n}\n")).collect();
@@ -170,13 +170,14 @@ async fn r12_nothing_escapes_by_leaving_its_group() {
 async fn one_command_does_not_end_what_another_started() {
     let dir = tempfile::tempdir().unwrap();
     let hands = hands();
-    let quiet: Live = Arc::new(|_| {});
+    let quiet: DeltaSink = Arc::new(|_| {});
     let long = r#"{"command":"(setsid sh -c 'sleep 0.8; echo late > late' >/dev/null 2>&1 &); sleep 1.2; cat late"}"#;
-    let first = hands.run(job(dir.path(), "shell", long), quiet.clone(), Halt::default());
+    let first = hands.run(job(dir.path(), "shell", long), quiet.clone(), CancellationToken::default());
     let second = async {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let args = r#"{"command":"setsid sleep 61.13 & echo short"}"#;
-        let (finished, _) = hands.run(job(dir.path(), "shell", args), quiet.clone(), Halt::default()).await;
+        let (finished, _) =
+            hands.run(job(dir.path(), "shell", args), quiet.clone(), CancellationToken::default()).await;
         (finished, running("61.13"))
     };
     let ((first, _), (second, left)) = tokio::join!(first, second);
@@ -188,9 +189,9 @@ async fn one_command_does_not_end_what_another_started() {
 async fn r16_a_thousand_double_forks_leave_no_zombie() {
     let dir = tempfile::tempdir().unwrap();
     let hands = hands();
-    let quiet: Live = Arc::new(|_| {});
+    let quiet: DeltaSink = Arc::new(|_| {});
     let args = r#"{"command":"i=0; while [ $i -lt 1000 ]; do (true &); i=$((i+1)); done; echo $i"}"#;
-    let (finished, _) = hands.run(job(dir.path(), "shell", args), quiet, Halt::default()).await;
+    let (finished, _) = hands.run(job(dir.path(), "shell", args), quiet, CancellationToken::default()).await;
     assert_eq!(finished.shown.as_ref(), "1000");
     let me = std::process::id().to_string();
     let below = |parent: &str| -> Vec<(String, String)> {
@@ -226,10 +227,10 @@ async fn a_command_has_a_session_of_its_own_and_no_descriptors_of_ours() {
 async fn a_launcher_that_died_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let hands = hands();
-    let quiet: Live = Arc::new(|_| {});
+    let quiet: DeltaSink = Arc::new(|_| {});
     let go = async |command: &str| {
         let args = serde_json::json!({ "command": command }).to_string();
-        hands.run(job(dir.path(), "shell", &args), quiet.clone(), Halt::default()).await.0
+        hands.run(job(dir.path(), "shell", &args), quiet.clone(), CancellationToken::default()).await.0
     };
     assert_eq!(go("echo one").await.shown.as_ref(), "one");
     let killed = go("kill -9 $PPID; exec sleep 61.14").await;
@@ -256,8 +257,9 @@ async fn r14_a_gigabyte_of_output_is_read_and_not_held() {
         let share = if what == "one line" { megabytes } else { megabytes / 8 };
         let command = format!("{{\"command\":\"{source} | head -c {share}M; echo; echo end\",\"timeout\":600}}");
         let began = Instant::now();
-        let quiet: Live = Arc::new(|_| {});
-        let (finished, blobs) = hands().run(job(dir.path(), "shell", &command), quiet, Halt::default()).await;
+        let quiet: DeltaSink = Arc::new(|_| {});
+        let (finished, blobs) =
+            hands().run(job(dir.path(), "shell", &command), quiet, CancellationToken::default()).await;
         let grew = peak().saturating_sub(before) >> 10;
         let kept = blobs.iter().find(|b| Some(b.hash) == finished.full).unwrap().len();
         println!("R14 {what}: {share} MB in {:?}, {grew} MB more memory, {kept} bytes kept", began.elapsed());
@@ -280,10 +282,10 @@ async fn a_lock_is_kept_by_the_launcher_and_by_the_one_that_replaces_it() {
     let path = dir.path().join("lock");
     let open = || std::fs::File::options().create(true).append(true).open(&path).unwrap();
     let hands = hands();
-    let quiet: Live = Arc::new(|_| {});
+    let quiet: DeltaSink = Arc::new(|_| {});
     let go = async |command: &str| {
         let args = serde_json::json!({ "command": command }).to_string();
-        hands.run(job(dir.path(), "shell", &args), quiet.clone(), Halt::default()).await.0
+        hands.run(job(dir.path(), "shell", &args), quiet.clone(), CancellationToken::default()).await.0
     };
     // Other processes that have the file open: the launcher, and no child of it.
     let holders = || {

@@ -1,10 +1,10 @@
 //! What it costs to start a command, and to keep the files of a large folder.
 
 use crate::{hands, job};
-use dunnock_core::ports::{Checkpoints as _, Halt, Live, Tools as _};
+use dunnock_core::ports::{CancellationToken, Checkpoints as _, DeltaSink, Tools as _};
 use dunnock_proto::SessionId;
 use dunnock_testkit::timing;
-use dunnock_tools::{Bounds, Keeper};
+use dunnock_tools::{Bounds, CheckpointStore};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ fn bare() -> Duration {
 async fn starting_a_command_costs_what_posix_spawn_does_however_large_we_are() {
     let dir = tempfile::tempdir().unwrap();
     let hands = hands();
-    let quiet: Live = Arc::new(|_| {});
+    let quiet: DeltaSink = Arc::new(|_| {});
     let ours = async || {
         let job = job(dir.path(), "shell", r#"{"command":["/bin/sh","-c",":"]}"#);
         let began = Instant::now();
-        let (finished, _) = hands.run(job, quiet.clone(), Halt::default()).await;
+        let (finished, _) = hands.run(job, quiet.clone(), CancellationToken::default()).await;
         assert_eq!(finished.exit, Some(0));
         began.elapsed()
     };
@@ -90,7 +90,7 @@ async fn keeping_many_files_costs_what_it_costs_git() {
     let root = dir.path().join("w");
     // Fifty thousand files where figures are held.
     large(&root, timing::rounds(100, 500));
-    let keeper = Keeper::new(dir.path().join("kept"), Vec::new(), Bounds::default());
+    let keeper = CheckpointStore::new(dir.path().join("kept"), Vec::new(), Bounds::default());
     let (name, session) = (root.to_string_lossy().into_owned(), SessionId::from_random([1; 16]));
     let keep = async || {
         let began = Instant::now();
@@ -126,7 +126,7 @@ async fn keeping_many_files_costs_what_it_costs_git() {
     let (mut first, mut beside) = (Vec::new(), Vec::new());
     for n in 9..14 {
         std::fs::write(root.join("d3/s80/f5.txt"), format!("changed {n}")).unwrap();
-        let fresh = Keeper::new(dir.path().join("kept"), Vec::new(), Bounds::default());
+        let fresh = CheckpointStore::new(dir.path().join("kept"), Vec::new(), Bounds::default());
         let began = Instant::now();
         assert!(fresh.keep(&session, &name, 1).await.tree.is_some());
         first.push(began.elapsed());

@@ -98,7 +98,7 @@ pub fn sign(outcome: &Outcome) -> (&'static str, Tone) {
         Outcome::Done => ("✓", Tone::Good),
         Outcome::Failed => ("✗", Tone::Bad),
         Outcome::Declined { .. } | Outcome::NotRun => ("–", Tone::Quiet),
-        Outcome::Cut => ("■", Tone::Warn),
+        Outcome::Interrupted => ("■", Tone::Warn),
         Outcome::Unknown => ("?", Tone::Warn),
     }
 }
@@ -119,7 +119,7 @@ pub fn ended(part: &CallPart, harness: bool, end: &Finished, columns: usize) -> 
         }
         Outcome::Declined { .. } => Line::of("declined", Tone::Quiet),
         Outcome::NotRun => Line::of("not run", Tone::Quiet),
-        Outcome::Cut => Line::of("stopped", Tone::Warn),
+        Outcome::Interrupted => Line::of("stopped", Tone::Warn),
         Outcome::Unknown => Line::of("outcome unknown", Tone::Warn),
     };
     if end.ms >= 100 || (is_command && end.ms > 0) {
@@ -129,8 +129,8 @@ pub fn ended(part: &CallPart, harness: bool, end: &Finished, columns: usize) -> 
     let mut lines = vec![left.beside(right, columns)];
     match &end.outcome {
         Outcome::Done if !changed.is_empty() => lines.extend(change_rows(part, &changed, CHANGE, columns)),
-        Outcome::Done | Outcome::Cut if is_command => lines.extend(output(&end.shown, OUTPUT, columns)),
-        Outcome::Done | Outcome::NotRun | Outcome::Cut => {}
+        Outcome::Done | Outcome::Interrupted if is_command => lines.extend(output(&end.shown, OUTPUT, columns)),
+        Outcome::Done | Outcome::NotRun | Outcome::Interrupted => {}
         // An error is shown whole, as far as one can read it.
         Outcome::Failed => lines.extend(output(&end.shown, 4 * OUTPUT, columns)),
         Outcome::Declined { note } => lines.extend(

@@ -1,10 +1,11 @@
 //! A short tour without a model: a recorded session, played through the same link as any other.
 
-use crate::host::Told;
+use crate::host::HostEvent;
 use dunnock_proto::{
-    Access, Answer, Answered, Approval, Asked, At, Attempt, CallId, CallPart, Cause, Config, Created, Delta, Ended,
-    Event, Finished, Frame, Hash, Level, Mode, Outcome, Owner, Part, PlanStep, Planned, Prompted, Proof, QuestionId,
-    Record, Recovery, Replied, Reserved, Started, Stop, Taken, Turn, TurnStarted, Usage, VerifyArgs, Why, seal,
+    Access, Answer, Answered, Approval, Asked, At, Attempt, CallId, CallPart, Cause, Config, Created, Delta, EndReason,
+    Ended, Event, Finished, Frame, Hash, Isolation, Mode, Outcome, Owner, OwnerChanged, Part, PlanStep, Planned,
+    Prompted, Proof, QuestionId, Record, Recovery, Replied, Reserved, Started, Step, StepStarted, Stop, Usage,
+    VerifyArgs, seal,
 };
 use dunnock_proto::{QuestionKind, Reason, RequestKind};
 use std::sync::Arc;
@@ -20,17 +21,17 @@ const LAST: &str = "`add_months` now stays on the **last day** of a shorter mont
                     This was the tour: nothing was sent, nothing was changed. To begin for real, type what is to be done.\n";
 
 /// Plays it.
-pub(crate) fn play() -> mpsc::Receiver<Told> {
+pub(crate) fn play() -> mpsc::Receiver<HostEvent> {
     let (send, receive) = mpsc::channel(64);
     tokio::spawn(async move {
         for (wait, frame) in script() {
             tokio::time::sleep(Duration::from_millis(wait)).await;
-            if send.send(Told::Frame(frame)).await.is_err() {
+            if send.send(HostEvent::Frame(frame)).await.is_err() {
                 return;
             }
         }
         // What was played is on the screen; a real session begins with nothing.
-        let _ = send.send(Told::Closed).await;
+        let _ = send.send(HostEvent::Closed).await;
     });
     receive
 }
@@ -47,16 +48,16 @@ impl Tape {
             seal(self.seq, self.prev, At(i64::try_from(self.seq * 900).unwrap_or(0)), Cause::Driver, &event.into());
         self.seq += 1;
         self.prev = record.chain();
-        self.frames.push((wait, Frame::Fact(Arc::new(record))));
+        self.frames.push((wait, Frame::Event(Arc::new(record))));
     }
-    fn words(&mut self, turn: Turn, text: &str, thought: bool) {
+    fn words(&mut self, step: Step, text: &str, thought: bool) {
         let mut offset = 0;
         for word in text.split_inclusive(' ') {
             let piece: Arc<str> = word.into();
             let delta = if thought {
-                Delta::Reasoning { turn, attempt: 0, offset, text: piece }
+                Delta::Reasoning { step, attempt: 0, offset, text: piece }
             } else {
-                Delta::Text { turn, attempt: 0, offset, text: piece }
+                Delta::Text { step, attempt: 0, offset, text: piece }
             };
             self.frames.push((35, Frame::Delta(delta)));
             offset += word.len() as u64;
@@ -88,13 +89,18 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
         ..Config::default()
     };
     tape.fact(0, Created { workspace: "~/webshop".into(), app: "demo".into(), config, base: None });
-    let taken =
-        Taken { owner, level: Level::A, platform: "linux".into(), app: "demo".into(), lost: Reserved::default() };
+    let taken = OwnerChanged {
+        owner,
+        isolation: Isolation::A,
+        platform: "linux".into(),
+        app: "demo".into(),
+        lost: Reserved::default(),
+    };
     tape.fact(0, taken);
     tape.fact(0, Prompted { text: TASK.into(), images: Vec::new() });
-    let turn = |n: u32| TurnStarted { turn: Turn(n), upto: 3, head: Hash::ZERO, reserved: Reserved::default() };
+    let step = |n: u32| StepStarted { step: Step(n), upto: 3, preamble: Hash::ZERO, reserved: Reserved::default() };
     let answered = |n: u32, input: u64, parts: Vec<Part>| Answered {
-        turn: Turn(n),
+        step: Step(n),
         attempts: vec![Attempt { at: At(0), ms: 900, error: None, usage: Usage::default() }],
         model: "demo/tour".into(),
         wire: "chat".into(),
@@ -104,12 +110,12 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
         request: Hash::ZERO,
         raw: None,
     };
-    let call = |turn: u32, index: u16| CallId { turn: Turn(turn), index };
+    let call = |step: u32, index: u16| CallId { step: Step(step), index };
     let started = |call: CallId| Started { call, owner, recovery: Recovery::Unknown };
-    let step = |text: &str, state: &str| PlanStep { text: text.into(), state: state.into() };
-    tape.fact(300, turn(1));
-    tape.words(Turn(1), THOUGHT, true);
-    tape.words(Turn(1), FIRST, false);
+    let plan_step = |text: &str, state: &str| PlanStep { text: text.into(), state: state.into() };
+    tape.fact(300, step(1));
+    tape.words(Step(1), THOUGHT, true);
+    tape.words(Step(1), FIRST, false);
     let old = "Date::new(year, month, self.day)";
     let new = "// The 31st does not exist in every month: stay on the last day.\nlet day = self.day.min(days_in(year, month));\nDate::new(year, month, day)";
     let parts = vec![
@@ -120,7 +126,7 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
         part("shell", serde_json::json!({"command": "cargo add time@0.3"})),
     ];
     tape.fact(200, answered(1, 3_900, parts));
-    tape.fact(0, Planned { steps: vec![step("clamp the day", "active"), step("run the tests", "pending")] });
+    tape.fact(0, Planned { steps: vec![plan_step("clamp the day", "active"), plan_step("run the tests", "pending")] });
     tape.fact(0, started(call(1, 0)));
     let found = "src/dates.rs:40\nsrc/cart.rs:12\nsrc/cart.rs:31\ntests/dates.rs:8\n";
     tape.fact(500, Finished { ms: 3, ..Finished::plain(call(1, 0), Outcome::Done, found) });
@@ -134,7 +140,7 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
         call_hash: Hash::ZERO,
         request: RequestKind::Network,
         reasons: vec![Reason::UsesNetwork { program: "cargo".into() }],
-        isolation: Some(Level::A),
+        isolation: Some(Isolation::A),
         access: Access { network: true, ..Access::NOTHING },
         rule: None,
         preview: Vec::new(),
@@ -147,13 +153,13 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
     );
     let declined = Outcome::Declined { note: Some("no new crate for this".into()) };
     tape.fact(0, Finished::plain(call(1, 2), declined, "declined"));
-    tape.fact(100, turn(2));
-    tape.words(Turn(2), LAST, false);
+    tape.fact(100, step(2));
+    tape.words(Step(2), LAST, false);
     tape.fact(200, answered(2, 4_600, vec![Part::Text { text: LAST.into() }]));
     let check = VerifyArgs { command: "cargo test dates".into() };
     tape.fact(
         0,
-        dunnock_proto::Called {
+        dunnock_proto::CheckCalled {
             call: call(2, 0),
             tool: "verify".into(),
             args: check.text().into(),
@@ -173,6 +179,6 @@ pub(crate) fn script() -> Vec<(u64, Frame)> {
             ..Finished::plain(call(2, 0), Outcome::Done, "test result: ok. 14 passed\n")
         },
     );
-    tape.fact(100, Ended { why: Why::Done, proof: Proof::Proven, hold: false });
+    tape.fact(100, Ended { reason: EndReason::Done, proof: Proof::Proven, hold: false });
     tape.frames
 }

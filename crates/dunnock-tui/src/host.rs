@@ -3,13 +3,13 @@
 //! The session itself speaks through the link: [`Frame`]s come, [`Order`]s go, whoever drives it. The rest is what a door
 //! needs and a session does not know: other sessions, files, models, rules.
 
-use dunnock_proto::{Frame, Order, Rule, Scope, Seq, SessionId};
+use dunnock_proto::{CommandRequest, Frame, Rule, Scope, Seq, SessionId};
 
 /// What the app asks of the program around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
+pub enum HostRequest {
     /// To the session.
-    Order(Order),
+    Order(CommandRequest),
     /// A new session with these first words.
     Begin {
         /// The words.
@@ -48,7 +48,7 @@ pub enum Ask {
     DiffFrom(u32),
     /// Go back.
     Rewind {
-        /// To just after this fact.
+        /// To just after this event.
         to: Seq,
         /// What.
         scope: Scope,
@@ -126,10 +126,10 @@ pub struct SessionRow {
 
 /// A step that can be gone back to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Point {
+pub struct RewindPoint {
     /// Its number.
     pub step: u32,
-    /// Its last fact.
+    /// Its last event.
     pub seq: Seq,
     /// What happened.
     pub title: String,
@@ -141,18 +141,18 @@ pub struct Point {
 
 /// What the program around the app tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum HostEvent {
     /// Through the link.
     Frame(Frame),
     /// What was found at the start; comes again when more is known.
     Welcome(Welcome),
     /// The person's own commands.
     Own(Vec<Own>),
-    /// A session is open: its facts follow, up to this one at once.
+    /// A session is open: its events follow, up to this one at once.
     Opened {
         /// Which.
         id: SessionId,
-        /// Facts so far.
+        /// Events so far.
         upto: Seq,
         /// How long ago it last changed, if it is not new.
         resumed: Option<String>,
@@ -168,7 +168,7 @@ pub enum Told {
     /// Models.
     Models(Vec<String>),
     /// Steps.
-    Points(Vec<Point>),
+    Points(Vec<RewindPoint>),
     /// Lines to show.
     Text(Vec<String>),
     /// A unified diff to show.

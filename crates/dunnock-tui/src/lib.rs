@@ -1,10 +1,10 @@
 //! The terminal app: a door on a session, drawn in the terminal's own scrollback.
 //!
-//! It knows `proto` and nothing else of Dunnock: facts and pieces come through a link, orders go back, and it cannot tell
+//! It knows `proto` and nothing else of Dunnock: events and pieces come through a link, orders go back, and it cannot tell
 //! whether the session is driven by this process or another. What a door needs beside that it asks of the program around it
 //! (`host.rs`).
 //!
-//! Read `state.rs`, then `update.rs` (what happens) and `view.rs` (what is seen): both are pure. `session.rs` folds facts into
+//! Read `state.rs`, then `update.rs` (what happens) and `view.rs` (what is seen): both are pure. `session.rs` folds events into
 //! lines that are done and work that is under way; `panel.rs` is a question; `paint.rs` turns pictures into bytes; `run.rs` is
 //! the only file that waits.
 
@@ -16,6 +16,7 @@ mod edit;
 mod fuzzy;
 mod history;
 mod host;
+mod host_events;
 mod keep;
 mod keys_table;
 mod languages_table;
@@ -33,7 +34,6 @@ mod state;
 mod stream;
 mod text;
 mod theme;
-mod told;
 mod update;
 mod view;
 pub mod words;
@@ -61,13 +61,13 @@ pub fn page() -> String {
 }
 
 pub use commands_table::{COMMANDS, Slash};
-pub use host::{Ask, Own, Point, SessionRow, Told, Welcome};
+pub use host::{HostEvent, HostRequest, Own, RewindPoint, SessionRow, Welcome};
 pub use keep::Keep;
 pub use keys_table::{KEYS, KeyHelp, Place};
 pub use paint::Painter;
 pub use panel::GUARD;
 pub use plain::run as run_plain;
-pub use run::{App, Left, Notify, run};
+pub use run::{App, ExitState, Notify, run};
 pub use session::Session;
 pub use state::{Effect, Focus, Input, State};
 pub use text::{Line, Span, Style, Tone, one_line, visible};

@@ -2,7 +2,7 @@
 
 use crate::edit::{Act, Field};
 use crate::fuzzy;
-use crate::host::{Point, SessionRow};
+use crate::host::{RewindPoint, SessionRow};
 use crate::text::{Line, Style, Tone};
 use crate::words::count;
 use crossterm::event::KeyCode;
@@ -18,7 +18,7 @@ pub enum Value {
     Session(SessionId),
     /// A model.
     Model(String),
-    /// A step, by its last fact.
+    /// A step, by its last event.
     Step(u32, Seq),
     /// A mode.
     Mode(Mode),
@@ -100,8 +100,8 @@ impl Pick {
 
     /// Steps, the last one chosen.
     #[must_use]
-    pub fn points(points: &[Point]) -> Self {
-        let row = |p: &Point| Row {
+    pub fn points(points: &[RewindPoint]) -> Self {
+        let row = |p: &RewindPoint| Row {
             label: format!("{:>3}  {}", p.step, p.title),
             detail: p.files.map_or_else(String::new, |n| match n {
                 0 => "no file would change".into(),
@@ -139,9 +139,9 @@ impl Pick {
             KeyCode::Enter => return self.row().map_or(Picked::Stays, |row| Picked::Took(row.value.clone())),
             KeyCode::Tab | KeyCode::Left | KeyCode::Right if self.scope.is_some() => {
                 let next = |scope| match (scope, code == KeyCode::Left) {
-                    (Scope::Files, false) | (Scope::Both, true) => Scope::Talk,
-                    (Scope::Talk, false) | (Scope::Files, true) => Scope::Both,
-                    (Scope::Both, false) | (Scope::Talk, true) => Scope::Files,
+                    (Scope::Files, false) | (Scope::Both, true) => Scope::Conversation,
+                    (Scope::Conversation, false) | (Scope::Files, true) => Scope::Both,
+                    (Scope::Both, false) | (Scope::Conversation, true) => Scope::Files,
                 };
                 self.scope = self.scope.map(next);
             }
@@ -183,7 +183,7 @@ impl Pick {
         let head = match self.scope {
             Some(scope) => {
                 let word = |s: Scope, name: &str| if s == scope { format!("[{name}]") } else { format!(" {name} ") };
-                let words = [word(Scope::Files, "files"), word(Scope::Talk, "talk"), word(Scope::Both, "both")];
+                let words = [word(Scope::Files, "files"), word(Scope::Conversation, "talk"), word(Scope::Both, "both")];
                 Line::of(&format!(" {}", self.title), Style::of(Tone::Accent).bold())
                     .beside(Line::of(&format!("{} ", words.join(" ")), Tone::Accent), columns)
             }

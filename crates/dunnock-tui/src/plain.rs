@@ -2,9 +2,9 @@
 //!
 //! The same state and the same keys: a letter and enter where a key would do.
 
-use crate::host::Told;
+use crate::host::HostEvent;
 use crate::panel::{self, Stage};
-use crate::run::{App, Left};
+use crate::run::{App, ExitState};
 use crate::state::{Effect, Focus, Input, State};
 use crate::text::{Line, Tone};
 use crate::theme::Theme;
@@ -33,7 +33,7 @@ struct Plain {
 ///
 /// # Errors
 /// When the terminal is gone.
-pub async fn run(app: App) -> std::io::Result<Left> {
+pub async fn run(app: App) -> std::io::Result<ExitState> {
     let mut state = State::new((80, 200), Theme::Mono, app.seed);
     state.plain = true;
     let (send, mut lines) = mpsc::channel::<String>(16);
@@ -72,15 +72,15 @@ pub async fn run(app: App) -> std::io::Result<Left> {
         }
     }
     let open = plain.state.session.working || !plain.state.session.questions.is_empty();
-    Ok(Left { session: plain.state.session.id.clone(), open })
+    Ok(ExitState { session: plain.state.session.id.clone(), open })
 }
 
 impl Plain {
-    async fn told(&mut self, told: Told) -> std::io::Result<()> {
-        let welcome = matches!(told, Told::Welcome(_)) && self.state.welcome.is_none();
+    async fn told(&mut self, told: HostEvent) -> std::io::Result<()> {
+        let welcome = matches!(told, HostEvent::Welcome(_)) && self.state.welcome.is_none();
         self.input(Input::Told(told)).await;
         if welcome {
-            crate::told::end_welcome(&mut self.state);
+            crate::host_events::end_welcome(&mut self.state);
             self.state.out.push(Line::of(" Type what is to be done, or /help.", Tone::Text));
         }
         self.show()

@@ -3,7 +3,7 @@
 use crate::demo;
 use crate::edit::Field;
 use crate::history::History;
-use crate::host::{Ask, Told};
+use crate::host::{HostEvent, HostRequest};
 use crate::keep::Keep;
 use crate::paint::Painter;
 use crate::screen;
@@ -43,9 +43,9 @@ pub enum Notify {
 /// What an app is made of.
 pub struct App {
     /// To the program around.
-    pub asks: mpsc::Sender<Ask>,
+    pub asks: mpsc::Sender<HostRequest>,
     /// From it.
-    pub told: mpsc::Receiver<Told>,
+    pub told: mpsc::Receiver<HostEvent>,
     /// Files of its own.
     pub keep: Keep,
     /// Colours.
@@ -62,7 +62,7 @@ pub struct App {
 
 /// How the app was left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Left {
+pub struct ExitState {
     /// The session that was open.
     pub session: Option<SessionId>,
     /// Work was under way or a question stood.
@@ -89,7 +89,7 @@ struct Running {
     /// What is kept of what is half typed, and under which name.
     kept: (String, Field),
     draft_due: Option<Instant>,
-    demo: Option<mpsc::Receiver<Told>>,
+    demo: Option<mpsc::Receiver<HostEvent>>,
     quit: bool,
 }
 
@@ -97,7 +97,7 @@ struct Running {
 ///
 /// # Errors
 /// When there is no terminal, or it is gone.
-pub async fn run(app: App) -> std::io::Result<Left> {
+pub async fn run(app: App) -> std::io::Result<ExitState> {
     let size = crossterm::terminal::size()?;
     let mut state = State::new(size, app.theme, app.seed);
     state.history = History::of(app.keep.history());
@@ -130,7 +130,7 @@ pub async fn run(app: App) -> std::io::Result<Left> {
     running.write_figures();
     let session = running.state.session.id.clone();
     let open = running.state.session.working || !running.state.session.questions.is_empty();
-    ended.map(|()| Left { session, open })
+    ended.map(|()| ExitState { session, open })
 }
 
 impl Running {
@@ -214,7 +214,7 @@ impl Running {
     }
 
     async fn input(&mut self, input: Input, events: &mut EventStream) -> std::io::Result<()> {
-        if matches!(input, Input::Told(Told::Opened { .. })) {
+        if matches!(input, Input::Told(HostEvent::Opened { .. })) {
             self.keep_draft();
         }
         let typed = matches!(input, Input::Key(_) | Input::Paste(_) | Input::Edited(_));

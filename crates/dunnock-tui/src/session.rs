@@ -1,6 +1,6 @@
-//! A session as this door sees it: a fold over the facts and pieces that come through the link.
+//! A session as this door sees it: a fold over the events and pieces that come through the link.
 //!
-//! Facts make lines that are done and go to the scrollback; what is under way is kept for the live area.
+//! Events make lines that are done and go to the scrollback; what is under way is kept for the live area.
 
 use crate::calls;
 use crate::lines::{indented, note, said_by_person, thoughts};
@@ -9,9 +9,9 @@ use crate::stream::Stream;
 use crate::text::{Line, Style, Tone};
 use crate::words::{about, cents, count, first_line, so_far, usd};
 use dunnock_proto::{
-    Answer, At, CallId, CallPart, Config, Decoded, Delta, Event, FinalArgs, Finished, Hash, Level, Outcome, Part,
-    Partial, PlanStep, Proof, QuestionId, QuestionKind, Record, Rule, Sandbox, Seq, SessionId, Turn, Usage, VerifyArgs,
-    Why,
+    Answer, At, CallId, CallPart, Config, Decoded, Delta, EndReason, Event, FinalArgs, Finished, Hash, Isolation,
+    Outcome, Part, Partial, PlanStep, Proof, QuestionId, QuestionKind, Record, Rule, Sandbox, Seq, SessionId, Step,
+    Usage, VerifyArgs,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Question {
 /// An answer on its way.
 #[derive(Default)]
 struct Live {
-    turn: Turn,
+    step: Step,
     attempt: u32,
     text: Stream,
     bytes: u64,
@@ -71,7 +71,7 @@ struct Live {
 
 /// Something that the rest of the app must know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum SessionChange {
     /// A question stands.
     Asked(QuestionId),
     /// Work ended.
@@ -95,7 +95,7 @@ struct Run {
 pub struct Session {
     /// Its id, once there is one.
     pub id: Option<SessionId>,
-    /// Facts so far.
+    /// Events so far.
     pub seq: Seq,
     /// Its first words.
     pub title: String,
@@ -104,7 +104,7 @@ pub struct Session {
     /// What it was told.
     pub config: Config,
     /// How commands are confined, once somebody drives.
-    pub level: Option<Level>,
+    pub level: Option<Isolation>,
     /// Tokens that the model holds.
     pub window: Option<u64>,
     /// Tokens of the last request and its answer.
@@ -123,7 +123,7 @@ pub struct Session {
     pub asking: bool,
     /// And a person carries what was asked.
     pub carried: bool,
-    /// The talk is being made shorter.
+    /// The conversation is being made shorter.
     pub compacting: bool,
     /// Everything was told to stop.
     pub stopping: bool,
@@ -172,13 +172,13 @@ impl Session {
     }
     /// A person carries it to a chat: nobody here knows of tokens or money.
     #[must_use]
-    pub fn by_hand(&self) -> bool {
-        self.config.model == dunnock_proto::CARRIED
+    pub fn via_bridge(&self) -> bool {
+        self.config.model == dunnock_proto::BRIDGE_MODEL
     }
     /// How commands are confined.
     #[must_use]
-    pub fn confined(&self) -> Option<Level> {
-        if self.config.sandbox == Sandbox::Off { Some(Level::D) } else { self.level }
+    pub fn confined(&self) -> Option<Isolation> {
+        if self.config.sandbox == Sandbox::Off { Some(Isolation::D) } else { self.level }
     }
     /// How much of the model's window is used, in percent.
     #[must_use]
@@ -218,8 +218,8 @@ impl Session {
         lines
     }
 
-    /// Takes a fact in; what it says goes to `out`.
-    pub fn fact(&mut self, record: &Record, columns: usize, now: u64, out: &mut Vec<Line>) -> Option<News> {
+    /// Takes an event in; what it says goes to `out`.
+    pub fn fact(&mut self, record: &Record, columns: usize, now: u64, out: &mut Vec<Line>) -> Option<SessionChange> {
         self.seq = record.envelope.seq;
         // Of a past that nobody sees, calls and their ends mean nothing any more: the end of the work forgets them.
         let of_calls = matches!(record.envelope.kind.as_str(), "allowed" | "started" | "finished" | "checkpointed");
@@ -236,7 +236,7 @@ impl Session {
         }
     }
 
-    fn event(&mut self, event: Event, at: At, columns: usize, now: u64, out: &mut Vec<Line>) -> Option<News> {
+    fn event(&mut self, event: Event, at: At, columns: usize, now: u64, out: &mut Vec<Line>) -> Option<SessionChange> {
         match event {
             Event::Created(e) => {
                 self.workspace = e.workspace;
@@ -260,9 +260,9 @@ impl Session {
                 }
                 self.config = next;
             }
-            Event::Headed(e) => self.window = e.head.window,
-            Event::Taken(e) => {
-                self.level = Some(e.level);
+            Event::PreambleSet(e) => self.window = e.preamble.window,
+            Event::OwnerChanged(e) => {
+                self.level = Some(e.isolation);
                 self.calls.values_mut().for_each(|call| call.began = None);
                 self.live = None;
             }
@@ -273,7 +273,7 @@ impl Session {
                 out.push(Line::empty());
                 out.push(note("going on"));
             }
-            Event::TurnStarted(e) => {
+            Event::StepStarted(e) => {
                 self.all_steps += 1;
                 self.run.steps += 1;
                 self.asking = true;
@@ -281,9 +281,9 @@ impl Session {
                 self.working = true;
                 self.said.clear();
                 self.tell_waiting(e.upto, columns, out);
-                self.live = Some(Live { turn: e.turn, ..Live::default() });
+                self.live = Some(Live { step: e.step, ..Live::default() });
             }
-            Event::HandedOver(e) => {
+            Event::OutboxWritten(e) => {
                 self.carried = true;
                 let parts = if e.parts > 1 { format!(" ({} parts)", e.parts) } else { String::new() };
                 out.push(Line::empty());
@@ -292,14 +292,14 @@ impl Session {
             }
             Event::Answered(e) => {
                 self.used(&e.usage);
-                let untold = e.usage.is_nothing() && !self.by_hand();
+                let untold = e.usage.is_nothing() && !self.via_bridge();
                 self.run.unknown |= untold;
                 self.unknown |= untold;
                 self.context = e.usage.input + e.usage.output;
                 (self.asking, self.carried) = (false, false);
-                self.answered(e.turn, &e.parts, columns, out);
+                self.answered(e.step, &e.parts, columns, out);
             }
-            Event::TurnFailed(e) => {
+            Event::StepFailed(e) => {
                 self.used(&e.usage);
                 (self.asking, self.carried) = (false, false);
                 self.end_stream(columns, out);
@@ -308,7 +308,7 @@ impl Session {
                 let tone = if again { Tone::Quiet } else { Tone::Bad };
                 out.extend(Line::of(&e.error, tone).wrap(columns, " ", " "));
             }
-            Event::Called(e) => {
+            Event::CheckCalled(e) => {
                 let part = CallPart { id: String::new(), tool: e.tool, args: e.args, recovered: false, fault: None };
                 let command = VerifyArgs::parse(&part.args).map_or_else(|_| part.args.to_string(), |a| a.command);
                 self.run.checks.push((e.call, command, None));
@@ -323,20 +323,20 @@ impl Session {
             Event::Planned(e) => self.plan = e.steps,
             Event::Asked(e) => {
                 self.questions.push(Question { id: e.question, kind: e.kind, hash: e.hash });
-                return Some(News::Asked(e.question));
+                return Some(SessionChange::Asked(e.question));
             }
             Event::Replied(e) => self.replied(e.question, &e.answer, e.note.as_deref(), columns, out),
             Event::Granted(e) => {
                 out.push(note(&format!("from now on in this session: {} {}", e.rule.tool, e.rule.words.join(" "))));
             }
             Event::Revoked(e) => out.push(note(&format!("no longer: {} {}", e.rule.tool, e.rule.words.join(" ")))),
-            Event::InterruptAsked(_) => {
+            Event::InterruptRequested(_) => {
                 self.stopping = true;
                 out.push(note("stopping"));
             }
             Event::Ended(e) => {
-                self.ended(&e.why, e.proof, at, columns, out);
-                return Some(News::Ended);
+                self.ended(&e.reason, e.proof, at, columns, out);
+                return Some(SessionChange::Ended);
             }
             Event::Checkpointed(e) => out.extend(e.note.iter().map(|text| note(text))),
             Event::Rewound(e) => {
@@ -344,14 +344,16 @@ impl Session {
                 out.extend(e.note.iter().flat_map(|text| Line::of(text, Tone::Quiet).wrap(columns, "   ", "   ")));
             }
             Event::RewindFailed(e) => out.push(Line::of(&format!(" could not go back: {}", e.error), Tone::Bad)),
-            Event::CompactStarted(e) => self.compacting = e.asked || e.strength == dunnock_proto::Strength::Summarise,
+            Event::CompactionStarted(e) => {
+                self.compacting = e.asked || e.strength == dunnock_proto::Strength::Summarise
+            }
             Event::Compacted(e) => {
                 self.compacting = false;
                 self.used(&e.usage);
                 let how = if e.summary.is_some() { "summed up" } else { "shortened" };
                 out.push(note(&format!("talk {how}: {} to {} bytes", about(e.before), about(e.after))));
             }
-            Event::CompactFailed(e) => {
+            Event::CompactionFailed(e) => {
                 self.compacting = false;
                 self.used(&e.usage);
                 out.push(note(&format!("the talk could not be made shorter: {}", e.error)));
@@ -364,7 +366,7 @@ impl Session {
             Event::Noticed(e) if !e.sources.is_empty() || e.stalled => {
                 out.push(note(&format!("the model is told: {}", first_line(&e.text))));
             }
-            Event::Noticed(_) | Event::Allowed(_) | Event::RewindAsked(_) | Event::Woken(_) => {}
+            Event::Noticed(_) | Event::Allowed(_) | Event::RewindRequested(_) | Event::TimerFired(_) => {}
         }
         None
     }
@@ -426,8 +428,8 @@ impl Session {
         out.extend(lines.into_iter().map(indented));
     }
 
-    fn answered(&mut self, turn: Turn, parts: &[Part], columns: usize, out: &mut Vec<Line>) {
-        let live = self.live.take().filter(|live| live.turn == turn);
+    fn answered(&mut self, step: Step, parts: &[Part], columns: usize, out: &mut Vec<Line>) {
+        let live = self.live.take().filter(|live| live.step == step);
         let words = Part::words(parts);
         let streamed = live.as_ref().map_or("", |live| live.said.as_str()).to_owned();
         if columns == UNSEEN {
@@ -471,7 +473,7 @@ impl Session {
                     out.extend(render(&last.answer, columns.saturating_sub(1)).into_iter().map(indented));
                 }
             }
-            self.add_call(CallId { turn, index }, part.clone(), false);
+            self.add_call(CallId { step, index }, part.clone(), false);
         }
     }
 
@@ -517,7 +519,7 @@ impl Session {
         out.extend(line.wrap(columns, "", "   "));
     }
 
-    fn ended(&mut self, why: &Why, proof: Proof, at: At, columns: usize, out: &mut Vec<Line>) {
+    fn ended(&mut self, why: &EndReason, proof: Proof, at: At, columns: usize, out: &mut Vec<Line>) {
         self.end_stream(columns, out);
         self.tell_waiting(Seq::MAX, columns, out);
         self.live = None;
@@ -527,13 +529,13 @@ impl Session {
         (self.working, self.asking, self.stopping, self.compacting) = (false, false, false, false);
         self.carried = false;
         let (word, tone) = match why {
-            Why::Done if proof == Proof::Proven => ("proven", Tone::Good),
-            Why::Done => ("done", Tone::Good),
-            Why::Stopped => ("stopped", Tone::Warn),
-            Why::Failed { .. } => ("failed", Tone::Bad),
-            Why::Limit => ("the limit of steps was reached", Tone::Warn),
-            Why::Budget => ("the budget was used up", Tone::Warn),
-            Why::Unproven => ("not proven", Tone::Bad),
+            EndReason::Done if proof == Proof::Proven => ("proven", Tone::Good),
+            EndReason::Done => ("done", Tone::Good),
+            EndReason::Stopped => ("stopped", Tone::Warn),
+            EndReason::Failed { .. } => ("failed", Tone::Bad),
+            EndReason::Limit => ("the limit of steps was reached", Tone::Warn),
+            EndReason::Budget => ("the budget was used up", Tone::Warn),
+            EndReason::Unproven => ("not proven", Tone::Bad),
         };
         let mut line = Line::of(&format!(" {word}"), Style::of(tone).bold());
         for (_, command, passed) in self.last_checks() {
@@ -545,7 +547,7 @@ impl Session {
             line = line.and(&format!("   {command}"), Tone::Text).and(&format!("  {how}"), Tone::Quiet);
         }
         out.push(Line::empty());
-        if let Why::Failed { error } = why {
+        if let EndReason::Failed { error } = why {
             out.extend(Line::of(error, Tone::Bad).wrap(columns, " ", " "));
         }
         out.extend(line.wrap(columns, "", "   "));
@@ -554,8 +556,8 @@ impl Session {
     }
 
     fn last_checks(&self) -> impl Iterator<Item = &(CallId, String, Option<bool>)> {
-        let last = self.run.checks.last().map(|(id, ..)| id.turn);
-        self.run.checks.iter().filter(move |(id, ..)| Some(id.turn) == last)
+        let last = self.run.checks.last().map(|(id, ..)| id.step);
+        self.run.checks.iter().filter(move |(id, ..)| Some(id.step) == last)
     }
 
     /// Steps, time, tokens, cost, files.
@@ -564,7 +566,7 @@ impl Session {
         let ms = u64::try_from(at.0 - run.began).unwrap_or(0);
         let mut parts = vec![count(usize::try_from(run.steps).unwrap_or(0), "step"), so_far(ms)];
         let tokens = run.usage.input + run.usage.output;
-        if self.by_hand() {
+        if self.via_bridge() {
             parts.push("carried by you".into());
         } else if tokens > 0 {
             let cached =
@@ -583,27 +585,27 @@ impl Session {
     /// Takes a live piece in.
     pub fn delta(&mut self, delta: &Delta, columns: usize, out: &mut Vec<Line>) {
         match delta {
-            Delta::Text { turn, attempt, offset, text } => self.words(*turn, *attempt, *offset, text, columns, out),
-            Delta::Reasoning { turn, attempt, offset, text } => {
-                let live = self.live(*turn, *attempt, out);
+            Delta::Text { step, attempt, offset, text } => self.words(*step, *attempt, *offset, text, columns, out),
+            Delta::Reasoning { step, attempt, offset, text } => {
+                let live = self.live(*step, *attempt, out);
                 let new = fresh(live.thought, *offset, text);
                 live.thought += new.len() as u64;
                 live.reasoning.push_str(new);
             }
             Delta::Output { call, offset, text, .. } => self.output(*call, *offset, text),
-            Delta::Said { text } => self.said = text.to_string(),
+            Delta::Notice { text } => self.said = text.to_string(),
         }
     }
 
     /// Takes in where something stands.
     pub fn partial(&mut self, partial: &Partial, columns: usize, out: &mut Vec<Line>) {
         match partial {
-            Partial::Turn { turn, attempt, text, reasoning } => {
-                let live = self.live(*turn, *attempt, out);
+            Partial::Step { step, attempt, text, reasoning } => {
+                let live = self.live(*step, *attempt, out);
                 let new = fresh(live.thought, 0, reasoning);
                 live.thought += new.len() as u64;
                 live.reasoning.push_str(new);
-                self.words(*turn, *attempt, 0, text, columns, out);
+                self.words(*step, *attempt, 0, text, columns, out);
             }
             Partial::Call { call, offset, tail } => {
                 self.output(*call, offset.saturating_sub(tail.len() as u64), tail);
@@ -611,20 +613,20 @@ impl Session {
         }
     }
 
-    fn live(&mut self, turn: Turn, attempt: u32, out: &mut Vec<Line>) -> &mut Live {
-        let same = self.live.as_ref().is_some_and(|live| live.turn == turn && live.attempt == attempt);
+    fn live(&mut self, step: Step, attempt: u32, out: &mut Vec<Line>) -> &mut Live {
+        let same = self.live.as_ref().is_some_and(|live| live.step == step && live.attempt == attempt);
         if !same {
             // What was shown of an attempt that broke off cannot be taken back; it is said.
             if self.live.as_ref().is_some_and(|live| live.bytes > 0) {
                 out.push(note("the answer broke off; asked again"));
             }
-            self.live = Some(Live { turn, attempt, ..Live::default() });
+            self.live = Some(Live { step, attempt, ..Live::default() });
         }
         self.live.get_or_insert_with(Live::default)
     }
 
-    fn words(&mut self, turn: Turn, attempt: u32, offset: u64, text: &str, columns: usize, out: &mut Vec<Line>) {
-        let live = self.live(turn, attempt, out);
+    fn words(&mut self, step: Step, attempt: u32, offset: u64, text: &str, columns: usize, out: &mut Vec<Line>) {
+        let live = self.live(step, attempt, out);
         let new = fresh(live.bytes, offset, text);
         if new.is_empty() {
             return;

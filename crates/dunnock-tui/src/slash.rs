@@ -2,14 +2,14 @@
 
 use crate::commands_table::{COMMANDS, Slash};
 use crate::fuzzy;
-use crate::host::{Ask, Own};
+use crate::host::{HostRequest, Own};
+use crate::host_events::end_welcome;
 use crate::keys_table::KEYS;
 use crate::lines::{mode, note};
 use crate::pick::{Pick, Row, Value};
 use crate::state::{Effect, State};
 use crate::text::{Line, Style, Tone};
 use crate::theme::{THEMES, Theme};
-use crate::told::end_welcome;
 use crate::update::{send, set_mode, switch, wrong};
 use dunnock_proto::{Command, Mode};
 
@@ -75,12 +75,12 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
             false
         }
     };
-    let ask = |ask: Ask| Effect::Ask(ask);
+    let ask = |ask: HostRequest| Effect::Ask(ask);
     match command.name {
         "help" => help(s),
         "keys" => keys(s),
-        "model" if rest.is_empty() => effects.push(ask(Ask::Models)),
-        "model" => effects.push(ask(Ask::Model(rest.into()))),
+        "model" if rest.is_empty() => effects.push(ask(HostRequest::Models)),
+        "model" => effects.push(ask(HostRequest::Model(rest.into()))),
         "clear" | "new" => {
             end_welcome(s);
             if let Some(id) = &s.session.id {
@@ -89,30 +89,30 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
                 s.out.push(Line::empty());
                 s.out.push(note(&format!("kept: {short} “{title}” · /resume {short} goes on with it")));
             }
-            switch(s, Ask::New, effects);
+            switch(s, HostRequest::New, effects);
         }
         "resume" | "sessions" if command.name == "resume" && !rest.is_empty() => {
-            switch(s, Ask::Find(rest.into()), effects)
+            switch(s, HostRequest::Find(rest.into()), effects)
         }
-        "resume" | "sessions" => effects.push(ask(Ask::Sessions(rest.into()))),
-        "diff" if needs(s) => effects.push(ask(Ask::Diff)),
-        "undo" if needs(s) => effects.push(ask(Ask::Undo)),
-        "rewind" if needs(s) => effects.push(ask(Ask::Points)),
+        "resume" | "sessions" => effects.push(ask(HostRequest::Sessions(rest.into()))),
+        "diff" if needs(s) => effects.push(ask(HostRequest::Diff)),
+        "undo" if needs(s) => effects.push(ask(HostRequest::Undo)),
+        "rewind" if needs(s) => effects.push(ask(HostRequest::Points)),
         "fork" if needs(s) => match rest.parse() {
-            Ok(step) => switch(s, Ask::Fork(Some(step)), effects),
-            Err(_) if rest.is_empty() => switch(s, Ask::Fork(None), effects),
+            Ok(step) => switch(s, HostRequest::Fork(Some(step)), effects),
+            Err(_) if rest.is_empty() => switch(s, HostRequest::Fork(None), effects),
             Err(_) => wrong(s, &format!("{rest} is no step")),
         },
         "compact" if needs(s) => send(s, Command::Compact, effects),
-        "cost" if needs(s) => effects.push(ask(Ask::Cost)),
+        "cost" if needs(s) => effects.push(ask(HostRequest::Cost)),
         "approvals" => approvals(s, rest, effects),
-        "rules" => effects.push(ask(Ask::Rules)),
+        "rules" => effects.push(ask(HostRequest::Rules)),
         "copy" if s.session.answer.is_empty() => s.hint = "there is no answer yet to copy".into(),
         "copy" => {
             s.hint = format!("copied {} characters", s.session.answer.chars().count());
             effects.push(Effect::Copy(s.session.answer.clone()));
         }
-        "export" if needs(s) => effects.push(ask(Ask::Export)),
+        "export" if needs(s) => effects.push(ask(HostRequest::Export)),
         "theme" => theme(s, rest),
         "demo" if s.session.id.is_some() => s.hint = "the tour needs a fresh session: /new first".into(),
         "demo" => {

@@ -2,7 +2,7 @@
 
 use crate::edit::Field;
 use crate::history::History;
-use crate::host::{Ask, Own, Told, Welcome};
+use crate::host::{HostEvent, HostRequest, Own, Welcome};
 use crate::panel::Panel;
 use crate::pick::Pick;
 use crate::session::Session;
@@ -25,7 +25,7 @@ pub enum Input {
     /// Time has passed; comes only while something moves.
     Tick,
     /// From the program around.
-    Told(Told),
+    Told(HostEvent),
     /// What was written in the editor.
     Edited(Result<String, String>),
     /// A signal to end: terminal gone, or asked to.
@@ -36,7 +36,7 @@ pub enum Input {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Of the program around.
-    Ask(Ask),
+    Ask(HostRequest),
     /// To the clipboard, through the terminal.
     Copy(String),
     /// The person is needed: these words, where a terminal shows them.
@@ -89,13 +89,13 @@ pub struct Shell {
 /// A session that is being read from its beginning.
 #[derive(Debug, Clone, Default)]
 pub struct CatchUp {
-    /// The last fact that was there when it was opened.
+    /// The last event that was there when it was opened.
     pub upto: u64,
     /// The last lines of it.
     pub lines: VecDeque<Line>,
     /// Lines before those.
     pub dropped: usize,
-    /// Facts of which no lines were made.
+    /// Events of which no lines were made.
     pub unseen: u64,
     /// How long ago it last changed, if it is not new.
     pub resumed: Option<String>,

@@ -2,7 +2,8 @@
 
 use crate::edit::{Act, Chip, Field};
 use crate::fuzzy;
-use crate::host::Ask;
+use crate::host::HostRequest;
+use crate::host_events::{give_back, on_told};
 use crate::lines::mode;
 use crate::panel::{self, Outcome, Panel};
 use crate::pick::{Pick, Picked, Row, Value};
@@ -11,11 +12,10 @@ use crate::slash;
 use crate::state::{Effect, Focus, Input, Menu, Shell, State};
 use crate::text::{Line, Tone};
 use crate::theme::Theme;
-use crate::told::{give_back, on_told};
 use crate::view;
 use crate::words::first_line;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use dunnock_proto::{Answer, Command, ConfigPatch, Mode, Order};
+use dunnock_proto::{Answer, Command, CommandRequest, ConfigPatch, Mode};
 
 /// A second Esc or Ctrl-C counts as the second within this many milliseconds.
 const AGAIN: u64 = 1_000;
@@ -61,7 +61,7 @@ pub(crate) fn wrong(s: &mut State, why: &str) {
 }
 
 /// Leaves what is on the screen for another session, or for none.
-pub(crate) fn switch(s: &mut State, ask: Ask, effects: &mut Vec<Effect>) {
+pub(crate) fn switch(s: &mut State, ask: HostRequest, effects: &mut Vec<Effect>) {
     s.switching = true;
     effects.push(Effect::Ask(ask));
 }
@@ -88,7 +88,7 @@ pub(crate) fn send(s: &mut State, command: Command, effects: &mut Vec<Effect>) {
         s.granting.insert(id.clone(), rule.clone());
     }
     s.everywhere = false;
-    effects.push(Effect::Ask(Ask::Order(Order { id, expect: None, command })));
+    effects.push(Effect::Ask(HostRequest::Order(CommandRequest { id, expect: None, command })));
 }
 
 fn on_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect>) {
@@ -145,7 +145,7 @@ fn interrupt(s: &mut State, effects: &mut Vec<Effect>) {
         s.session = Session::default();
         s.panel = None;
     } else if s.shell.is_some() {
-        effects.push(Effect::Ask(Ask::StopShell));
+        effects.push(Effect::Ask(HostRequest::StopShell));
     } else if s.session.id.is_some() && (s.session.working || s.session.compacting) {
         send(s, Command::Interrupt, effects);
     }
@@ -156,7 +156,7 @@ fn escape(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
     if s.last_esc.is_some_and(|then| now.saturating_sub(then) < AGAIN) {
         s.last_esc = None;
         if s.session.id.is_some() {
-            effects.push(Effect::Ask(Ask::Points));
+            effects.push(Effect::Ask(HostRequest::Points));
         } else {
             s.hint = "nothing was done here yet that could be gone back to".into();
         }
@@ -269,19 +269,19 @@ fn pick_key(s: &mut State, code: KeyCode, effects: &mut Vec<Effect>) {
         Picked::Left => s.pick = None,
         Picked::Filtered => {
             if pick.title.starts_with("Go on with") {
-                effects.push(Effect::Ask(Ask::Sessions(pick.filter.whole())));
+                effects.push(Effect::Ask(HostRequest::Sessions(pick.filter.whole())));
             }
         }
-        Picked::Difference(Value::Step(step, _)) => effects.push(Effect::Ask(Ask::DiffFrom(step))),
+        Picked::Difference(Value::Step(step, _)) => effects.push(Effect::Ask(HostRequest::DiffFrom(step))),
         Picked::Difference(_) => {}
         Picked::Took(value) => {
             s.pick = None;
             match value {
-                Value::Session(id) => switch(s, Ask::Open(id), effects),
-                Value::Model(name) => effects.push(Effect::Ask(Ask::Model(name))),
+                Value::Session(id) => switch(s, HostRequest::Open(id), effects),
+                Value::Model(name) => effects.push(Effect::Ask(HostRequest::Model(name))),
                 Value::Step(_, to) => {
                     let scope = scope.unwrap_or(dunnock_proto::Scope::Both);
-                    effects.push(Effect::Ask(Ask::Rewind { to, scope }));
+                    effects.push(Effect::Ask(HostRequest::Rewind { to, scope }));
                 }
                 Value::Mode(mode) => set_mode(s, mode, effects),
                 Value::Theme(name) => s.theme = Theme::named(name).unwrap_or(s.theme),
@@ -347,7 +347,7 @@ fn field_key(s: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) {
         }
         KeyCode::Char('r') if control => return search_history(s),
         KeyCode::Char('g') if control => return effects.push(Effect::Editor(s.field.whole())),
-        KeyCode::Char('v') if control => return effects.push(Effect::Ask(Ask::Clipboard)),
+        KeyCode::Char('v') if control => return effects.push(Effect::Ask(HostRequest::Clipboard)),
         KeyCode::Char('a') if control => Act::Home,
         KeyCode::Char('e') if control => Act::End,
         KeyCode::Char('b') if control => Act::Left,
@@ -457,13 +457,13 @@ pub(crate) fn prompt(s: &mut State, text: String, pictures: Vec<String>, effects
     if s.session.id.is_some() && !s.switching {
         match pictures.is_empty() {
             true => send(s, Command::Prompt { text: text.into(), images: Vec::new() }, effects),
-            false => effects.push(Effect::Ask(Ask::Pictures { text, pictures })),
+            false => effects.push(Effect::Ask(HostRequest::Pictures { text, pictures })),
         }
     } else if s.beginning || s.switching {
         s.unsent.push((text, pictures));
     } else {
         s.beginning = true;
-        effects.push(Effect::Ask(Ask::Begin { text, pictures, mode: s.mode }));
+        effects.push(Effect::Ask(HostRequest::Begin { text, pictures, mode: s.mode }));
     }
 }
 
@@ -476,7 +476,7 @@ fn own_command(s: &mut State, command: &str, effects: &mut Vec<Effect>) {
         return;
     }
     s.shell = Some(Shell { command: command.into(), began: 0, text: String::new() });
-    effects.push(Effect::Ask(Ask::Shell(command.into())));
+    effects.push(Effect::Ask(HostRequest::Shell(command.into())));
 }
 
 fn refresh_menu(s: &mut State, effects: &mut Vec<Effect>) {
@@ -502,7 +502,7 @@ fn refresh_menu(s: &mut State, effects: &mut Vec<Effect>) {
             }
             None => {
                 s.files = Some(Vec::new());
-                effects.push(Effect::Ask(Ask::Files));
+                effects.push(Effect::Ask(HostRequest::Files));
                 Vec::new()
             }
         }

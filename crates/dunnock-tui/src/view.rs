@@ -7,7 +7,7 @@ use crate::session::Question;
 use crate::state::{Focus, State};
 use crate::text::{Line, Span, Style, Tone};
 use crate::words::{about, count, first_line, short, so_far};
-use dunnock_proto::Level;
+use dunnock_proto::Isolation;
 
 /// The live area: its lines, and where the cursor stands in them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ fn above(s: &State, columns: usize, now: u64, room: usize) -> Vec<Line> {
     }
     lines.extend(s.session.under_way(columns));
     let spot = match s.session.confined() {
-        Some(Level::D) | None => "no box",
+        Some(Isolation::D) | None => "no box",
         Some(_) => "in the box",
     };
     let running: Vec<_> = s.session.running().collect();
@@ -299,7 +299,7 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
         return Line::of(&format!(" {}", s.hint), Tone::Warn).cut(columns);
     }
     let level = match session.confined() {
-        Some(Level::D) => "no box".to_owned(),
+        Some(Isolation::D) => "no box".to_owned(),
         Some(level) => format!("box {level:?}"),
         None => match s.welcome.as_ref().and_then(|w| w.level) {
             Some('D') => "no box".into(),
@@ -309,7 +309,7 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
     };
     // Where nobody says how much fits, it is said how much there is.
     let full = match session.full() {
-        _ if session.by_hand() => None,
+        _ if session.via_bridge() => None,
         Some(percent) => Some(format!("context {percent} %")),
         None if session.context > 0 => Some(format!("context {}", about(session.context))),
         None => None,
@@ -324,7 +324,7 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
     if !wide {
         let mut parts = vec![mode(s.approvals()).to_owned(), level.trim_start_matches("box ").to_owned()];
         parts.extend(full.map(|f| f.trim_start_matches("context ").to_owned()));
-        parts.extend(cost.filter(|_| !session.by_hand()));
+        parts.extend(cost.filter(|_| !session.via_bridge()));
         let sign = match () {
             () if s.moves() => format!("{} ", SPIN[usize::try_from(s.tick % 4).unwrap_or(0)]),
             () if session.carried => "● you carry it · ".to_owned(),
@@ -336,7 +336,7 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
     if session.working && session.steps() > 0 {
         right.push(format!("step {}/{}", session.steps(), session.config.max_steps));
     }
-    if !session.by_hand() {
+    if !session.via_bridge() {
         right.push(full.unwrap_or_else(|| "context 0 %".into()));
         if session.tokens() > 0 {
             right.push(about(session.tokens()));

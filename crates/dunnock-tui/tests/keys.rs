@@ -3,10 +3,10 @@
 use crate::tape::{Tape, approval, approval_of, call, config, id, rule};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use dunnock_proto::*;
-use dunnock_tui::{Ask, COMMANDS, Effect, Input, KEYS, Told};
+use dunnock_tui::{COMMANDS, Effect, HostEvent, HostRequest, Input, KEYS};
 use serde_json::json;
 
-fn asked(t: &Tape, want: &Ask) -> bool {
+fn asked(t: &Tape, want: &HostRequest) -> bool {
     t.effects.iter().any(|e| matches!(e, Effect::Ask(ask) if ask == want))
 }
 
@@ -44,13 +44,13 @@ fn each_key_of_an_approval_does_what_it_says() {
     t.key(KeyCode::Enter);
     let rule = rule(&["make"]);
     assert_eq!(answers(&t), [(Answer::Always { rule: rule.clone() }, None)]);
-    assert!(!asked(&t, &Ask::Grant(rule.clone())), "somebody else may have answered");
+    assert!(!asked(&t, &HostRequest::Grant(rule.clone())), "somebody else may have answered");
     let order = t.orders().remove(0);
-    t.told(Told::Frame(Frame::Accepted { id: order.id, seq: 9 }));
-    assert!(asked(&t, &Ask::Grant(rule.clone())));
+    t.told(HostEvent::Frame(Frame::Accepted { id: order.id, seq: 9 }));
+    assert!(asked(&t, &HostRequest::Grant(rule.clone())));
     let mut t = asking();
     t.key(KeyCode::Char('a')).key(KeyCode::Char('s'));
-    assert!(!asked(&t, &Ask::Grant(rule.clone())), "only this session");
+    assert!(!asked(&t, &HostRequest::Grant(rule.clone())), "only this session");
     assert_eq!(answers(&t), [(Answer::Always { rule }, None)]);
     let mut t = asking();
     t.key(KeyCode::Char('a')).key(KeyCode::Esc).key(KeyCode::Char('e'));
@@ -122,7 +122,7 @@ fn what_is_pressed_while_another_session_opens_goes_nowhere_else() {
     t.state.field.clear();
     t.state.focus = dunnock_tui::Focus::Field;
     t.type_in("/new").key(KeyCode::Enter);
-    assert!(asked(&t, &Ask::New));
+    assert!(asked(&t, &HostRequest::New));
     let before = t.commands().len();
     t.wait(400).key(KeyCode::BackTab).key(KeyCode::Esc).key(KeyCode::Tab).wait(400).key(KeyCode::Char('y'));
     assert_eq!(t.commands().len(), before, "neither a mode, nor a stop, nor a yes");
@@ -150,7 +150,7 @@ fn a_question_that_a_list_covered_is_guarded_when_it_comes_into_sight() {
     t.type_in("yes, and more");
     assert!(t.commands().is_empty(), "it was never seen");
     let mut t = Tape::new(80, 30);
-    t.working().told(Told::Models(vec!["a/b".into()])).asks_plain(json!({"command": "make"}));
+    t.working().told(HostEvent::Models(vec!["a/b".into()])).asks_plain(json!({"command": "make"}));
     t.wait(5_000).key(KeyCode::Esc).wait(10).type_in("y");
     assert!(t.commands().is_empty(), "it came into sight just now");
 }
@@ -191,7 +191,7 @@ fn a_past_of_many_facts_is_read_without_drawing_it() {
     let mut t = Tape::new(80, 24);
     let session = SessionId::from_random([3; 16]);
     let resumed = Some("9 h ago".into());
-    t.welcome().told(Told::Opened { id: session, upto: 2_002, resumed, draft: None });
+    t.welcome().told(HostEvent::Opened { id: session, upto: 2_002, resumed, draft: None });
     t.fact(Created { workspace: "/w".into(), app: "0".into(), config: config(), base: None });
     t.fact(Prompted { text: "a long one".into(), images: Vec::new() });
     for n in 1..=1_000 {
@@ -247,11 +247,11 @@ fn esc_stops_and_esc_esc_only_shows_where_one_can_go_back() {
     t.working().key(KeyCode::Esc);
     assert_eq!(t.commands(), [Command::Interrupt]);
     t.wait(200).key(KeyCode::Esc);
-    assert!(asked(&t, &Ask::Points));
+    assert!(asked(&t, &HostRequest::Points));
     assert_eq!(t.commands().len(), 1, "it never goes back by itself");
     let mut t = Tape::new(80, 24);
     t.begun(config()).key(KeyCode::Esc).wait(5_000).key(KeyCode::Esc);
-    assert!(!asked(&t, &Ask::Points), "two that are far apart are not twice");
+    assert!(!asked(&t, &HostRequest::Points), "two that are far apart are not twice");
 }
 
 #[test]
@@ -290,15 +290,20 @@ fn history_is_walked_searched_and_kept() {
 fn a_prompt_that_is_refused_comes_back() {
     let mut t = Tape::new(80, 24);
     t.begun(config()).type_in("do it").key(KeyCode::Enter);
-    let Some(Effect::Ask(Ask::Order(order))) =
-        t.effects.iter().find(|e| matches!(e, Effect::Ask(Ask::Order(_)))).cloned()
+    let Some(Effect::Ask(HostRequest::Order(order))) =
+        t.effects.iter().find(|e| matches!(e, Effect::Ask(HostRequest::Order(_)))).cloned()
     else {
         unreachable!("nothing was sent")
     };
-    t.told(Told::Frame(Frame::Refused { id: order.id, why: Refused::ReadOnly, version: 1, questions: Vec::new() }));
+    t.told(HostEvent::Frame(Frame::Refused {
+        id: order.id,
+        reason: Refused::ReadOnly,
+        version: 1,
+        questions: Vec::new(),
+    }));
     assert_eq!(t.state.field.text(), "do it");
     let mut t = Tape::new(80, 24);
-    t.welcome().type_in("do it").key(KeyCode::Enter).told(Told::NotSent("do it".into()));
+    t.welcome().type_in("do it").key(KeyCode::Enter).told(HostEvent::NotSent("do it".into()));
     assert_eq!(t.state.field.text(), "do it");
 }
 
@@ -345,7 +350,7 @@ fn every_key_of_the_table_does_something() {
                 dunnock_tui::Place::List => {
                     let mut t = Tape::new(80, 24);
                     t.begun(config())
-                        .told(Told::Models(vec!["a/b".into(), "c/d".into(), "e/f".into()]))
+                        .told(HostEvent::Models(vec!["a/b".into(), "c/d".into(), "e/f".into()]))
                         .key(KeyCode::Down);
                     t
                 }

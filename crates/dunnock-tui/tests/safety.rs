@@ -47,7 +47,7 @@ fn everywhere(text: &str, theme: Theme) -> String {
     t.state.theme = theme;
     t.begun(crate::tape::config());
     t.fact(Prompted { text: text.into(), images: Vec::new() });
-    t.turn(1).thought(1, text).text(1, 0, text);
+    t.step(1).thought(1, text).text(1, 0, text);
     let parts = vec![
         say(text),
         call("shell", json!({ "command": text })),
@@ -87,10 +87,10 @@ fn everywhere(text: &str, theme: Theme) -> String {
     let choices = vec![text.to_owned(), text.to_owned()];
     t.question(QuestionKind::Person { call: id(1, 9), text: text.into(), choices });
     t.question(QuestionKind::Limit { steps: 20 });
-    t.told(dunnock_tui::Told::Text(vec![text.into()]))
-        .told(dunnock_tui::Told::Diff(text.into()))
-        .told(dunnock_tui::Told::Wrong(text.into()));
-    t.told(dunnock_tui::Told::Models(vec![text.into()]));
+    t.told(dunnock_tui::HostEvent::Text(vec![text.into()]))
+        .told(dunnock_tui::HostEvent::Diff(text.into()))
+        .told(dunnock_tui::HostEvent::Wrong(text.into()));
+    t.told(dunnock_tui::HostEvent::Models(vec![text.into()]));
     out.push_str(&t.painted());
     let row = dunnock_tui::SessionRow {
         id: SessionId::from_random([1; 16]),
@@ -100,12 +100,16 @@ fn everywhere(text: &str, theme: Theme) -> String {
         age: text.into(),
         excerpt: text.into(),
     };
-    t.key(crossterm::event::KeyCode::Esc).told(dunnock_tui::Told::Sessions(String::new(), vec![row]));
+    t.key(crossterm::event::KeyCode::Esc).told(dunnock_tui::HostEvent::Sessions(String::new(), vec![row]));
     out.push_str(&t.painted());
     t.key(crossterm::event::KeyCode::Esc);
     let branch = Some(text.to_owned());
-    t.told(dunnock_tui::Told::Welcome(dunnock_tui::Welcome { branch, folder: text.into(), ..crate::tape::welcome() }));
-    t.fact(Ended { why: Why::Failed { error: text.into() }, proof: Proof::None, hold: false });
+    t.told(dunnock_tui::HostEvent::Welcome(dunnock_tui::Welcome {
+        branch,
+        folder: text.into(),
+        ..crate::tape::welcome()
+    }));
+    t.fact(Ended { reason: EndReason::Failed { error: text.into() }, proof: Proof::None, hold: false });
     out.push_str(&t.painted());
     out.replace('␛', "\u{1b}")
 }

@@ -3,7 +3,7 @@
 use crate::tape::{FRAMES, Tape, approval, approval_of, call, config, id, say};
 use crossterm::event::KeyCode;
 use dunnock_proto::*;
-use dunnock_tui::{Point, SessionRow, Theme, Told, Welcome};
+use dunnock_tui::{HostEvent, RewindPoint, SessionRow, Theme, Welcome};
 use serde_json::json;
 use std::path::Path;
 
@@ -26,9 +26,9 @@ fn carried(columns: u16) -> Tape {
     let mut t = Tape::new(columns, 24);
     let bridge = Bridge { folder: "/home/ada/webshop/.dunnock/bridge".into(), timeout: 60, output: 4000, size: 12000 };
     t.begun(Config { model: "bridge/chat".into(), price: None, bridge: Some(bridge), ..config() });
-    t.fact(Prompted { text: "Fix the date test".into(), images: Vec::new() }).turn(1);
-    t.fact(HandedOver {
-        turn: Turn(1),
+    t.fact(Prompted { text: "Fix the date test".into(), images: Vec::new() }).step(1);
+    t.fact(OutboxWritten {
+        step: Step(1),
         outbox: ".dunnock/bridge/outbox-1.md".into(),
         inbox: ".dunnock/bridge/inbox-1.md".into(),
         parts: 2,
@@ -41,9 +41,9 @@ fn unmeasured(t: &mut Tape) -> &mut Tape {
     let parts = vec![say("It is mended.")];
     let usage = Usage::default();
     let (attempts, model, wire) = (Vec::new(), "a/b".into(), "chat".into());
-    let (turn, request) = (Turn(1), Hash::ZERO);
-    t.fact(Answered { turn, attempts, model, wire, parts, stop: Stop::End, usage, request, raw: None });
-    t.fact(Ended { why: Why::Done, proof: Proof::None, hold: false })
+    let (step, request) = (Step(1), Hash::ZERO);
+    t.fact(Answered { step, attempts, model, wire, parts, stop: Stop::End, usage, request, raw: None });
+    t.fact(Ended { reason: EndReason::Done, proof: Proof::None, hold: false })
 }
 
 fn waiting(columns: u16, rows: u16) -> Tape {
@@ -73,14 +73,14 @@ fn markdown(columns: u16, theme: Theme) -> Tape {
     t
 }
 
-fn done(proof: Proof, why: Why) -> Tape {
+fn done(proof: Proof, why: EndReason) -> Tape {
     let mut t = Tape::new(80, 24);
     t.working().answered(1, vec![call("replace_text", edit())]).started(id(1, 0));
     t.fact(Finished { diff: Some(Hash::ZERO), ms: 4, ..Finished::plain(id(1, 0), Outcome::Done, "replaced 1 place") });
-    t.turn(2).answered(2, vec![say("The month arithmetic now stays on the last day.")]);
+    t.step(2).answered(2, vec![say("The month arithmetic now stays on the last day.")]);
     if proof != Proof::None {
         let args = VerifyArgs { command: "cargo test --all".into() }.text().into();
-        t.fact(Called {
+        t.fact(CheckCalled {
             call: id(2, 0),
             tool: "verify".into(),
             args,
@@ -97,7 +97,7 @@ fn done(proof: Proof, why: Why) -> Tape {
             ..Finished::plain(id(2, 0), outcome, "test result: 214 tests\n")
         });
     }
-    t.fact(Ended { why, proof, hold: false });
+    t.fact(Ended { reason: why, proof, hold: false });
     t
 }
 
@@ -130,8 +130,8 @@ fn sessions() -> Vec<SessionRow> {
     ]
 }
 
-fn points() -> Vec<Point> {
-    let point = |step: u32, title: &str, files: Option<usize>, kept: &[&str]| Point {
+fn points() -> Vec<RewindPoint> {
+    let point = |step: u32, title: &str, files: Option<usize>, kept: &[&str]| RewindPoint {
         step,
         seq: u64::from(step) * 10,
         title: title.into(),
@@ -155,7 +155,7 @@ const SCENES: &[Scene] = &[
             "start a local server (Ollama, llama.cpp): it is found by itself".into(),
         ];
         let w = Welcome { model: None, found: Vec::new(), notes: Vec::new(), missing, ..crate::tape::welcome() };
-        Tape::new(80, 24).told(Told::Welcome(w)).screen()
+        Tape::new(80, 24).told(HostEvent::Welcome(w)).screen()
     }),
     ("typing_several_lines", || {
         let mut t = Tape::new(60, 20);
@@ -225,7 +225,7 @@ const SCENES: &[Scene] = &[
         let mut t = running(80);
         t.fact(Prompted { text: "also check leap years".into(), images: Vec::new() });
         t.fact(Finished { ms: 3_000, exit: Some(0), ..Finished::plain(id(1, 0), Outcome::Done, "ok\n") });
-        t.turn(2).screen()
+        t.step(2).screen()
     }),
     ("calls_that_ended", || {
         let mut t = Tape::new(80, 24);
@@ -248,7 +248,7 @@ const SCENES: &[Scene] = &[
         end(2, Outcome::Done, "replaced 1 place\n", 2, None);
         end(3, Outcome::Done, &(1..20).map(|n| format!("line {n}\n")).collect::<String>(), 3_100, Some(0));
         end(4, Outcome::Failed, "boom\n", 20, Some(3));
-        end(5, Outcome::Cut, "", 60_000, None);
+        end(5, Outcome::Interrupted, "", 60_000, None);
         end(6, Outcome::Unknown, "", 0, None);
         t.screen()
     }),
@@ -385,7 +385,7 @@ const SCENES: &[Scene] = &[
     ("menu_of_files", || {
         let mut t = Tape::new(80, 24);
         t.welcome()
-            .told(Told::Files(vec!["src/dates.rs".into(), "src/cart.rs".into(), "tests/dates.rs".into()]))
+            .told(HostEvent::Files(vec!["src/dates.rs".into(), "src/cart.rs".into(), "tests/dates.rs".into()]))
             .type_in("why does @dat")
             .screen()
     }),
@@ -397,44 +397,46 @@ const SCENES: &[Scene] = &[
         ["fix the tests", "why is it slow?", "write the docs"].iter().for_each(|p| t.state.history.add(p));
         t.control('r').type_in("wh").screen()
     }),
-    ("picker_of_sessions", || Tape::new(80, 24).welcome().told(Told::Sessions(String::new(), sessions())).screen()),
+    ("picker_of_sessions", || {
+        Tape::new(80, 24).welcome().told(HostEvent::Sessions(String::new(), sessions())).screen()
+    }),
     ("picker_of_sessions_narrow", || {
-        Tape::new(40, 24).welcome().told(Told::Sessions(String::new(), sessions())).type_in("bui").screen()
+        Tape::new(40, 24).welcome().told(HostEvent::Sessions(String::new(), sessions())).type_in("bui").screen()
     }),
     ("picker_of_models", || {
         Tape::new(80, 24)
             .begun(config())
-            .told(Told::Models(vec!["openai/gpt-5.1".into(), "ollama/qwen3:8b".into()]))
+            .told(HostEvent::Models(vec!["openai/gpt-5.1".into(), "ollama/qwen3:8b".into()]))
             .screen()
     }),
     ("picker_of_modes", || Tape::new(80, 24).welcome().type_in("/approvals").key(KeyCode::Enter).screen()),
     ("picker_of_themes", || Tape::new(80, 24).welcome().type_in("/theme").key(KeyCode::Enter).screen()),
-    ("rewind", || Tape::new(80, 24).begun(config()).told(Told::Points(points())).screen()),
+    ("rewind", || Tape::new(80, 24).begun(config()).told(HostEvent::Points(points())).screen()),
     ("rewind_talk_only", || {
-        Tape::new(80, 24).begun(config()).told(Told::Points(points())).key(KeyCode::Up).key(KeyCode::Left).screen()
+        Tape::new(80, 24).begun(config()).told(HostEvent::Points(points())).key(KeyCode::Up).key(KeyCode::Left).screen()
     }),
     ("diff", || {
         let diff =
             "--- a/src/dates.rs\n+++ b/src/dates.rs\n@@ -40,3 +40,3 @@\n fn add() {\n-    old()\n+    new()\n }\n";
-        Tape::new(80, 24).begun(config()).told(Told::Diff(diff.into())).screen()
+        Tape::new(80, 24).begun(config()).told(HostEvent::Diff(diff.into())).screen()
     }),
-    ("proven", || done(Proof::Proven, Why::Done).screen()),
-    ("not_proven", || done(Proof::Failed, Why::Unproven).screen()),
-    ("stopped", || done(Proof::None, Why::Stopped).screen()),
+    ("proven", || done(Proof::Proven, EndReason::Done).screen()),
+    ("not_proven", || done(Proof::Failed, EndReason::Unproven).screen()),
+    ("stopped", || done(Proof::None, EndReason::Stopped).screen()),
     ("failed", || {
-        done(Proof::None, Why::Failed { error: "the key was refused (401). Set OPENAI_API_KEY".into() }).screen()
+        done(Proof::None, EndReason::Failed { error: "the key was refused (401). Set OPENAI_API_KEY".into() }).screen()
     }),
     ("an_error_of_the_model", || {
         let mut t = Tape::new(60, 24);
         let error = "mock: the server is busy (503). It is tried again in 2.0 s".into();
         t.working()
-            .fact(TurnFailed { retry_at: Some(At(9_000)), ..TurnFailed::unsent(Turn(1), Failure::Transport, error) })
+            .fact(StepFailed { retry_at: Some(At(9_000)), ..StepFailed::unsent(Step(1), Failure::Transport, error) })
             .screen()
     }),
     ("an_answer_that_broke_off", || {
         let mut t = Tape::new(60, 24);
         t.working().text(1, 0, "The first words\n\n");
-        t.delta(Delta::Text { turn: Turn(1), attempt: 1, offset: 0, text: "All of it.".into() }).screen()
+        t.delta(Delta::Text { step: Step(1), attempt: 1, offset: 0, text: "All of it.".into() }).screen()
     }),
     ("a_command_that_is_none", || {
         Tape::new(60, 24).welcome().type_in("/modle").key(KeyCode::Esc).key(KeyCode::Enter).screen()
@@ -444,15 +446,15 @@ const SCENES: &[Scene] = &[
         t.welcome()
             .type_in("!git status")
             .key(KeyCode::Enter)
-            .told(Told::Shell("On branch main\nnothing to commit\n".into()));
+            .told(HostEvent::Shell("On branch main\nnothing to commit\n".into()));
         let live = t.screen();
-        live + &t.told(Told::ShellEnded("done".into())).screen()
+        live + &t.told(HostEvent::ShellEnded("done".into())).screen()
     }),
     ("resumed", || {
         let mut t = Tape::new(80, 24);
         let resumed = Some("9 h ago".into());
         let id = SessionId::from_random([3; 16]);
-        t.welcome().told(Told::Opened {
+        t.welcome().told(HostEvent::Opened {
             id,
             upto: 4,
             resumed,
@@ -460,12 +462,12 @@ const SCENES: &[Scene] = &[
         });
         t.fact(Created { workspace: "/w".into(), app: "0".into(), config: config(), base: None });
         t.fact(Prompted { text: "fix the date test".into(), images: Vec::new() });
-        t.turn(1);
+        t.step(1);
         t.question(QuestionKind::Limit { steps: 20 }).wait(400).screen()
     }),
     ("a_fresh_session_keeps_the_old_one", || {
-        let mut t = done(Proof::None, Why::Done);
-        t.type_in("/clear").key(KeyCode::Enter).told(Told::Closed).screen()
+        let mut t = done(Proof::None, EndReason::Done);
+        t.type_in("/clear").key(KeyCode::Enter).told(HostEvent::Closed).screen()
     }),
     ("carried_by_hand", || carried(80).screen()),
     ("carried_by_hand_narrow", || carried(50).screen()),
@@ -479,7 +481,7 @@ const SCENES: &[Scene] = &[
             },
         });
         t.fact(Prompted { text: "Once more".into(), images: Vec::new() })
-            .turn(2)
+            .step(2)
             .answered(2, vec![say("Done.")])
             .screen()
     }),

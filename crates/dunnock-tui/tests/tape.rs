@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use dunnock_proto::*;
-use dunnock_tui::{Effect, Input, State, Theme, Told, Welcome, update, view};
+use dunnock_tui::{Effect, HostEvent, Input, State, Theme, Welcome, update, view};
 use std::sync::Arc;
 
 thread_local! {
@@ -44,8 +44,8 @@ impl Tape {
         self
     }
 
-    pub fn told(&mut self, told: Told) -> &mut Self {
-        if let Told::Frame(frame) = &told {
+    pub fn told(&mut self, told: HostEvent) -> &mut Self {
+        if let HostEvent::Frame(frame) = &told {
             FRAMES.with_borrow_mut(|all| all.push(serde_json::to_value(frame).unwrap()));
         }
         self.input(Input::Told(told))
@@ -72,7 +72,7 @@ impl Tape {
     }
 
     pub fn welcome(&mut self) -> &mut Self {
-        self.told(Told::Welcome(welcome()))
+        self.told(HostEvent::Welcome(welcome()))
     }
 
     pub fn fact(&mut self, event: impl Into<Event>) -> &mut Self {
@@ -80,22 +80,22 @@ impl Tape {
         let record = seal(self.seq, self.prev, at, Cause::Driver, &event.into());
         self.seq += 1;
         self.prev = record.chain();
-        self.told(Told::Frame(Frame::Fact(Arc::new(record))))
+        self.told(HostEvent::Frame(Frame::Event(Arc::new(record))))
     }
 
     pub fn delta(&mut self, delta: Delta) -> &mut Self {
-        self.told(Told::Frame(Frame::Delta(delta)))
+        self.told(HostEvent::Frame(Frame::Delta(delta)))
     }
 
     /// A session that was just made.
     pub fn begun(&mut self, config: Config) -> &mut Self {
         self.welcome();
         let id = SessionId::from_random([3; 16]);
-        self.told(Told::Opened { id, upto: 0, resumed: None, draft: None });
+        self.told(HostEvent::Opened { id, upto: 0, resumed: None, draft: None });
         self.fact(Created { workspace: "/home/ada/webshop".into(), app: "0.1.0".into(), config, base: None });
-        let taken = Taken {
+        let taken = OwnerChanged {
             owner: Owner(1),
-            level: Level::A,
+            isolation: Isolation::A,
             platform: "linux".into(),
             app: "0.1.0".into(),
             lost: Reserved::default(),
@@ -110,24 +110,24 @@ impl Tape {
             text: "The test in tests/dates.rs fails on the last day of a month. Fix the cause.".into(),
             images: Vec::new(),
         });
-        self.turn(1)
+        self.step(1)
     }
 
-    pub fn turn(&mut self, n: u32) -> &mut Self {
-        self.fact(TurnStarted { turn: Turn(n), upto: self.seq, head: Hash::ZERO, reserved: Reserved::default() })
+    pub fn step(&mut self, n: u32) -> &mut Self {
+        self.fact(StepStarted { step: Step(n), upto: self.seq, preamble: Hash::ZERO, reserved: Reserved::default() })
     }
 
     pub fn text(&mut self, n: u32, offset: usize, text: &str) -> &mut Self {
-        self.delta(Delta::Text { turn: Turn(n), attempt: 0, offset: offset as u64, text: text.into() })
+        self.delta(Delta::Text { step: Step(n), attempt: 0, offset: offset as u64, text: text.into() })
     }
 
     pub fn thought(&mut self, n: u32, text: &str) -> &mut Self {
-        self.delta(Delta::Reasoning { turn: Turn(n), attempt: 0, offset: 0, text: text.into() })
+        self.delta(Delta::Reasoning { step: Step(n), attempt: 0, offset: 0, text: text.into() })
     }
 
     pub fn answered(&mut self, n: u32, parts: Vec<Part>) -> &mut Self {
         self.fact(Answered {
-            turn: Turn(n),
+            step: Step(n),
             attempts: Vec::new(),
             model: "openai/gpt-5.1".into(),
             wire: "chat".into(),
@@ -188,9 +188,9 @@ impl Tape {
     }
 
     /// The orders that went out.
-    pub fn orders(&self) -> Vec<Order> {
+    pub fn orders(&self) -> Vec<CommandRequest> {
         let order = |effect: &Effect| match effect {
-            Effect::Ask(dunnock_tui::Ask::Order(order)) => Some(order.clone()),
+            Effect::Ask(dunnock_tui::HostRequest::Order(order)) => Some(order.clone()),
             _ => None,
         };
         self.effects.iter().filter_map(order).collect()
@@ -213,8 +213,8 @@ pub fn config() -> Config {
     }
 }
 
-pub fn id(turn: u32, index: u16) -> CallId {
-    CallId { turn: Turn(turn), index }
+pub fn id(step: u32, index: u16) -> CallId {
+    CallId { step: Step(step), index }
 }
 
 pub fn call(tool: &str, args: serde_json::Value) -> Part {
@@ -233,7 +233,7 @@ pub fn approval(request: RequestKind, reason: Reason) -> Approval {
         call_hash: Hash::ZERO,
         request,
         reasons: vec![reason],
-        isolation: Some(Level::A),
+        isolation: Some(Isolation::A),
         access: Access::NOTHING,
         rule: None,
         preview: Vec::new(),

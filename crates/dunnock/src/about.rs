@@ -1,7 +1,7 @@
 //! The program about itself: settings, completions, manual, help; and kind words for what was mistyped.
 
 use crate::settings::Value;
-use crate::{place, run, say, work};
+use crate::{compose, output, paths, run};
 use clap::Command;
 use serde_json::json;
 use std::ffi::OsString;
@@ -65,18 +65,18 @@ pub(crate) fn task_or_mistake(words: &[OsString], terminal: bool, web: impl Fn()
 
 /// Whether the person wants the web app where nothing is said. Settings that cannot be read are told of by whatever comes next.
 pub(crate) fn web_is_the_door() -> bool {
-    let settings = place::settings(place::workspace(None).ok().as_deref(), false, Vec::new());
-    settings.is_ok_and(|settings| settings.text("door") == Some("web"))
+    let settings = paths::settings(paths::workspace(None).ok().as_deref(), false, Vec::new());
+    settings.is_ok_and(|settings| settings.text("interface") == Some("web"))
 }
 
 pub(crate) fn config(data: Option<PathBuf>, cd: Option<PathBuf>, trust: bool, json: bool) -> anyhow::Result<ExitCode> {
-    let workspace = place::workspace(cd.as_deref())?;
-    let mut settings = place::settings(Some(&workspace), trust, run::given(data, Vec::new()))?;
+    let workspace = paths::workspace(cd.as_deref())?;
+    let mut settings = paths::settings(Some(&workspace), trust, run::given(data, Vec::new()))?;
     if settings.text("model").is_none() {
-        let _ = work::model_by_key(&mut settings);
+        let _ = compose::model_by_key(&mut settings);
     }
     if settings.text("data_dir").is_none()
-        && let Ok(dir) = place::data_dir(&settings)
+        && let Ok(dir) = paths::data_dir(&settings)
     {
         settings.found("data_dir", &dir.to_string_lossy(), "default");
     }
@@ -88,32 +88,34 @@ pub(crate) fn config(data: Option<PathBuf>, cd: Option<PathBuf>, trust: bool, js
                     Value::Text(text) => json!(text),
                     Value::List(all) => json!(all),
                 });
-                say::line(&json!({"key": key, "value": value, "origin": origin}).to_string());
+                output::line(&json!({"key": key, "value": value, "origin": origin}).to_string());
             }
-            (false, Some(value)) => say::line(&format!("{key} = {}  # {origin}", say::one_line(&value.to_string()))),
-            (false, None) => say::line(&format!("# {key}: {origin} ({})", about.unwrap_or_default())),
+            (false, Some(value)) => {
+                output::line(&format!("{key} = {}  # {origin}", output::one_line(&value.to_string())))
+            }
+            (false, None) => output::line(&format!("# {key}: {origin} ({})", about.unwrap_or_default())),
         }
     }
     if !json {
-        let set = |env: &&str| place::text_var(env).is_some_and(|v| !v.is_empty());
+        let set = |env: &&str| paths::text_var(env).is_some_and(|v| !v.is_empty());
         let keys: Vec<&str> = dunnock_model::KNOWN.iter().filter_map(|k| k.key_env).filter(set).collect();
         if !keys.is_empty() {
-            say::line(&format!("# keys that are set: {}", keys.join(", ")));
+            output::line(&format!("# keys that are set: {}", keys.join(", ")));
         }
         let order = dunnock_model::KNOWN.iter().filter(|k| k.default_model.is_some()).filter_map(|k| k.key_env);
-        say::line(&format!(
+        output::line(&format!(
             "# where no model is set, the first of these that is set decides: {}; then the only model of a local server",
             order.collect::<Vec<_>>().join(", ")
         ));
     }
-    settings.notes.iter().for_each(|note| say::note(note));
+    settings.notes.iter().for_each(|note| output::note(note));
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn completions(shell: clap_complete::Shell, mut command: Command) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, "dunnock", &mut text);
-    say::piece(&String::from_utf8_lossy(&text));
+    output::piece(&String::from_utf8_lossy(&text));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -122,12 +124,16 @@ pub(crate) fn man(dir: Option<PathBuf>, command: Command) -> anyhow::Result<Exit
         Some(dir) => {
             std::fs::create_dir_all(&dir)?;
             clap_mangen::generate_to(command, &dir)?;
-            say::note(&format!("wrote the pages to {}; read one with: man {}/dunnock.1", dir.display(), dir.display()));
+            output::note(&format!(
+                "wrote the pages to {}; read one with: man {}/dunnock.1",
+                dir.display(),
+                dir.display()
+            ));
         }
         None => {
             let mut text = Vec::new();
             clap_mangen::Man::new(command).render(&mut text)?;
-            say::piece(&String::from_utf8_lossy(&text));
+            output::piece(&String::from_utf8_lossy(&text));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -7,37 +7,37 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Common things to do:
   dunnock                                       open the terminal app in this folder
-  dunnock run \"fix the failing test\"            start working; the answer is printed at the end
-  dunnock run --verify \"make test\" \"...\"        \"done\" counts only when that command passes
-  dunnock sessions list                         what was done, and what waits for you
-  dunnock sessions show ID                      everything that was said and done in a session
-  dunnock approve ID --go                       let the waiting command run, and go on
-  dunnock answer ID \"the second one\" --go       answer a question, and go on
-  dunnock resume                                go on with the newest session of this folder
+  dunnock run \"fix the failing test\"            run a task; prints the answer
+  dunnock run --verify \"make test\" \"...\"        \"done\" means that this command passes
+  dunnock sessions list                         your sessions, and which wait for you
+  dunnock sessions show ID                      the conversation and the calls of a session
+  dunnock approve ID --go                       approve the waiting command and continue
+  dunnock answer ID \"the second one\" --go       answer a question and continue
+  dunnock resume                                continue the newest session of this folder
   dunnock diff                                  what it changed
-  dunnock undo                                  take that back
-  dunnock resume ID --prompt \"now the docs\"     go on with more to do
+  dunnock undo                                  undo the last task
+  dunnock resume ID --prompt \"now the docs\"     continue with a new prompt
 
 An ID can be shortened to its first letters. Every command has its own --help.";
 
 const EXITS: &str = "\
 Exit codes: 0 done (and verified, if asked), 1 failed, 2 wrong usage, 3 waiting for you, 4 a limit was reached,
-5 verification failed, 130 interrupted. Nothing is lost in any of them: \"dunnock resume\" goes on.";
+5 verification failed, 130 interrupted. Nothing is lost: \"dunnock resume\" continues.";
 
 const BACK: &str = "\
-What changes is printed, and done without a question: \"dunnock undo\" takes it back again. Files that somebody else changed
-since are left as they are and named; --force takes them back, too. What commands did outside the folder, in git's own
-history, in ignored build folders and to files above 50 MB is not taken back.";
+The changes are printed and made without asking; \"dunnock undo\" reverts them. Files that others changed since are reported
+and left alone, unless you use --force. Changes outside the folder, in git's own history, in ignored build folders and to
+files above 50 MB are not undone.";
 
 const BRIDGE: &str = "\
-Each round is a file, 001-outbox.md: paste it into any chat, and save what the chat answers as 001-inbox.md beside it. It counts
-once it has been left alone for a second. Commands run in the box as always, and ask as always; \"dunnock undo\" takes them back.
-Ctrl-C leaves; nothing is lost: \"dunnock bridge resume\" goes on.";
+Each round is a file, 001-outbox.md. Paste it into any chat and save the answer as 001-inbox.md beside it; it is read when it
+has not changed for a second. Commands run in the sandbox and need the same approvals as always; \"dunnock undo\" undoes
+their changes. Ctrl-C exits; \"dunnock bridge resume\" continues.";
 
 const SERVE: &str = "\
-Whoever has the token can do what you can do here. It is in a file that only you can read, new each time, and gone when the
-server ends. With --listen a password is needed, too: in DUNNOCK_PASSWORD, or in ~/.config/dunnock/password (chmod 600).
-Ctrl-C ends it: what runs is stopped and recorded, and goes on when it is next opened.";
+Anyone with the token can do what you can do here. It is in a file that only you can read, new at each start, and removed when the
+server ends. --listen also needs a password: in DUNNOCK_PASSWORD, or in ~/.config/dunnock/password (chmod 600).
+Ctrl-C stops the server. Running work is stopped and recorded, and continues when the session is next opened.";
 
 /// This release, and whether the web app is in it.
 fn version() -> &'static str {
@@ -47,11 +47,11 @@ fn version() -> &'static str {
     }
 }
 
-/// A coding agent you can kill, undo and check.
+/// A coding agent: durable steps, exact undo, sandboxed commands, verified results.
 #[derive(Debug, Parser)]
 #[command(name = "dunnock", version = version(), disable_help_subcommand = true, after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Keep sessions in this folder instead of the user's data folder
+    /// Store sessions in this folder instead of your data folder
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
     #[command(subcommand)]
@@ -64,17 +64,17 @@ pub(crate) enum Command {
     Open {
         /// What to do first
         task: Option<String>,
-        /// Go on with this session; with the newest of this folder if no id is given
+        /// Continue this session; without an id, the newest of this folder
         #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "task")]
         #[expect(clippy::option_option, reason = "given or not, with an id or without")]
         resume: Option<Option<String>>,
-        /// Lines only, nothing drawn twice: for screen readers
+        /// Plain lines, for screen readers
         #[arg(long)]
         plain: bool,
         #[command(flatten)]
         flags: Flags,
     },
-    /// Work on a task in this folder until it is done, without a window of its own
+    /// Run a task in this folder without the terminal app, until it is done
     #[command(after_help = EXITS)]
     Run {
         /// What to do; read from standard input if left out
@@ -82,18 +82,18 @@ pub(crate) enum Command {
         #[command(flatten)]
         flags: Flags,
     },
-    /// Go on with a session: after a crash, a stop, a limit, or with more to do
+    /// Continue a session: after a crash, an interrupt or a limit, or with a new prompt
     #[command(after_help = EXITS)]
     Resume {
         /// The session's id, or its beginning; the newest of this folder if left out
         id: Option<String>,
-        /// Something more to do
+        /// A new prompt
         #[arg(long, value_name = "TEXT")]
         prompt: Option<String>,
         #[command(flatten)]
         flags: Flags,
     },
-    /// Work through any chat, carried by hand: no key, no API; files to paste and to save
+    /// Copy-and-paste mode: work with any chat, without a key or an API
     #[command(subcommand)]
     Bridge(Bridge),
     /// Watch a session that another process is working on; Ctrl-C leaves it working
@@ -104,10 +104,10 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Look at sessions: list, show, search, check, carry elsewhere, delete
+    /// List, show, search, verify, export, import or delete sessions
     #[command(subcommand)]
     Sessions(Sessions),
-    /// Let a call run that waits for your approval
+    /// Approve a call that waits for you
     Approve {
         /// The session's id, or its beginning
         id: String,
@@ -119,11 +119,11 @@ pub(crate) enum Command {
         /// And from now on, in every session, by the rule that the question shows
         #[arg(long, conflicts_with = "all")]
         always: bool,
-        /// Go on working at once
+        /// Continue the session at once
         #[arg(long)]
         go: bool,
     },
-    /// Refuse a call that waits for your approval; the model is told
+    /// Decline a call that waits for you, with a note for the model
     Decline {
         /// The session's id, or its beginning
         id: String,
@@ -132,27 +132,27 @@ pub(crate) enum Command {
         /// All that wait
         #[arg(long, conflicts_with = "call")]
         all: bool,
-        /// Why, or what to do instead: told to the model
+        /// Why, or what to do instead; sent to the model
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
-        /// Go on working at once
+        /// Continue the session at once
         #[arg(long)]
         go: bool,
     },
-    /// Answer any question that a session asks you
+    /// Answer a question of a session
     Answer {
         /// The session's id, or its beginning
         id: String,
         /// The answer, or first which question (q2) and then the answer
         #[arg(required = true, num_args = 1..=2, value_names = ["QUESTION", "TEXT"])]
         words: Vec<String>,
-        /// Go on working at once
+        /// Continue the session at once
         #[arg(long)]
         go: bool,
     },
     /// Open the web app: the same sessions in your browser
     Web {
-        /// The port; 5000 or the next that is free, if left out
+        /// The port; by default 5000 or the next free one
         #[arg(long, value_name = "N")]
         port: Option<u16>,
         /// Say the address instead of opening it
@@ -165,7 +165,7 @@ pub(crate) enum Command {
     /// Serve sessions to browsers, scripts and other programs, on this machine only
     #[command(after_help = SERVE)]
     Serve {
-        /// The port; 5000 or the next that is free, if left out
+        /// The port; by default 5000 or the next free one
         #[arg(long, value_name = "N")]
         port: Option<u16>,
         /// Listen for other machines, too, on this address of this one; needs a password
@@ -175,7 +175,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Take back what the last task changed, or the last undo or rewind
+    /// Undo the last task, or the last undo or rewind
     #[command(after_help = BACK)]
     Undo {
         /// The session's id, or its beginning; the newest of this folder if left out
@@ -183,7 +183,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         how: Back,
     },
-    /// Go back to an earlier step of a session: its files, its talk, or both
+    /// Restore an earlier step of a session: files, conversation, or both
     #[command(after_help = BACK)]
     Rewind {
         /// The session's id, or its beginning
@@ -192,18 +192,18 @@ pub(crate) enum Command {
         #[arg(long, value_name = "STEP")]
         to: u32,
         /// Only the files
-        #[arg(long, conflicts_with_all = ["talk", "both"])]
+        #[arg(long, conflicts_with_all = ["conversation", "both"])]
         files: bool,
-        /// Only the talk: the model forgets, the files stay
+        /// Only the conversation: the model forgets, the files stay
         #[arg(long, conflicts_with = "both")]
-        talk: bool,
-        /// Files and talk, which is the default
+        conversation: bool,
+        /// Files and conversation (the default)
         #[arg(long)]
         both: bool,
         #[command(flatten)]
         how: Back,
     },
-    /// Show what changed in a session's folder while it worked
+    /// Show what a session changed in its folder
     Diff {
         /// The session's id, or its beginning; the newest of this folder if left out
         id: Option<String>,
@@ -214,12 +214,12 @@ pub(crate) enum Command {
         #[arg(long)]
         names: bool,
     },
-    /// Make the talk of a session shorter: a summary, with task, answers, plan and changed files word for word
+    /// Shorten the conversation of a session: a summary, with the task, answers, plan and changed files word for word
     Compact {
         /// The session's id, or its beginning; the newest of this folder if left out
         id: Option<String>,
     },
-    /// Show tokens and money: of each step, of the session, of today
+    /// Show tokens and cost per step, per session and for today
     Cost {
         /// The session's id, or its beginning; the newest of this folder if left out
         id: Option<String>,
@@ -227,7 +227,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Branch off: a new session with the talk of another, up to a step
+    /// Start a new session from a step of another
     Fork {
         /// The session's id, or its beginning
         id: String,
@@ -235,14 +235,14 @@ pub(crate) enum Command {
         #[arg(long, value_name = "STEP")]
         at: Option<u32>,
     },
-    /// Say why a call ran, asked or was refused
+    /// Explain why a call ran, needed approval or was refused
     Why {
         /// The session's id, or its beginning
         id: String,
         /// Which call, as "sessions show" names it (3.0)
         call: String,
     },
-    /// Show which models can be used
+    /// List or check models
     #[command(subcommand)]
     Models(Models),
     /// Show every setting, its value and where it comes from
@@ -257,13 +257,13 @@ pub(crate) enum Command {
         #[arg(long)]
         trust: bool,
     },
-    /// Check that everything is in order, and say what to do where it is not
+    /// Check the installation and say how to fix what is wrong
     Doctor {
         /// One JSON object a line
         #[arg(long)]
         json: bool,
     },
-    /// Show the rules that hold in every session, make one, take one back
+    /// Show, add or remove your saved approval rules
     Rules {
         /// One JSON object a line
         #[arg(long, global = true)]
@@ -271,7 +271,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: Option<Rules>,
     },
-    /// Trust this folder's own settings, as they are now
+    /// Trust this folder's settings as they are now
     Trust {
         /// The folder; this one if left out
         dir: Option<PathBuf>,
@@ -282,7 +282,7 @@ pub(crate) enum Command {
         #[arg(long, conflicts_with = "list")]
         revoke: bool,
     },
-    /// Show how commands are confined here, and prove it
+    /// Show how commands are sandboxed on this machine, and test it
     Sandbox {
         /// One JSON object
         #[arg(long, global = true)]
@@ -305,7 +305,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bridge {
-    /// Begin: write what to paste into a chat, wait for its answer, do what it says, and so on
+    /// Start: write a request to paste into a chat, wait for the answer, act on it, and repeat
     #[command(after_help = BRIDGE)]
     New {
         /// What to do; read from standard input if left out
@@ -315,7 +315,7 @@ pub(crate) enum Bridge {
         #[command(flatten)]
         flags: Flags,
     },
-    /// Go on with a conversation that is carried
+    /// Continue a copy-and-paste session
     #[command(after_help = BRIDGE)]
     Resume {
         /// The session's id, or its beginning; the newest of this folder that is carried, if left out
@@ -325,7 +325,7 @@ pub(crate) enum Bridge {
         #[command(flatten)]
         flags: Flags,
     },
-    /// Put what waits to be carried into the clipboard
+    /// Copy the waiting request to the clipboard
     Copy {
         /// Which part, where there are several
         #[arg(default_value_t = 1)]
@@ -336,13 +336,13 @@ pub(crate) enum Bridge {
 /// What `bridge` can be told.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Carry {
-    /// Do one round, and leave (exit 3) instead of waiting for the answer
+    /// Run one round and exit with 3 instead of waiting for the answer
     #[arg(long)]
     pub(crate) once: bool,
     /// Keep outboxes and inboxes in this folder instead of .dunnock/bridge
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Put each outbox into the clipboard, too
+    /// Also copy each outbox to the clipboard
     #[arg(long)]
     pub(crate) copy: bool,
 }
@@ -350,10 +350,10 @@ pub(crate) struct Carry {
 /// What `undo` and `rewind` can be told.
 #[derive(Debug, Default, Clone, Copy, ClapArgs)]
 pub(crate) struct Back {
-    /// Only say what would be done
+    /// Only print what would be done
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Take back what others changed since, too
+    /// Also undo what others changed since
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -364,41 +364,41 @@ pub(crate) struct Flags {
     /// The model, as provider/model ("dunnock models list" shows those there are)
     #[arg(long, value_name = "P/M")]
     pub(crate) model: Option<String>,
-    /// Who is asked: read (change nothing), ask (every change), edits (commands ask), auto (what cannot be confined asks),
-    /// all (nothing asks)
+    /// Approvals: read (no changes), ask (approve every change), edits (approve commands), auto (approve what the sandbox
+    /// cannot contain), all (approve nothing)
     #[arg(long, value_name = "MODE")]
     pub(crate) approve: Option<String>,
-    /// How well commands must be confined: auto, off, require, require=A|B|C
+    /// Sandbox for commands: auto, off, require, require=A|B|C
     #[arg(long, value_name = "HOW")]
     pub(crate) sandbox: Option<String>,
-    /// A command that must pass before the work counts as done; may be given several times
+    /// A command that must pass before the work is done; repeatable
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
-    /// Stop after so many requests to the model
+    /// Stop after this many steps (model requests)
     #[arg(long, value_name = "N")]
     pub(crate) max_steps: Option<String>,
-    /// Stop after so much: 200ktok, 10min, 2usd
+    /// Stop when this is used up: 200ktok, 10min, 2usd
     #[arg(long, value_name = "HOW MUCH")]
     pub(crate) budget: Option<String>,
-    /// Let the model only plan: the program carries plans out, and ends when the checks pass (5 iterations unless --max-steps says otherwise)
+    /// The model only plans; the program executes the plans until the checks pass (at most 5 iterations, or --max-steps)
     #[arg(long)]
     pub(crate) planner: bool,
-    /// How much the model is told at once: default, small (few tools; for small models)
+    /// Tools and prompts: default, or small (few tools, for small models)
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// A picture that goes with the prompt; may be given several times
+    /// An image for the prompt; repeatable
     #[arg(long, value_name = "FILE")]
     pub(crate) image: Vec<PathBuf>,
     /// Work in this folder instead of the current one
     #[arg(long, value_name = "DIR")]
     pub(crate) cd: Option<PathBuf>,
-    /// Take this folder's own settings (.dunnock/config.toml) as if they were yours
+    /// Use this folder's settings (.dunnock/config.toml) as if they were yours
     #[arg(long)]
     pub(crate) trust: bool,
-    /// Write the answer to this file, too
+    /// Also write the answer to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Print one JSON object a line instead of words
+    /// Print JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -430,7 +430,7 @@ impl Flags {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Rules {
-    /// Let calls run unasked that begin with these words, and go on without options
+    /// Always allow calls that start with these words
     Allow {
         /// And let them reach the network
         #[arg(long)]
@@ -439,13 +439,13 @@ pub(crate) enum Rules {
         #[arg(required = true)]
         words: Vec<String>,
     },
-    /// Never let calls run that begin with these words
+    /// Never allow calls that start with these words
     Deny {
         /// The tool and the first words of its command: shell docker
         #[arg(required = true)]
         words: Vec<String>,
     },
-    /// Take a rule back
+    /// Remove a rule
     Revoke {
         /// Its number, as "dunnock rules" shows it
         n: usize,
@@ -454,21 +454,21 @@ pub(crate) enum Rules {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Boxes {
-    /// Try every known way out of the box, and show which are held
+    /// Try every known escape from the sandbox and report which are blocked
     Prove {
-        /// Try each without a box first: what is held there anyway proves nothing
+        /// Try each without the sandbox first: what fails there proves nothing
         #[arg(long)]
         bare: bool,
-        /// At this level instead of the best there is
+        /// Use this level instead of the best available
         #[arg(long, value_name = "LEVEL", value_parser = ["A", "B", "C"])]
         level: Option<String>,
     },
-    /// Run a command of your own in the box around this folder
+    /// Run a command of yours in the sandbox of this folder
     Run {
-        /// With the network of this machine
+        /// With this machine's network
         #[arg(long)]
         network: bool,
-        /// At this level instead of the best there is
+        /// Use this level instead of the best available
         #[arg(long, value_name = "LEVEL", value_parser = ["A", "B", "C"])]
         level: Option<String>,
         /// The command and its arguments
@@ -479,13 +479,13 @@ pub(crate) enum Boxes {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
-    /// List providers, whether they can be reached, and their models
+    /// List providers, whether they are reachable, and their models
     List {
         /// One JSON object a line
         #[arg(long)]
         json: bool,
     },
-    /// Find out what a model can do, in about two minutes, and keep it for every session
+    /// Test what a model can do (about two minutes) and save the result for every session
     Check {
         /// The model; the one that is configured if left out
         #[arg(value_name = "P/M")]
@@ -510,15 +510,15 @@ pub(crate) enum Sessions {
         #[arg(long, value_name = "N", default_value_t = 1000)]
         most: u32,
     },
-    /// Show what was said and done in a session
+    /// Show the conversation and the calls of a session
     Show {
         /// The session's id, or its beginning; the newest of this folder if left out
         id: Option<String>,
-        /// One JSON object a line: the facts as they are stored
+        /// One JSON object a line: the events as they are stored
         #[arg(long)]
         json: bool,
     },
-    /// Print all of a call's output, as it came
+    /// Print the full output of a call
     Output {
         /// The session's id, or its beginning
         id: String,
@@ -528,7 +528,7 @@ pub(crate) enum Sessions {
         #[arg(long, value_name = "STREAM", value_parser = ["out", "err"])]
         stream: Option<String>,
     },
-    /// Find sessions by what was said and done in them
+    /// Search the text of sessions
     Search {
         /// Words that must all occur
         #[arg(required = true)]
@@ -543,7 +543,7 @@ pub(crate) enum Sessions {
         #[arg(long, value_name = "N", default_value_t = 50)]
         most: u32,
     },
-    /// Write a receipt for a pull request: task, model, steps, cost, changes, approvals, proofs
+    /// Write a receipt for a pull request: task, model, steps, cost, changes, approvals, checks
     Receipt {
         /// The session's id, or its beginning; the newest of this folder if left out
         id: Option<String>,
@@ -551,7 +551,7 @@ pub(crate) enum Sessions {
         #[arg(long)]
         json: bool,
     },
-    /// Run a session again without the model, in a copy of its files, and name the first difference
+    /// Replay a session without the model in a copy of its files, and report the first difference
     Replay {
         /// The session's id, or its beginning; the newest of this folder if left out
         id: Option<String>,
@@ -562,7 +562,7 @@ pub(crate) enum Sessions {
         #[arg(long)]
         json: bool,
     },
-    /// Check that the facts of sessions are those that were written
+    /// Verify that the logs of sessions are unchanged
     Verify {
         /// The session's id, or its beginning; all sessions if left out
         id: Option<String>,
@@ -570,7 +570,7 @@ pub(crate) enum Sessions {
         #[arg(long)]
         json: bool,
     },
-    /// Write a session with everything it needs (log, outputs, files) to a file, or to standard output; keys are taken out
+    /// Export a session (log, outputs, files) to a file or to standard output, without keys
     Export {
         /// The session's id, or its beginning
         id: String,
@@ -584,7 +584,7 @@ pub(crate) enum Sessions {
         #[arg(long)]
         keep_secrets: bool,
     },
-    /// Take a session in that was exported elsewhere
+    /// Import a session that was exported elsewhere
     Import {
         /// The file; standard input if left out
         file: Option<PathBuf>,
@@ -595,7 +595,7 @@ pub(crate) enum Sessions {
         #[arg(long)]
         trust: bool,
     },
-    /// Forget a session and everything that only it needs; this cannot be taken back
+    /// Delete a session and everything only it uses; this cannot be undone
     Delete {
         /// The session's id, or its beginning
         id: String,

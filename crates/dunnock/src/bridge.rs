@@ -3,13 +3,13 @@
 
 use crate::args::Flags;
 use crate::drive::{self, Carrying, attended};
-use crate::end::usage;
+use crate::exit::usage;
 use crate::settings::{Settings, Value};
-use crate::{place, planner, run as running, say, sessions, work};
+use crate::{compose, output, paths, planner, run as running, sessions};
 use anyhow::{Context as _, bail};
 use dunnock_engine::load;
-use dunnock_model::{BRIDGE_OWNER, Brought, CARRIED, brought, outbox_name, put_private};
-use dunnock_proto::{Bridge, Config, HandedOver, SessionId};
+use dunnock_model::{BRIDGE_MODEL, BRIDGE_OWNER, InboxState, brought, outbox_name, put_private};
+use dunnock_proto::{Bridge, Config, OutboxWritten, SessionId};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -29,7 +29,7 @@ impl Asked {
 
     fn flags(&self, flags: &Flags) -> Vec<(&'static str, Value)> {
         let mut given = flags.settings();
-        given.push(("model", Value::Text(CARRIED.into())));
+        given.push(("model", Value::Text(BRIDGE_MODEL.into())));
         if let Some(dir) = &self.dir {
             given.push(("bridge-dir", Value::Text(dir.to_string_lossy().into_owned())));
         }
@@ -44,20 +44,20 @@ pub(crate) async fn new(
     flags: Flags,
 ) -> anyhow::Result<ExitCode> {
     no_model(&flags)?;
-    let workspace = place::workspace(flags.cd.as_deref())?;
-    let settings = place::settings(Some(&workspace), flags.trust, running::given(data, asked.flags(&flags)))?;
+    let workspace = paths::workspace(flags.cd.as_deref())?;
+    let settings = paths::settings(Some(&workspace), flags.trust, running::given(data, asked.flags(&flags)))?;
     planner::refuse(&settings, "a conversation that is carried")?;
     let task = drive::task(task).await?;
-    let mut open = work::open(&settings, flags.output.as_deref()).await?;
-    place::keeps_its_own(&workspace, &settings)?;
+    let mut open = compose::open(&settings, flags.output.as_deref()).await?;
+    paths::keeps_its_own(&workspace, &settings)?;
     let folder = folder(&settings, &workspace)?;
-    let mut config = work::config(&settings, &open.speaker, CARRIED.into(), attended(flags.json))?;
+    let mut config = compose::config(&settings, &open.speaker, BRIDGE_MODEL.into(), attended(flags.json))?;
     config.bridge = Some(bridge(&settings, &folder));
     if config.budget.tokens.is_some() || config.budget.micros.is_some() {
         return Err(usage("what a chat uses, nobody here can count: only time can be bounded (--budget 10min)"));
     }
     open.confine(&settings, config.sandbox);
-    work::keepable(&config, open.world.level, open.world.day_budget)?;
+    compose::keepable(&config, open.world.level, open.world.day_budget)?;
     held(&settings, &open, &workspace, &folder).await?;
     let started = running::start(open, &workspace, config, (task, Vec::new()), flags, asked.carrying());
     started.await
@@ -70,15 +70,15 @@ pub(crate) async fn resume(
     flags: Flags,
 ) -> anyhow::Result<ExitCode> {
     no_model(&flags)?;
-    let here = place::workspace(flags.cd.as_deref())?;
+    let here = paths::workspace(flags.cd.as_deref())?;
     // The session's own settings hold; only what flags say is laid over them.
-    let settings = place::settings(Some(&here), flags.trust, running::given(data, flags.settings()))?;
+    let settings = paths::settings(Some(&here), flags.trust, running::given(data, flags.settings()))?;
     planner::refuse(&settings, "a conversation that is carried")?;
-    let open = work::open(&settings, flags.output.as_deref()).await?;
+    let open = compose::open(&settings, flags.output.as_deref()).await?;
     let session = meant(&open, id.as_deref(), &here).await?;
     let state = load(open.world.log.as_ref(), &session).await?.state;
-    let Some(bridge) = state.config.bridge.clone().filter(|_| state.config.model == CARRIED) else {
-        let id = say::id(&session);
+    let Some(bridge) = state.config.bridge.clone().filter(|_| state.config.model == BRIDGE_MODEL) else {
+        let id = output::id(&session);
         return Err(usage(format!(
             "session {id} is not carried: its model is {}. Go on with it: dunnock resume {id}",
             state.config.model
@@ -88,7 +88,7 @@ pub(crate) async fn resume(
     if asked.dir.as_ref().is_some_and(|dir| std::path::absolute(dir).ok().as_ref() != Some(&folder)) {
         return Err(usage(format!("this conversation lies in {}; it stays there", folder.display())));
     }
-    place::make_private(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    paths::make_private(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     let workspace = PathBuf::from(state.workspace.as_deref().unwrap_or_default());
     let mut open = open;
     open.confine(&settings, state.config.sandbox);
@@ -97,10 +97,10 @@ pub(crate) async fn resume(
     // What could not be handed over is no reason to begin anew.
     let prompt = (state.status() == dunnock_core::Status::Failed).then(|| "Go on.".to_owned());
     if !flags.json {
-        say::line(&format!("Session: {session}"));
-        say::line(&format!("Task: {}", state.title.as_deref().map(say::one_line).unwrap_or_default()));
-        if let Some(handed) = state.carried().filter(|handed| brought(&session, handed) != Brought::Comes) {
-            say::line(&round(handed));
+        output::line(&format!("Session: {session}"));
+        output::line(&format!("Task: {}", state.title.as_deref().map(output::one_line).unwrap_or_default()));
+        if let Some(handed) = state.carried().filter(|handed| brought(&session, handed) != InboxState::Comes) {
+            output::line(&round(handed));
         }
     }
     running::go_on(open, &settings, session, prompt, flags, asked.carrying()).await
@@ -108,9 +108,9 @@ pub(crate) async fn resume(
 
 /// Puts a part of what waits to be carried into the clipboard.
 pub(crate) async fn copy(data: Option<PathBuf>, part: usize) -> anyhow::Result<ExitCode> {
-    let here = place::workspace(None)?;
-    let settings = place::settings(Some(&here), false, running::given(data, Vec::new()))?;
-    let open = work::open(&settings, None).await?;
+    let here = paths::workspace(None)?;
+    let settings = paths::settings(Some(&here), false, running::given(data, Vec::new()))?;
+    let open = compose::open(&settings, None).await?;
     let session = meant(&open, None, &here).await?;
     let state = load(open.world.log.as_ref(), &session).await?.state;
     let Some(handed) = state.carried() else {
@@ -120,10 +120,10 @@ pub(crate) async fn copy(data: Option<PathBuf>, part: usize) -> anyhow::Result<E
     if part == 0 || part > parts {
         return Err(usage(format!("there is no part {part}: the outbox has {parts}")));
     }
-    let path = Path::new(&handed.outbox).with_file_name(outbox_name(handed.turn, part - 1));
+    let path = Path::new(&handed.outbox).with_file_name(outbox_name(handed.step, part - 1));
     let text = std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     to_clipboard(&text).map_err(|why| anyhow::anyhow!("{why}. The file is {}", path.display()))?;
-    say::note(&format!("part {part} of {parts} is in the clipboard: {}", path.display()));
+    output::note(&format!("part {part} of {parts} is in the clipboard: {}", path.display()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -140,11 +140,11 @@ fn no_model(flags: &Flags) -> anyhow::Result<()> {
 }
 
 fn is_carried(config: &Config) -> bool {
-    config.model == CARRIED && config.bridge.is_some()
+    config.model == BRIDGE_MODEL && config.bridge.is_some()
 }
 
 /// The session meant: by id, or the newest of this folder that is carried.
-async fn meant(open: &work::Work, id: Option<&str>, workspace: &Path) -> anyhow::Result<SessionId> {
+async fn meant(open: &compose::Composed, id: Option<&str>, workspace: &Path) -> anyhow::Result<SessionId> {
     let log = open.world.log.as_ref();
     if let Some(id) = id {
         return sessions::find(log, id).await;
@@ -185,7 +185,7 @@ fn folder(settings: &Settings, workspace: &Path) -> anyhow::Result<PathBuf> {
     if inside(&wanted) {
         return Err(refused(&wanted));
     }
-    place::make_private(&wanted).with_context(|| format!("{} cannot be made", wanted.display()))?;
+    paths::make_private(&wanted).with_context(|| format!("{} cannot be made", wanted.display()))?;
     let real = wanted.canonicalize().with_context(|| format!("{} cannot be read", wanted.display()))?;
     if wanted.starts_with(&own) && real != wanted {
         bail!(
@@ -201,13 +201,13 @@ fn folder(settings: &Settings, workspace: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Tries whether a command can write where the answers come from. Nothing is begun if it can.
-async fn held(settings: &Settings, open: &work::Work, workspace: &Path, folder: &Path) -> anyhow::Result<()> {
+async fn held(settings: &Settings, open: &compose::Composed, workspace: &Path, folder: &Path) -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
-    if open.world.level != dunnock_proto::Level::D {
+    if open.world.level != dunnock_proto::Isolation::D {
         let name = format!(".try-{}", std::process::id());
         let file = folder.join(&name);
         let words = vec!["/bin/sh".to_owned(), "-c".into(), "exec > \"$0\"".into(), file.display().to_string()];
-        let data = place::data_dir(settings)?;
+        let data = paths::data_dir(settings)?;
         crate::sandbox::quietly(settings, &data, workspace, words).await?;
         if file.exists() {
             let _ = std::fs::remove_file(&file);
@@ -219,7 +219,7 @@ async fn held(settings: &Settings, open: &work::Work, workspace: &Path, folder: 
         return Ok(());
     }
     let _ = (settings, workspace, open);
-    say::note(&format!(
+    output::note(&format!(
         "there is no box here (level D): a command that you let run could write to {}",
         folder.display()
     ));
@@ -238,12 +238,12 @@ pub(crate) fn claim(folder: &Path, session: &SessionId) -> anyhow::Result<()> {
     let told = || format!("{} cannot be put in order", folder.display());
     if owner != whole && (!owner.is_empty() || files(folder).next().is_some()) {
         let aside = folder.join(if owner.is_empty() { "earlier" } else { &owner });
-        place::make_private(&aside).with_context(told)?;
+        paths::make_private(&aside).with_context(told)?;
         for name in files(folder).collect::<Vec<_>>() {
             std::fs::rename(folder.join(&name), aside.join(&name)).with_context(told)?;
         }
         if !owner.is_empty() {
-            say::note(&format!("the files of the conversation before this one are in {}", aside.display()));
+            output::note(&format!("the files of the conversation before this one are in {}", aside.display()));
         }
     }
     if owner != whole {
@@ -276,26 +276,26 @@ fn files(folder: &Path) -> impl Iterator<Item = std::ffi::OsString> {
 }
 
 /// The lines that a person reads who carries a round.
-pub(crate) fn round(handed: &HandedOver) -> String {
-    let (turn, outbox, inbox) = (handed.turn, say::one_line(&handed.outbox), say::one_line(&handed.inbox));
+pub(crate) fn round(handed: &OutboxWritten) -> String {
+    let (step, outbox, inbox) = (handed.step, output::one_line(&handed.outbox), output::one_line(&handed.inbox));
     let more = match handed.parts {
         0 | 1 => String::new(),
         2 => " and its second part after it".to_owned(),
         parts => format!(" and its {} further parts, one after the other,", parts - 1),
     };
-    format!("Round {turn}: paste {outbox}{more} into your chat\n         and save its answer as {inbox}")
+    format!("Round {step}: paste {outbox}{more} into your chat\n         and save its answer as {inbox}")
 }
 
 /// Puts a round's first part into the clipboard.
-pub(crate) fn copy_round(handed: &HandedOver) {
+pub(crate) fn copy_round(handed: &OutboxWritten) {
     let copied =
         std::fs::read_to_string(&handed.outbox).map_err(|e| e.to_string()).and_then(|text| to_clipboard(&text));
     match (copied, handed.parts) {
-        (Ok(()), 0 | 1) => say::note("it is in the clipboard"),
+        (Ok(()), 0 | 1) => output::note("it is in the clipboard"),
         (Ok(()), parts) => {
-            say::note(&format!("part 1 of {parts} is in the clipboard; the next: dunnock bridge copy 2"))
+            output::note(&format!("part 1 of {parts} is in the clipboard; the next: dunnock bridge copy 2"))
         }
-        (Err(why), _) => say::note(&format!("it is not in the clipboard: {why}")),
+        (Err(why), _) => output::note(&format!("it is not in the clipboard: {why}")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::drive::Seen;
 use crate::tally::{Cost, Tally};
-use crate::{place, run, say, work};
+use crate::{compose, output, paths, run};
 use dunnock_core::ports::Log;
 use dunnock_proto::{Decoded, Event, SessionId, Usage};
 use serde_json::{Value, json};
@@ -13,45 +13,52 @@ use std::process::ExitCode;
 const DAY: i64 = 86_400_000;
 
 pub(crate) async fn run(data: Option<PathBuf>, id: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
-    let settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
-    let open = work::open(&settings, None).await?;
+    let settings = paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
+    let open = compose::open(&settings, None).await?;
     let session = run::meant(&open, id.as_deref(), None).await?;
     show(&open, &session, json).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// What a session used, and this day.
-pub(crate) async fn show(open: &work::Work, session: &SessionId, json: bool) -> anyhow::Result<()> {
+pub(crate) async fn show(open: &compose::Composed, session: &SessionId, json: bool) -> anyhow::Result<()> {
     let log = open.world.log.as_ref();
     let rows = steps(log, session).await?;
     let seen = Seen::read(&open.world, session).await?;
     let today = open.world.clock.now().0.div_euclid(DAY);
     let all = day(log, today).await?;
     let held = log.ledger(today).await?.micros.max(0).cast_unsigned();
-    let date = say::time(open.world.clock.now()).get(..10).unwrap_or_default().to_owned();
+    let date = output::time(open.world.clock.now()).get(..10).unwrap_or_default().to_owned();
     if json {
         for (name, cost) in &rows {
-            say::line(&row(json!({"step": name}), cost).to_string());
+            output::line(&row(json!({"step": name}), cost).to_string());
         }
-        say::line(&row(json!({"session": session.as_str()}), &seen.tally.total).to_string());
+        output::line(&row(json!({"session": session.as_str()}), &seen.tally.total).to_string());
         let budget = open.world.day_budget.map(|micros| micros as f64 / 1e6);
         let whole = json!({"day": date, "budget_usd": budget, "used_or_held_usd": budget.map(|_| held as f64 / 1e6)});
-        say::line(&row(whole, &all).to_string());
+        output::line(&row(whole, &all).to_string());
         return Ok(());
     }
-    say::line(&format!("{:>8}  {:>10} {:>10} {:>9} {:>10}  cost", "step", "sent", "cached", "received", "reasoning"));
+    output::line(&format!(
+        "{:>8}  {:>10} {:>10} {:>9} {:>10}  cost",
+        "step", "sent", "cached", "received", "reasoning"
+    ));
     for (name, cost) in &rows {
-        say::line(&words(name, cost));
+        output::line(&words(name, cost));
     }
-    say::line(&words("session", &seen.tally.total));
-    say::line(&words("today", &all));
-    say::aside(&format!(
+    output::line(&words("session", &seen.tally.total));
+    output::line(&words("today", &all));
+    output::aside(&format!(
         "session {} · {} · today is {date} (UTC), all sessions",
-        say::id(session),
+        output::id(session),
         seen.state.config.model
     ));
     if let Some(budget) = open.world.day_budget {
-        say::aside(&format!("budget of the day: {} of {} used or held back", say::usd(held), say::usd(budget)));
+        output::aside(&format!(
+            "budget of the day: {} of {} used or held back",
+            output::usd(held),
+            output::usd(budget)
+        ));
     }
     Ok(())
 }
@@ -69,7 +76,7 @@ fn row(mut about: Value, cost: &Cost) -> Value {
 }
 
 fn words(name: &str, cost: &Cost) -> String {
-    let n = |n: u64| say::number(n);
+    let n = |n: u64| output::number(n);
     let used = cost.usage;
     format!(
         "{name:>8}  {:>10} {:>10} {:>9} {:>10}  {}",
@@ -103,13 +110,13 @@ async fn steps(log: &dyn Log, session: &SessionId) -> anyhow::Result<Vec<(String
     Ok(rows)
 }
 
-/// What a fact says was used, and for what.
+/// What an event says was used, and for what.
 fn used(event: &Event) -> Option<(String, &Usage)> {
     match event {
-        Event::Answered(e) => Some((e.turn.0.to_string(), &e.usage)),
-        Event::TurnFailed(e) => Some((e.turn.0.to_string(), &e.usage)),
+        Event::Answered(e) => Some((e.step.0.to_string(), &e.usage)),
+        Event::StepFailed(e) => Some((e.step.0.to_string(), &e.usage)),
         Event::Compacted(e) if !e.usage.is_nothing() => Some(("summary".into(), &e.usage)),
-        Event::CompactFailed(e) if !e.usage.is_nothing() => Some(("summary".into(), &e.usage)),
+        Event::CompactionFailed(e) if !e.usage.is_nothing() => Some(("summary".into(), &e.usage)),
         _ => None,
     }
 }

@@ -1,8 +1,8 @@
 //! `dunnock doctor`: is everything in order, and what to do where it is not.
 
-use crate::{place, run, sandbox, say, work};
+use crate::{compose, output, paths, run, sandbox};
 use dunnock_core::ports::Log as _;
-use dunnock_proto::Level;
+use dunnock_proto::Isolation;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -29,9 +29,9 @@ impl Report {
             Sign::Note => "note",
             Sign::Bad => "BAD",
         };
-        say::line(&match self.json {
+        output::line(&match self.json {
             true => json!({"check": what, "sign": word.to_lowercase(), "text": text}).to_string(),
-            false => format!("{word:<5} {what:<10} {}", say::visible(text)),
+            false => format!("{word:<5} {what:<10} {}", output::visible(text)),
         });
     }
 }
@@ -41,14 +41,14 @@ pub(crate) async fn run(data: Option<PathBuf>, json: bool) -> anyhow::Result<Exi
     report.say(
         Sign::Ok,
         "release",
-        &format!("dunnock {} on {} ({})", work::APP, std::env::consts::OS, std::env::consts::ARCH),
+        &format!("dunnock {} on {} ({})", compose::APP, std::env::consts::OS, std::env::consts::ARCH),
     );
-    let workspace = place::workspace(None);
+    let workspace = paths::workspace(None);
     match &workspace {
         Ok(dir) => report.say(Sign::Ok, "folder", &dir.display().to_string()),
         Err(error) => report.say(Sign::Note, "folder", &format!("{error:#}")),
     }
-    let settings = match place::settings(workspace.as_deref().ok(), false, run::given(data, Vec::new())) {
+    let settings = match paths::settings(workspace.as_deref().ok(), false, run::given(data, Vec::new())) {
         Ok(settings) => settings,
         Err(error) => {
             report.say(Sign::Bad, "settings", &format!("{error:#}"));
@@ -68,24 +68,24 @@ pub(crate) async fn run(data: Option<PathBuf>, json: bool) -> anyhow::Result<Exi
 }
 
 fn confined(report: &mut Report, settings: &crate::settings::Settings) {
-    let Ok(data) = place::data_dir(settings) else { return };
-    let confined = work::confined(settings, &data);
+    let Ok(data) = paths::data_dir(settings) else { return };
+    let confined = compose::confined(settings, &data);
     let level = confined.level;
-    let sign = if level == Level::A { Sign::Ok } else { Sign::Note };
+    let sign = if level == Isolation::A { Sign::Ok } else { Sign::Note };
     report.say(sign, "box", &format!("level {level:?}: {}", sandbox::made_of(level)));
     if let Some(way) = sandbox::way_up(&confined) {
         way.lines().for_each(|line| report.say(Sign::Note, "box", line));
         sandbox::open_at(level).iter().for_each(|line| report.say(Sign::Note, "box", &format!("open: {line}")));
     }
     #[cfg(unix)]
-    if rustix::process::geteuid().is_root() && level != Level::D {
+    if rustix::process::geteuid().is_root() && level != Isolation::D {
         report.say(Sign::Note, "box", "you are root: commands in the box keep that name, without any of its powers");
     }
 }
 
 async fn store(report: &mut Report, settings: &crate::settings::Settings) {
-    let opened = match place::data_dir(settings) {
-        Ok(dir) => place::open(&dir).await.map(|store| (dir, store)),
+    let opened = match paths::data_dir(settings) {
+        Ok(dir) => paths::open(&dir).await.map(|store| (dir, store)),
         Err(error) => Err(error),
     };
     let (dir, store) = match opened {
@@ -97,14 +97,14 @@ async fn store(report: &mut Report, settings: &crate::settings::Settings) {
         Ok(rows) => report.say(
             Sign::Ok,
             "sessions",
-            &format!("{} in {} ({} MB)", rows.len(), dir.display(), say::number(size.div_ceil(1 << 20))),
+            &format!("{} in {} ({} MB)", rows.len(), dir.display(), output::number(size.div_ceil(1 << 20))),
         ),
         Err(error) => report.say(Sign::Bad, "sessions", &error.to_string()),
     }
-    if let Some(keeper) = work::keeper(settings, &dir, None) {
+    if let Some(keeper) = compose::keeper(settings, &dir, None) {
         let most = settings.count("checkpoint_mb").unwrap_or(0);
-        let size = say::number(keeper.size().div_ceil(1 << 20));
-        report.say(Sign::Ok, "undo", &format!("{size} MB of files are kept, of at most {} MB", say::number(most)));
+        let size = output::number(keeper.size().div_ceil(1 << 20));
+        report.say(Sign::Ok, "undo", &format!("{size} MB of files are kept, of at most {} MB", output::number(most)));
     } else {
         report.say(Sign::Note, "undo", "files are not kept on this system yet, so changes cannot be taken back");
     }
@@ -134,11 +134,11 @@ fn size_of(dir: &Path) -> u64 {
 }
 
 async fn model(report: &mut Report, mut settings: crate::settings::Settings) {
-    let speaker = match work::speaker(&settings) {
+    let speaker = match compose::speaker(&settings) {
         Ok(speaker) => speaker,
         Err(error) => return report.say(Sign::Bad, "model", &format!("{error:#}")),
     };
-    let model = match work::model(&mut settings, &speaker).await {
+    let model = match compose::model(&mut settings, &speaker).await {
         Ok(model) => model,
         Err(error) => return report.say(Sign::Bad, "model", &format!("{error:#}")),
     };

@@ -1,16 +1,16 @@
 //! Holds a session's door until it rests or waits for somebody who is not here, and shows what happens meanwhile.
 
-use crate::end::{self, End, Fresh, Why};
+use crate::ask_terminal::{self, AskTerminal};
+use crate::exit::{self, Exit, ExitReason, Freshness};
 use crate::lines::Lines;
-use crate::person::{self, Person};
 use crate::plain::Plain;
 use crate::signals::Signals;
 use crate::tally::Tally;
-use crate::{bridge, say};
+use crate::{bridge, output};
 use dunnock_core::{Effect, Phase, State, apply, wanted};
-use dunnock_engine::{Door, Handle, Loaded, Summary, World, changed, load, read_memory};
-use dunnock_model::{Brought, brought};
-use dunnock_proto::{Command, Decoded, Frame, Level, Need, Proof, Record, Sandbox, Seq, SessionId};
+use dunnock_engine::{Connection, Handle, Loaded, Ports, SessionSummary, changed, load, read_memory};
+use dunnock_model::{InboxState, brought};
+use dunnock_proto::{Command, Decoded, Frame, Isolation, Need, Proof, Record, Sandbox, Seq, SessionId};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,14 +31,14 @@ impl View {
         }
     }
     /// The first line, with how well commands are confined.
-    pub(crate) fn begin(&mut self, s: &State, level: Level) {
-        let level = if s.config.sandbox == Sandbox::Off { Level::D } else { level };
+    pub(crate) fn begin(&mut self, s: &State, level: Isolation) {
+        let level = if s.config.sandbox == Sandbox::Off { Isolation::D } else { level };
         match self {
             Self::Plain(plain) => plain.begin(s, level),
             Self::Lines(lines) => lines.begin(s, level),
         }
     }
-    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &End, fresh: Fresh) {
+    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &Exit, fresh: Freshness) {
         match self {
             Self::Plain(plain) => plain.end(s, tally, end, fresh),
             Self::Lines(lines) => lines.end(s, tally, end, fresh),
@@ -80,7 +80,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// Everything so far.
-    pub(crate) async fn read(world: &World, session: &SessionId) -> anyhow::Result<Self> {
+    pub(crate) async fn read(world: &Ports, session: &SessionId) -> anyhow::Result<Self> {
         let Loaded { state, .. } = load(world.log.as_ref(), session).await?;
         let mut tally = Tally::default();
         world
@@ -117,7 +117,7 @@ impl Seen {
     /// Nothing is under way but what waits.
     fn settled(&self) -> bool {
         let s = &self.state;
-        let Some(seat) = s.seat else { return true };
+        let Some(seat) = s.owner else { return true };
         !s.stopping && wanted(s, seat.owner).iter().all(Effect::parked)
     }
 
@@ -127,24 +127,24 @@ impl Seen {
     }
 
     /// Whether the files are those that the last checks were about.
-    pub(crate) async fn fresh(&self, world: &World) -> Fresh {
+    pub(crate) async fn fresh(&self, world: &Ports) -> Freshness {
         if self.state.proof != Proof::Proven {
-            return Fresh::Yes;
+            return Freshness::Yes;
         }
-        let (Some(files), Some(workspace)) = (&world.files, &self.state.workspace) else { return Fresh::Yes };
-        let Some(trees) = self.tally.proven_trees() else { return Fresh::Stale };
+        let (Some(files), Some(workspace)) = (&world.files, &self.state.workspace) else { return Freshness::Yes };
+        let Some(trees) = self.tally.proven_trees() else { return Freshness::Stale };
         for then in trees {
             if !files.holds(workspace, then).await {
-                return Fresh::Stale;
+                return Freshness::Stale;
             }
         }
-        Fresh::Yes
+        Freshness::Yes
     }
 }
 
 /// What a drive needs beside the door.
 pub(crate) struct Drive {
-    pub(crate) world: World,
+    pub(crate) world: Ports,
     pub(crate) session: SessionId,
     pub(crate) seen: Seen,
     pub(crate) view: View,
@@ -152,7 +152,7 @@ pub(crate) struct Drive {
     pub(crate) ctrl_c: CtrlC,
     pub(crate) carrying: Carrying,
     pub(crate) output: Option<PathBuf>,
-    /// The last fact that a command of ours made: the session does not rest before we have seen it.
+    /// The last event that a command of ours made: the session does not rest before we have seen it.
     pub(crate) upto: Seq,
 }
 
@@ -171,22 +171,25 @@ enum Over {
 
 impl Drive {
     /// Until the session rests, or waits for somebody who is not here.
-    pub(crate) async fn go(mut self, mut door: Door) -> anyhow::Result<ExitCode> {
+    pub(crate) async fn go(mut self, mut door: Connection) -> anyhow::Result<ExitCode> {
         match self.watch(&mut door).await {
             Ok(over) => {
                 door.close().await;
                 match over {
                     Over::Settled { stopped } => self.finish(stopped).await,
                     Over::Left => {
-                        say::note(&format!("left; it goes on. Watch again: dunnock attach {}", say::id(&self.session)));
-                        let end = End { why: Why::Working, exit: 0, error: None };
+                        output::note(&format!(
+                            "left; it goes on. Watch again: dunnock attach {}",
+                            output::id(&self.session)
+                        ));
+                        let end = Exit { why: ExitReason::Working, exit: 0, error: None };
                         self.last_line(&end);
                         Ok(ExitCode::SUCCESS)
                     }
                 }
             }
             Err(error) => {
-                let end = End { why: Why::Failed, exit: 1, error: Some(format!("{error:#}")) };
+                let end = Exit { why: ExitReason::Failed, exit: 1, error: Some(format!("{error:#}")) };
                 self.last_line(&end);
                 Err(error)
             }
@@ -194,13 +197,13 @@ impl Drive {
     }
 
     /// Whether the session is where a door may leave it, or a person be asked.
-    fn settled(&self, summary: Option<&Summary>) -> bool {
+    fn settled(&self, summary: Option<&SessionSummary>) -> bool {
         let seq = self.seen.state.seq;
         let promised = seq >= self.upto && self.seen.settled();
         match summary {
-            // What the driver says counts only for the facts that we have seen.
+            // What the driver says counts only for the events that we have seen.
             Some(now) => promised && now.parked && now.seq == seq,
-            // Another process drives, and facts come one by one: between two of them nothing may seem to be under way.
+            // Another process drives, and events come one by one: between two of them nothing may seem to be under way.
             None => {
                 let waits = !self.seen.state.questions.is_empty() || self.seen.state.carried().is_some();
                 promised && (self.seen.rests() || waits)
@@ -217,14 +220,14 @@ impl Drive {
                 Carrying::Leaves => !drives,
                 Carrying::Waits { .. } => true,
                 Carrying::Once { .. } => {
-                    s.carried().is_some_and(|handed| brought(&self.session, handed) == Brought::Comes)
+                    s.carried().is_some_and(|handed| brought(&self.session, handed) == InboxState::Comes)
                 }
             }
     }
 
-    async fn watch(&mut self, door: &mut Door) -> anyhow::Result<Over> {
+    async fn watch(&mut self, door: &mut Connection) -> anyhow::Result<Over> {
         let attended = attended(matches!(self.view, View::Lines(_)));
-        let mut person = Person::new();
+        let mut person = AskTerminal::new();
         let mut stopped = false;
         loop {
             let mut summary = door.handle().map(Handle::summary);
@@ -253,12 +256,12 @@ impl Drive {
                 frame = door.next() => self.frame(frame?),
                 () = changed(summary.as_mut()) => {}
                 said = person.said() => match (said, person.asked.take()) {
-                    (Some(line), Some(question)) => match person::command(&question, &line) {
+                    (Some(line), Some(question)) => match ask_terminal::command(&question, &line) {
                         Ok(command) => match door.send(command).await? {
                             Ok(seq) => self.upto = seq,
-                            Err(refusal) => say::note(&refusal.to_string()),
+                            Err(refusal) => output::note(&refusal.to_string()),
                         },
-                        Err(why) => say::note(&why),
+                        Err(why) => output::note(&why),
                     },
                     // Nobody types any more: the question stays.
                     _ => return Ok(Over::Settled { stopped }),
@@ -287,15 +290,15 @@ impl Drive {
     }
 
     /// For programs: however a drive is over, its last line says so.
-    fn last_line(&mut self, end: &End) {
+    fn last_line(&mut self, end: &Exit) {
         if let View::Lines(lines) = &mut self.view {
-            lines.end(&self.seen.state, &self.seen.tally, end, Fresh::Yes);
+            lines.end(&self.seen.state, &self.seen.tally, end, Freshness::Yes);
         }
     }
 
     /// Told twice: what runs is killed, what is recorded stays.
     fn leave_now(&mut self) -> ! {
-        let end = End { why: Why::Interrupted, exit: 130, error: None };
+        let end = Exit { why: ExitReason::Interrupted, exit: 130, error: None };
         self.last_line(&end);
         self.world.tools.stop_all();
         std::process::exit(130)
@@ -303,12 +306,12 @@ impl Drive {
 
     fn frame(&mut self, frame: Frame) {
         match (frame, &mut self.view) {
-            (Frame::Fact(record), view) => {
-                let before = self.seen.state.carried().map(|handed| handed.turn);
+            (Frame::Event(record), view) => {
+                let before = self.seen.state.carried().map(|handed| handed.step);
                 self.seen.add(&record, view);
                 if let (Carrying::Waits { copy: true } | Carrying::Once { copy: true }, Some(handed)) =
                     (self.carrying, self.seen.state.carried())
-                    && before != Some(handed.turn)
+                    && before != Some(handed.step)
                 {
                     bridge::copy_round(handed);
                 }
@@ -327,7 +330,7 @@ impl Drive {
             fresh = self.seen.fresh(&self.world) => fresh,
             () = self.signals.next() => self.leave_now(),
         };
-        let mut end = end::end(&self.seen.state, fresh);
+        let mut end = exit::end(&self.seen.state, fresh);
         // A planner's last plan has actions and no answer: what it came to is the result.
         if self.seen.state.config.planner.is_some()
             && self.seen.tally.answer.trim().is_empty()
@@ -335,15 +338,15 @@ impl Drive {
         {
             self.seen.tally.answer = memory.summary();
         }
-        if stopped && matches!(end.why, Why::Waiting | Why::Working) {
-            end = End { why: Why::Interrupted, exit: 130, error: None };
+        if stopped && matches!(end.why, ExitReason::Waiting | ExitReason::Working) {
+            end = Exit { why: ExitReason::Interrupted, exit: 130, error: None };
         }
         if let Some(path) = &self.output
             && end.exit == 0
             && let Err(error) = std::fs::write(path, &self.seen.tally.answer)
         {
             let error = Some(format!("the answer cannot be written to {}: {error}", path.display()));
-            end = End { why: Why::Failed, exit: 1, error };
+            end = Exit { why: ExitReason::Failed, exit: 1, error };
         }
         self.tell_iterations(&end).await;
         self.view.end(&self.seen.state, &self.seen.tally, &end, fresh);
@@ -351,14 +354,14 @@ impl Drive {
     }
 
     /// A planner that did not get there says what its iterations came to.
-    async fn tell_iterations(&self, end: &End) {
+    async fn tell_iterations(&self, end: &Exit) {
         let Some(planner) = &self.seen.state.config.planner else { return };
-        if matches!(self.view, View::Lines(_)) || matches!(end.why, Why::Done | Why::Waiting) {
+        if matches!(self.view, View::Lines(_)) || matches!(end.why, ExitReason::Done | ExitReason::Waiting) {
             return;
         }
         if let Ok(memory) = read_memory(self.world.log.as_ref(), &self.session).await {
-            say::aside(&say::visible(&memory.summary()));
-            say::aside(&format!("(kept in {}/{})", dunnock_tools::MEMORY, say::one_line(&planner.file)));
+            output::aside(&output::visible(&memory.summary()));
+            output::aside(&format!("(kept in {}/{})", dunnock_tools::MEMORY, output::one_line(&planner.file)));
         }
     }
 
@@ -374,13 +377,13 @@ pub(crate) async fn task(given: Option<String>) -> anyhow::Result<Arc<str>> {
         Some(text) if text != "-" => text,
         Some(_) | None => {
             if std::io::stdin().is_terminal() {
-                return Err(end::usage("what is to be done? Give the task: dunnock run \"fix the failing test\""));
+                return Err(exit::usage("what is to be done? Give the task: dunnock run \"fix the failing test\""));
             }
             tokio::task::spawn_blocking(|| std::io::read_to_string(std::io::stdin())).await??
         }
     };
     if text.trim().is_empty() {
-        return Err(end::usage("the task is empty. Give it in words: dunnock run \"fix the failing test\""));
+        return Err(exit::usage("the task is empty. Give it in words: dunnock run \"fix the failing test\""));
     }
     Ok(text.trim().into())
 }

@@ -76,14 +76,26 @@ pub(crate) const KEYS: &[Key] = &[
     key("approve", Kind::Choice(MODES), Some("auto"), Untrusted::Earlier, "who is asked, and for what"),
     key("sandbox", Kind::Sandbox, Some("auto"), Untrusted::No, "how well commands must be confined"),
     key(
-        "box_level",
+        "sandbox_level",
         Kind::Choice(&["A", "B", "C"]),
         Some("A"),
         Untrusted::No,
         "the best level of the box to use, where a lower one is wanted on purpose",
     ),
-    key("box_read", Kind::List, None, Untrusted::No, "folders outside of the workspace that every command may read"),
-    key("box_write", Kind::List, None, Untrusted::No, "folders outside of the workspace that every command may write"),
+    key(
+        "sandbox_read",
+        Kind::List,
+        None,
+        Untrusted::No,
+        "folders outside of the workspace that every command may read",
+    ),
+    key(
+        "sandbox_write",
+        Kind::List,
+        None,
+        Untrusted::No,
+        "folders outside of the workspace that every command may write",
+    ),
     key(
         "edits",
         Kind::Choice(&["tools-only", "any"]),
@@ -92,7 +104,7 @@ pub(crate) const KEYS: &[Key] = &[
         "whether commands may change the folder's files, or edit tools only (build folders excepted)",
     ),
     key(
-        "door",
+        "interface",
         Kind::Choice(&["terminal", "web"]),
         Some("terminal"),
         Untrusted::No,

@@ -6,42 +6,42 @@
 //! what it shows of the world in `found.rs`. `planner.rs` and `bridge.rs` are presets of the same `run`. What people read goes through `say.rs`.
 
 mod about;
-mod again;
 mod args;
-mod back;
+mod ask_terminal;
 mod bridge;
-mod carry;
+mod compose;
 mod cost;
+mod describe;
 mod doctor;
 mod drive;
-mod end;
-mod found;
-mod host;
+mod environment;
+mod exit;
 mod keys_table;
 mod lines;
 mod models;
 mod money;
-mod person;
+mod output;
+mod paths;
 mod pictures;
-mod place;
 mod plain;
 mod planner;
 mod receipt;
+mod replay;
 mod reply;
 mod rules;
 mod run;
 mod sandbox;
-mod say;
 mod serve;
-mod serving;
+mod serve_host;
 mod sessions;
 mod settings;
 mod signals;
 mod tally;
-mod told;
+mod terminal;
+mod transfer;
 mod trust;
-mod window;
-mod work;
+mod tui_host;
+mod undo;
 
 use args::{Args, Command};
 use clap::{CommandFactory as _, Parser as _};
@@ -81,10 +81,10 @@ pub fn main() -> ExitCode {
     if words.get(1).is_some_and(|word| word == dunnock_sandbox::LAUNCH) {
         return dunnock_sandbox::serve();
     }
-    let args = match about::task_or_mistake(&words, window::possible(), about::web_is_the_door) {
+    let args = match about::task_or_mistake(&words, terminal::possible(), about::web_is_the_door) {
         Some(about::Typed::Task(words)) => Args::parse_from(words),
         Some(about::Typed::Mistake(text)) => {
-            say::note(&text);
+            output::note(&text);
             return ExitCode::from(2);
         }
         None => Args::parse_from(words),
@@ -100,11 +100,11 @@ pub fn main() -> ExitCode {
             done
         });
     match done {
-        Ok(_) if say::lost() => ExitCode::FAILURE,
+        Ok(_) if output::lost() => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
-            say::error(&error);
-            if error.is::<end::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            output::error(&error);
+            if error.is::<exit::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -114,11 +114,11 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Open { task, resume, plain, flags } => {
             let first = match (task, resume) {
-                (Some(task), _) => host::First::Task(task),
-                (None, Some(id)) => host::First::Resume(id),
-                (None, None) => host::First::Folder,
+                (Some(task), _) => tui_host::First::Task(task),
+                (None, Some(id)) => tui_host::First::Resume(id),
+                (None, None) => tui_host::First::Folder,
             };
-            window::open(data, window::Asked { first, plain, flags }).await
+            terminal::open(data, terminal::Asked { first, plain, flags }).await
         }
         Command::Run { task, flags } => run::run(data, task, flags).await,
         Command::Resume { id, prompt, flags } => run::resume(data, id, prompt, flags).await,
@@ -130,9 +130,9 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
                 args::Bridge::Copy { part } => bridge::copy(data, part).await,
             }
         }
-        Command::Attach { id, json: false } if window::possible() => {
-            let (first, flags) = (host::First::Attach(id), args::Flags::default());
-            window::open(data, window::Asked { first, plain: false, flags }).await
+        Command::Attach { id, json: false } if terminal::possible() => {
+            let (first, flags) = (tui_host::First::Attach(id), args::Flags::default());
+            terminal::open(data, terminal::Asked { first, plain: false, flags }).await
         }
         Command::Attach { id, json } => run::attach(data, id, json).await,
         Command::Sessions(which) => sessions::run(data, which).await,
@@ -144,19 +144,19 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
             reply::approve(data, &id, reply::Which::of(call, all)?, reply::Say::No(note), go).await
         }
         Command::Answer { id, words, go } => reply::answer(data, &id, words, go).await,
-        Command::Undo { id, how } => back::undo(data, id, how).await,
-        Command::Rewind { id, to, files, talk, both: _, how } => {
-            let scope = match (files, talk) {
+        Command::Undo { id, how } => undo::undo(data, id, how).await,
+        Command::Rewind { id, to, files, conversation, both: _, how } => {
+            let scope = match (files, conversation) {
                 (true, _) => Scope::Files,
-                (_, true) => Scope::Talk,
+                (_, true) => Scope::Conversation,
                 (false, false) => Scope::Both,
             };
-            back::rewind(data, &id, to, scope, how).await
+            undo::rewind(data, &id, to, scope, how).await
         }
-        Command::Diff { id, steps, names } => back::diff(data, id, steps, names).await,
-        Command::Compact { id } => back::compact(data, id).await,
+        Command::Diff { id, steps, names } => undo::diff(data, id, steps, names).await,
+        Command::Compact { id } => undo::compact(data, id).await,
         Command::Cost { id, json } => cost::run(data, id, json).await,
-        Command::Fork { id, at } => back::fork(data, &id, at).await,
+        Command::Fork { id, at } => undo::fork(data, &id, at).await,
         Command::Why { id, call } => reply::why(data, &id, &call).await,
         Command::Serve { port, listen, json } => serve::run(data, serve::Asked { port, listen, json, web: None }).await,
         Command::Web { port, no_open, json } => {

@@ -1,10 +1,10 @@
 //! A session as JSON, one object a line, for programs. The schema is made from these types.
 //!
-//! Invariant: `event` lines carry facts as they are stored, so the log can be rebuilt from them, chain included.
+//! Invariant: `event` lines carry events as they are stored, so the log can be rebuilt from them, chain included.
 
-use crate::end::{End, Fresh, Why};
+use crate::exit::{Exit, ExitReason, Freshness};
 use crate::tally::{Check, Tally, Verdict, tail};
-use crate::{say, work};
+use crate::{compose, output};
 use dunnock_core::{State, Status};
 use dunnock_proto::{Delta, QuestionView, Record, SessionId};
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ pub(crate) struct Line {
     v: u8,
     /// The session.
     session: String,
-    /// The last fact that this line knows of.
+    /// The last event that this line knows of.
     #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<u64>,
     #[serde(flatten)]
@@ -37,9 +37,9 @@ enum What {
         /// provider/model.
         model: String,
         /// How well commands are confined: A best, D not at all.
-        level: Level,
+        isolation: dunnock_proto::Isolation,
     },
-    /// A fact, as it is stored: see docs/facts.md.
+    /// An event, as it is stored: see docs/events.md.
     Event {
         #[schemars(with = "Fact")]
         record: Record,
@@ -55,7 +55,7 @@ enum What {
     Question {
         /// Its name: q1.
         question: String,
-        /// What it is about, as data: see the event `asked` in docs/facts.md.
+        /// What it is about, as data: see the event `asked` in docs/events.md.
         kind: Value,
         /// The same in words, for people.
         #[serde(flatten)]
@@ -68,7 +68,7 @@ enum What {
     },
     /// The last line.
     Ended {
-        why: Why,
+        why: ExitReason,
         /// The exit code.
         exit: u8,
         /// What went wrong.
@@ -155,7 +155,7 @@ impl Checked {
 /// Bytes of a check's output that are told.
 const OUTPUT: usize = 2_000;
 
-/// The envelope of a stored fact and its body.
+/// The envelope of a stored event and its body.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "the schema of a record, which knows none itself")]
 struct Fact {
@@ -171,7 +171,7 @@ struct Fact {
     v: u16,
     /// Whether a reader that does not know it may go on.
     need: Need,
-    /// The chain up to the fact before, in hexadecimal.
+    /// The chain up to the event before, in hexadecimal.
     prev: String,
     /// What it says.
     body: Value,
@@ -213,22 +213,13 @@ enum Proof {
     Stale,
 }
 
-/// For a reader that does not know a fact.
+/// For a reader that does not know an event.
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(dead_code, reason = "the schema of a record, which knows none itself")]
 enum Need {
     Must,
     May,
-}
-
-/// A box level.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-enum Level {
-    A,
-    B,
-    C,
-    D,
 }
 
 /// The JSON schema of one line.
@@ -252,19 +243,16 @@ impl Lines {
     fn print(&self, seq: Option<u64>, what: What) {
         let line = Line { v: 1, session: self.session.to_string(), seq, what };
         if let Ok(text) = serde_json::to_string(&line) {
-            say::line(&text);
+            output::line(&text);
         }
     }
 
-    pub(crate) fn begin(&mut self, s: &State, level: dunnock_proto::Level) {
-        let level = match level {
-            dunnock_proto::Level::A => Level::A,
-            dunnock_proto::Level::B => Level::B,
-            dunnock_proto::Level::C => Level::C,
-            dunnock_proto::Level::D => Level::D,
-        };
+    pub(crate) fn begin(&mut self, s: &State, isolation: dunnock_proto::Isolation) {
         let workspace = s.workspace.as_deref().unwrap_or_default().to_owned();
-        self.print(None, What::Session { app: work::APP.into(), workspace, model: s.config.model.clone(), level });
+        self.print(
+            None,
+            What::Session { app: compose::APP.into(), workspace, model: s.config.model.clone(), isolation },
+        );
     }
 
     pub(crate) fn fact(&mut self, s: &State, record: &Record) {
@@ -295,9 +283,9 @@ impl Lines {
         }
     }
 
-    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &End, fresh: Fresh) {
+    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &Exit, fresh: Freshness) {
         let proof = match s.proof {
-            _ if fresh == Fresh::Stale => Proof::Stale,
+            _ if fresh == Freshness::Stale => Proof::Stale,
             dunnock_proto::Proof::None => Proof::None,
             dunnock_proto::Proof::Proven => Proof::Proven,
             dunnock_proto::Proof::Failed => Proof::Failed,

@@ -1,7 +1,7 @@
 //! `dunnock models`: who can be asked, and what a model can do.
 
 use crate::settings::Value;
-use crate::{place, run, say, work};
+use crate::{compose, output, paths, run};
 use dunnock_model::{Dialect, Probe, Verdict};
 use serde_json::json;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<ExitCode> {
-    let settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
-    let speaker = work::speaker(&settings)?;
+    let settings = paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
+    let speaker = compose::speaker(&settings)?;
     let chosen = settings.text("model").unwrap_or_default().to_owned();
     let mut any = false;
     for provider in speaker.providers() {
@@ -26,33 +26,35 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
             Ok(models) => {
                 any |= !models.is_empty();
                 if !json {
-                    say::aside(&format!("{name}  {}  {} models", provider.address(), models.len()));
+                    output::aside(&format!("{name}  {}  {} models", provider.address(), models.len()));
                 }
                 for model in models {
                     let full = format!("{name}/{model}");
                     match json {
-                        true => {
-                            say::line(&json!({"provider": name, "model": full, "chosen": full == chosen}).to_string())
-                        }
-                        false => {
-                            say::line(&format!("{} {}", if full == chosen { "*" } else { " " }, say::one_line(&full)))
-                        }
+                        true => output::line(
+                            &json!({"provider": name, "model": full, "chosen": full == chosen}).to_string(),
+                        ),
+                        false => output::line(&format!(
+                            "{} {}",
+                            if full == chosen { "*" } else { " " },
+                            output::one_line(&full)
+                        )),
                     }
                 }
             }
             Err(why) => match json {
-                true => say::line(&json!({"provider": name, "error": why}).to_string()),
+                true => output::line(&json!({"provider": name, "error": why}).to_string()),
                 // Nobody there is what is usual for local servers; the address was just said.
                 false if why.contains("cannot be reached") => {
                     let why = if provider.is_local() { "not running" } else { "cannot be reached" };
-                    say::aside(&format!("{name}  {}  {why}", provider.address()));
+                    output::aside(&format!("{name}  {}  {why}", provider.address()));
                 }
-                false => say::aside(&format!("{name}  {}  {}", provider.address(), say::one_line(&why))),
+                false => output::aside(&format!("{name}  {}  {}", provider.address(), output::one_line(&why))),
             },
         }
     }
     if !json {
-        say::aside(match (chosen.as_str(), any) {
+        output::aside(match (chosen.as_str(), any) {
             ("", true) => {
                 "choose one: dunnock run --model PROVIDER/MODEL \"...\", or model = \"PROVIDER/MODEL\" in the configuration"
             }
@@ -69,11 +71,11 @@ const MOST_SAID: usize = 90;
 /// `dunnock models check`: what a model can do, kept for every session.
 pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
     let flags = model.into_iter().map(|model| ("model", Value::Text(model))).collect();
-    let mut settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, flags))?;
-    let speaker = work::speaker(&settings)?;
-    let model = work::model(&mut settings, &speaker).await?;
+    let mut settings = paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, flags))?;
+    let speaker = compose::speaker(&settings)?;
+    let model = compose::model(&mut settings, &speaker).await?;
     if !json {
-        say::aside(&format!("checking {model}; this takes up to two minutes"));
+        output::aside(&format!("checking {model}; this takes up to two minutes"));
     }
     let mut tell = |probe: &Probe| {
         if !json {
@@ -82,12 +84,12 @@ pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bo
                 Verdict::No => "no",
                 Verdict::Untried => "-",
             };
-            let said = say::one_line(&probe.said);
+            let said = output::one_line(&probe.said);
             let said = match said.char_indices().nth(MOST_SAID) {
                 Some((at, _)) => format!("{}...", said.get(..at).unwrap_or_default()),
                 None => said.to_string(),
             };
-            say::line(&format!("  {:<20} {mark:<4} {said} ({:.1} s)", probe.name, probe.took.as_secs_f32()));
+            output::line(&format!("  {:<20} {mark:<4} {said} ({:.1} s)", probe.name, probe.took.as_secs_f32()));
         }
     };
     let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
@@ -109,12 +111,12 @@ pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bo
             json!({"name": p.name, "works": works, "said": p.said, "ms": p.took.as_millis() as u64})
         };
         let probes: Vec<_> = checked.probes.iter().map(probe).collect();
-        say::line(&json!({"profile": checked.profile, "probes": probes, "file": path}).to_string());
+        output::line(&json!({"profile": checked.profile, "probes": probes, "file": path}).to_string());
         return Ok(end);
     }
     let p = &checked.profile;
     let window = p.window.map_or_else(|| "unknown".into(), |w| format!("{w} tokens"));
-    say::line(&format!(
+    output::line(&format!(
         "\n{model} from now on: wire {}, calls {}{}, edits {}, profile {}, window {window}, {} at a time{}",
         p.wire,
         p.dialect,
@@ -125,11 +127,11 @@ pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bo
         if p.reasoning { ", shows its reasoning" } else { "" },
     ));
     for fault in &p.faults {
-        say::line(&format!("  ! {fault}"));
+        output::line(&format!("  ! {fault}"));
     }
     if !calls {
-        say::line("  it can talk, but it did not call a tool in any form: it is of no use for work");
+        output::line("  it can talk, but it did not call a tool in any form: it is of no use for work");
     }
-    say::aside(&format!("kept in {path}; delete it to forget"));
+    output::aside(&format!("kept in {path}; delete it to forget"));
     Ok(end)
 }

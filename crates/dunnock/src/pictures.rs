@@ -1,8 +1,8 @@
 //! `--image FILE`: pictures that go with a prompt.
 
-use crate::end::usage;
+use crate::exit::usage;
 use dunnock_core::ports::Blob;
-use dunnock_engine::World;
+use dunnock_engine::Ports;
 use dunnock_proto::{Hash, SessionId};
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ fn one(path: &Path) -> Result<Blob, String> {
 }
 
 /// Keeps pictures with a session: their names for the prompt.
-pub(crate) async fn keep(world: &World, session: &SessionId, pictures: &[Blob]) -> anyhow::Result<Vec<Hash>> {
+pub(crate) async fn keep(world: &Ports, session: &SessionId, pictures: &[Blob]) -> anyhow::Result<Vec<Hash>> {
     for picture in pictures {
         world.log.keep(session, picture).await?;
     }

@@ -1,12 +1,12 @@
 //! A session in words: the answer on standard output, progress on standard error.
 
-use crate::end::{End, Fresh, Why};
+use crate::describe::{self, gist};
+use crate::exit::{Exit, ExitReason, Freshness};
 use crate::tally::Tally;
-use crate::told::{self, gist};
-use crate::{bridge, say, work};
+use crate::{bridge, compose, output};
 use dunnock_core::{Question, State};
-use dunnock_model::{Brought, brought};
-use dunnock_proto::{Delta, Event, Finished, Level, Mode, Outcome, Part, Partial, QuestionId, SessionId, Turn};
+use dunnock_model::{InboxState, brought};
+use dunnock_proto::{Delta, Event, Finished, Isolation, Mode, Outcome, Part, Partial, QuestionId, SessionId, Step};
 use std::io::IsTerminal as _;
 
 /// Questions of one kind that are shown whole when many wait.
@@ -15,10 +15,10 @@ pub(crate) const MOST_SHOWN: usize = 5;
 /// Lines of a command's output that are shown.
 const OUTPUT: usize = 5;
 
-/// How much of a turn's words is on the screen.
+/// How much of a step's words is on the screen.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
-    turn: Turn,
+    step: Step,
     attempt: u32,
     bytes: u64,
     /// From the first word on, without a gap.
@@ -30,7 +30,7 @@ pub(crate) struct Plain {
     session: SessionId,
     /// Words appear on standard output as they come.
     streams: bool,
-    /// The turn of which words were shown.
+    /// The step of which words were shown.
     shown: Option<Shown>,
     /// The last word shown ended its line.
     at_start: bool,
@@ -57,27 +57,27 @@ impl Plain {
 
     fn quiet(&mut self, text: &str) {
         self.end_line();
-        say::aside(&format!("{}{text}{}", self.dim.0, self.dim.1));
+        output::aside(&format!("{}{text}{}", self.dim.0, self.dim.1));
     }
 
     fn end_line(&mut self) {
         if !self.at_start {
-            say::piece("\n");
+            output::piece("\n");
             self.at_start = true;
         }
     }
 
     /// The first line.
-    pub(crate) fn begin(&mut self, s: &State, level: Level) {
+    pub(crate) fn begin(&mut self, s: &State, level: Isolation) {
         let confined = match (s.config.mode, level) {
-            (Mode::All, Level::D) => "no box (level D): commands run unconfined and unasked".to_owned(),
+            (Mode::All, Isolation::D) => "no box (level D): commands run unconfined and unasked".to_owned(),
             (Mode::Read, _) => "nothing is changed".to_owned(),
-            (Mode::Ask | Mode::Edits | Mode::Auto, Level::D) => "no box (level D): commands ask".to_owned(),
+            (Mode::Ask | Mode::Edits | Mode::Auto, Isolation::D) => "no box (level D): commands ask".to_owned(),
             (Mode::All, level) => format!("box level {level:?}, nothing asks"),
             (Mode::Ask | Mode::Edits, level) => format!("box level {level:?}, commands ask"),
             (Mode::Auto, level) => format!("box level {level:?}"),
         };
-        let (app, id, model) = (work::APP, say::id(&self.session), say::one_line(&s.config.model));
+        let (app, id, model) = (compose::APP, output::id(&self.session), output::one_line(&s.config.model));
         self.quiet(&format!("dunnock {app} · {model} · session {id} · {confined}"));
     }
 
@@ -86,22 +86,22 @@ impl Plain {
             Event::Answered(e) => {
                 let text = Part::words(&e.parts);
                 let more = Part::calls(&e.parts).next().is_some();
-                if self.shown.is_some_and(|s| s.turn == e.turn) {
+                if self.shown.is_some_and(|s| s.step == e.step) {
                     self.end_line();
                 } else if more && !text.trim().is_empty() {
-                    self.quiet(&say::visible(text.trim()));
+                    self.quiet(&output::visible(text.trim()));
                 }
             }
-            Event::HandedOver(e) => {
+            Event::OutboxWritten(e) => {
                 self.end_line();
-                say::line(&bridge::round(e));
+                output::line(&bridge::round(e));
             }
             // Only commands run one at a time; of other calls the end says it all.
             Event::Started(e) => {
                 if let Some(call) = s.call(e.call).filter(|c| is_command(c)) {
                     let what = if call.harness { check(&call.part.args) } else { gist(&call.part) };
                     let tool = if call.harness { "check" } else { call.part.tool.as_str() };
-                    self.quiet(&format!("• {tool}  {}", say::short(&say::one_line(&what), 160)));
+                    self.quiet(&format!("• {tool}  {}", output::short(&output::one_line(&what), 160)));
                 }
             }
             Event::Finished(e) => self.finished(s, e),
@@ -112,7 +112,7 @@ impl Plain {
                     _ => " ",
                 };
                 let steps: Vec<String> =
-                    e.steps.iter().map(|p| format!("  [{}] {}", mark(&p.state), say::one_line(&p.text))).collect();
+                    e.steps.iter().map(|p| format!("  [{}] {}", mark(&p.state), output::one_line(&p.text))).collect();
                 self.quiet(&format!("• plan\n{}", steps.join("\n")));
             }
             Event::Asked(e) if !self.attended => {
@@ -120,33 +120,33 @@ impl Plain {
                     self.ask(s, asked);
                 }
             }
-            Event::TurnFailed(e) if e.retry_at.is_some() => self.quiet(&format!("  {}", say::one_line(&e.error))),
+            Event::StepFailed(e) if e.retry_at.is_some() => self.quiet(&format!("  {}", output::one_line(&e.error))),
             Event::Compacted(e) => {
                 let how = if e.summary.is_some() { "summed up" } else { "shortened" };
-                let head = told::from_byte(e.head.first_changed);
+                let head = describe::from_byte(e.preamble.first_changed);
                 let head = if head.is_empty() { head } else { format!("; instructions{head}") };
                 self.quiet(&format!("  talk {how}, from {} to {} bytes{head}", e.before, e.after));
             }
-            Event::CompactFailed(e) => {
-                self.quiet(&format!("  talk could not be made shorter: {}", say::one_line(&e.error)))
+            Event::CompactionFailed(e) => {
+                self.quiet(&format!("  talk could not be made shorter: {}", output::one_line(&e.error)))
             }
-            Event::Headed(e) if e.head.why != "start" => {
-                let (why, from) = (say::one_line(&e.head.why), told::from_byte(e.head.first_changed));
+            Event::PreambleSet(e) if e.preamble.reason != "start" => {
+                let (why, from) = (output::one_line(&e.preamble.reason), describe::from_byte(e.preamble.first_changed));
                 self.quiet(&format!("  new instructions: {why}{from}"));
             }
             Event::Noticed(e) if !e.sources.is_empty() => {
                 let first = e.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-                self.quiet(&format!("  the model is told: {}", say::short(&say::one_line(first), 200)));
+                self.quiet(&format!("  the model is told: {}", output::short(&output::one_line(first), 200)));
             }
             Event::Baselined(e) => {
                 for check in e.checks.iter().filter(|check| check.outcome != Outcome::Done) {
-                    self.quiet(&format!("  before the work, `{}` fails", say::one_line(&check.command)));
+                    self.quiet(&format!("  before the work, `{}` fails", output::one_line(&check.command)));
                 }
             }
-            Event::InterruptAsked(_) => self.quiet("  stopping"),
+            Event::InterruptRequested(_) => self.quiet("  stopping"),
             Event::Checkpointed(e) => {
                 if let Some(note) = &e.note {
-                    self.quiet(&format!("  {}", say::one_line(note)));
+                    self.quiet(&format!("  {}", output::one_line(note)));
                 }
             }
             _ => {}
@@ -161,7 +161,7 @@ impl Plain {
         if self.asked.len() > MOST_SHOWN && !self.attended {
             return;
         }
-        say::aside(&format!("? {}  {}", question.id, told::question(s, question)));
+        output::aside(&format!("? {}  {}", question.id, describe::question(s, question)));
     }
 
     fn finished(&mut self, s: &State, e: &Finished) {
@@ -170,22 +170,22 @@ impl Plain {
         if !call.harness && !matches!(role, Some(dunnock_proto::Role::Work) | None) {
             return;
         }
-        let time = if e.ms >= 100 { format!(" ({})", say::took(e.ms)) } else { String::new() };
+        let time = if e.ms >= 100 { format!(" ({})", output::took(e.ms)) } else { String::new() };
         let ok = e.outcome == Outcome::Done;
-        if is_command(call) && matches!(e.outcome, Outcome::Done | Outcome::Failed | Outcome::Cut) {
-            let shown = say::visible(e.shown.trim_end());
+        if is_command(call) && matches!(e.outcome, Outcome::Done | Outcome::Failed | Outcome::Interrupted) {
+            let shown = output::visible(e.shown.trim_end());
             let lines: Vec<&str> = shown.lines().filter(|l| *l != "(no output)").collect();
             let hidden = lines.len().saturating_sub(OUTPUT);
             if hidden > 0 {
                 self.quiet(&format!("  │ ... {hidden} more lines"));
             }
             for line in lines.iter().skip(hidden) {
-                self.quiet(&format!("  │ {}", say::short(line, 200)));
+                self.quiet(&format!("  │ {}", output::short(line, 200)));
             }
-            let word = if call.harness && ok { "passed" } else { told::outcome(&e.outcome) };
+            let word = if call.harness && ok { "passed" } else { describe::outcome(&e.outcome) };
             return self.quiet(&format!("  └ {word}{time}"));
         }
-        let what = say::short(&say::one_line(&gist(&call.part)), 100);
+        let what = output::short(&output::one_line(&gist(&call.part)), 100);
         let mut told = format!("• {tool}  {what}\n");
         if ok {
             let first = e.shown.lines().next().unwrap_or_default();
@@ -193,23 +193,23 @@ impl Plain {
             // Of an edit the lines that it made, of other calls how much there is.
             let shown = if e.diff.is_some() { OUTPUT } else { 0 };
             for line in rest.iter().take(shown) {
-                told.push_str(&format!("  │ {}\n", say::short(&say::visible(line), 200)));
+                told.push_str(&format!("  │ {}\n", output::short(&output::visible(line), 200)));
             }
             let more = rest.len().saturating_sub(shown);
             let more = if more > 0 { format!(" (+{more} lines)") } else { String::new() };
-            told.push_str(&format!("  └ {}{more}{time}", say::short(&say::one_line(first), 120)));
+            told.push_str(&format!("  └ {}{more}{time}", output::short(&output::one_line(first), 120)));
         } else {
-            let why = say::one_line(&e.shown);
-            let why = say::short(why.strip_prefix("not run: ").unwrap_or(&why), 200);
-            told.push_str(&format!("  └ {}: {why}", told::outcome(&e.outcome)));
+            let why = output::one_line(&e.shown);
+            let why = output::short(why.strip_prefix("not run: ").unwrap_or(&why), 200);
+            told.push_str(&format!("  └ {}: {why}", describe::outcome(&e.outcome)));
         }
         self.quiet(&told);
     }
 
     pub(crate) fn delta(&mut self, delta: &Delta) {
         match delta {
-            Delta::Text { turn, attempt, offset, text } if self.streams => self.words(*turn, *attempt, *offset, text),
-            Delta::Said { text } => self.quiet(&format!("  {}", say::one_line(text))),
+            Delta::Text { step, attempt, offset, text } if self.streams => self.words(*step, *attempt, *offset, text),
+            Delta::Notice { text } => self.quiet(&format!("  {}", output::one_line(text))),
             Delta::Text { .. } | Delta::Reasoning { .. } | Delta::Output { .. } => {}
         }
     }
@@ -217,67 +217,74 @@ impl Plain {
     /// What was under way when we came, or after we were too slow.
     pub(crate) fn partial(&mut self, partial: &Partial) {
         match partial {
-            Partial::Turn { turn, attempt, text, .. } if self.streams => self.words(*turn, *attempt, 0, text),
-            Partial::Turn { .. } | Partial::Call { .. } => {}
+            Partial::Step { step, attempt, text, .. } if self.streams => self.words(*step, *attempt, 0, text),
+            Partial::Step { .. } | Partial::Call { .. } => {}
         }
     }
 
-    /// Words of a turn from `offset` on; those that are on the screen already are not shown again.
-    fn words(&mut self, turn: Turn, attempt: u32, offset: u64, text: &str) {
-        let known = self.shown.filter(|s| s.turn == turn && s.attempt == attempt);
-        let mut shown = known.unwrap_or(Shown { turn, attempt, bytes: 0, whole: true });
+    /// Words of a step from `offset` on; those that are on the screen already are not shown again.
+    fn words(&mut self, step: Step, attempt: u32, offset: u64, text: &str) {
+        let known = self.shown.filter(|s| s.step == step && s.attempt == attempt);
+        let mut shown = known.unwrap_or(Shown { step, attempt, bytes: 0, whole: true });
         shown.whole &= offset <= shown.bytes;
         let skip = usize::try_from(shown.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         let new = text.get(skip.min(text.len())..).unwrap_or_default();
         shown.bytes = shown.bytes.max(offset + text.len() as u64);
         self.shown = Some(shown);
         if !new.is_empty() {
-            say::piece(&say::visible(new));
+            output::piece(&output::visible(new));
             self.at_start = new.ends_with('\n');
         }
     }
 
     /// The answer, the closing line, and what to do next.
-    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &End, fresh: Fresh) {
+    pub(crate) fn end(&mut self, s: &State, tally: &Tally, end: &Exit, fresh: Freshness) {
         self.end_line();
-        let id = say::id(&self.session).to_owned();
-        let rests = matches!(end.why, Why::Done | Why::Stale | Why::Unproven);
+        let id = output::id(&self.session).to_owned();
+        let rests = matches!(end.why, ExitReason::Done | ExitReason::Stale | ExitReason::Unproven);
         // Words that streamed are on the screen already; an answer by a call is not.
-        let on_screen = !tally.by_call && self.shown.is_some_and(|shown| shown.turn == s.turn && shown.whole);
+        let on_screen = !tally.by_call && self.shown.is_some_and(|shown| shown.step == s.step && shown.whole);
         if rests && !on_screen && !tally.answer.trim().is_empty() {
-            say::line(say::visible(&tally.answer).trim_end());
+            output::line(output::visible(&tally.answer).trim_end());
         }
         if let Some(error) = &end.error {
-            say::note(error);
+            output::note(error);
         }
         let word = end.why.to_string();
         match end.why {
-            Why::Waiting => {
+            ExitReason::Waiting => {
                 for question in s.questions.iter().filter(|q| !self.asked.contains(&q.id)).cloned().collect::<Vec<_>>()
                 {
                     self.ask(s, &question);
                 }
-                self.quiet(&tally.closing(s, &word, Fresh::Yes));
+                self.quiet(&tally.closing(s, &word, Freshness::Yes));
                 for line in ways_on(s, &id) {
-                    say::aside(&line);
+                    output::aside(&line);
                 }
                 if let Some(handed) = s.carried() {
-                    if let Brought::Refused(why) = brought(&self.session, handed) {
-                        say::note(&format!("{}: {why}", say::one_line(&handed.inbox)));
+                    if let InboxState::Refused(why) = brought(&self.session, handed) {
+                        output::note(&format!("{}: {why}", output::one_line(&handed.inbox)));
                     }
-                    say::aside(&format!(
+                    output::aside(&format!(
                         "  when {} is there:  dunnock bridge resume {id}",
-                        say::one_line(&handed.inbox)
+                        output::one_line(&handed.inbox)
                     ));
                 }
             }
-            Why::Working => self.quiet(&format!("{word} · go on: dunnock resume {id}")),
-            Why::Done | Why::Failed | Why::Limit | Why::Unproven | Why::Stale | Why::Interrupted => {
+            ExitReason::Working => self.quiet(&format!("{word} · go on: dunnock resume {id}")),
+            ExitReason::Done
+            | ExitReason::Failed
+            | ExitReason::Limit
+            | ExitReason::Unproven
+            | ExitReason::Stale
+            | ExitReason::Interrupted => {
                 self.quiet(&tally.closing(s, &word, fresh));
                 let next = match end.why {
-                    Why::Interrupted | Why::Limit if s.by_hand() => format!("go on: dunnock bridge resume {id}"),
-                    Why::Interrupted | Why::Limit => format!("go on: dunnock resume {id}"),
-                    Why::Failed => format!("try again: dunnock resume {id} --prompt \"go on\""),
+                    ExitReason::Interrupted | ExitReason::Limit if s.via_bridge() => {
+                        format!("go on: dunnock bridge resume {id}")
+                    }
+                    ExitReason::Interrupted | ExitReason::Limit => format!("go on: dunnock resume {id}"),
+                    ExitReason::Failed => format!("try again: dunnock resume {id} --prompt \"go on\""),
                     _ => format!("go on: dunnock resume {id} --prompt \"...\""),
                 };
                 let undo = match s.tree {

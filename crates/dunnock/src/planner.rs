@@ -1,6 +1,6 @@
 //! `--planner`: a preset of the one loop. The model only plans; the program acts, checks, remembers and decides when it is over.
 
-use crate::end::usage;
+use crate::exit::usage;
 use crate::settings::Settings;
 use dunnock_proto::Config;
 use std::path::Path;

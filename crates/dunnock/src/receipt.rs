@@ -4,10 +4,10 @@
 //! again, it is the same, byte for byte.
 
 use crate::drive::Seen;
-use crate::end::Fresh;
+use crate::exit::Freshness;
 use crate::lines::Checked;
 use crate::tally::Verdict;
-use crate::{say, told, work};
+use crate::{compose, describe, output};
 use dunnock_core::ports::Window;
 use dunnock_engine::past;
 use dunnock_proto::{Decoded, Event, SessionId};
@@ -29,7 +29,7 @@ pub(crate) struct Receipt {
     state: String,
     /// When it began, RFC 3339 in UTC.
     began: String,
-    /// When the last fact was recorded.
+    /// When the last event was recorded.
     ended: String,
     /// What was asked, in order.
     task: Vec<String>,
@@ -63,7 +63,7 @@ pub(crate) struct Receipt {
     changes: Option<Vec<Changed>>,
     /// What a person was asked, and answered.
     approvals: Vec<Approval>,
-    /// Facts of the log.
+    /// Events of the log.
     facts: u64,
     /// The chain up to the last: two logs with this head are the same log.
     chain: String,
@@ -101,16 +101,16 @@ pub fn schema() -> String {
     serde_json::to_string_pretty(&schemars::schema_for!(Receipt)).unwrap_or_default() + "\n"
 }
 
-pub(crate) async fn write(open: &work::Work, session: &SessionId, json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) async fn write(open: &compose::Composed, session: &SessionId, json: bool) -> anyhow::Result<ExitCode> {
     let receipt = Receipt::of(open, session).await?;
     match json {
-        true => say::line(&serde_json::to_string_pretty(&receipt)?),
-        false => say::piece(&receipt.markdown()),
+        true => output::line(&serde_json::to_string_pretty(&receipt)?),
+        false => output::piece(&receipt.markdown()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is not in the state: gathered from the facts.
+/// What is not in the state: gathered from the events.
 #[derive(Default)]
 struct Gathered {
     times: Option<(dunnock_proto::At, dunnock_proto::At)>,
@@ -135,22 +135,22 @@ impl Gathered {
                     self.models.push(e.model.clone());
                 }
                 for (index, call) in (0..).zip(dunnock_proto::Part::calls(&e.parts)) {
-                    let id = dunnock_proto::CallId { turn: e.turn, index };
-                    self.calls.insert(id, format!("{} {}", call.tool, told::gist(call)));
+                    let id = dunnock_proto::CallId { step: e.step, index };
+                    self.calls.insert(id, format!("{} {}", call.tool, describe::gist(call)));
                 }
             }
             Event::Asked(e) => {
                 let view = e.kind.view();
                 let call = e.kind.approval().and_then(|approval| self.calls.get(&approval.call));
                 let asked = call.cloned().unwrap_or_else(|| view.text.unwrap_or(view.heading));
-                let asked = say::short(&say::one_line(&dunnock_tools::redacted(&asked)), 300);
+                let asked = output::short(&output::one_line(&dunnock_tools::redacted(&asked)), 300);
                 self.approvals.push(Approval { question: e.question.to_string(), asked, answer: None, note: None });
             }
             Event::Replied(e) => {
                 let name = e.question.to_string();
                 if let Some(approval) = self.approvals.iter_mut().find(|a| a.question == name) {
-                    approval.answer = Some(say::one_line(&dunnock_tools::redacted(&told::answer(&e.answer))));
-                    approval.note = e.note.as_deref().map(|note| say::one_line(&dunnock_tools::redacted(note)));
+                    approval.answer = Some(output::one_line(&dunnock_tools::redacted(&describe::answer(&e.answer))));
+                    approval.note = e.note.as_deref().map(|note| output::one_line(&dunnock_tools::redacted(note)));
                 }
             }
             _ => {}
@@ -159,7 +159,7 @@ impl Gathered {
 }
 
 impl Receipt {
-    async fn of(open: &work::Work, session: &SessionId) -> anyhow::Result<Self> {
+    async fn of(open: &compose::Composed, session: &SessionId) -> anyhow::Result<Self> {
         let (facts, chain) = dunnock_engine::check_chain(open.world.log.as_ref(), session).await?;
         let mut gathered = Gathered::default();
         let each = &mut |record: dunnock_proto::Record| {
@@ -172,15 +172,15 @@ impl Receipt {
         let seen = Seen::read(&open.world, session).await?;
         // A folder that is not there is no changed one: what was proven was proven.
         let there = seen.state.workspace.as_deref().is_some_and(|folder| std::path::Path::new(folder).is_dir());
-        let fresh = if there { seen.fresh(&open.world).await } else { Fresh::Yes };
+        let fresh = if there { seen.fresh(&open.world).await } else { Freshness::Yes };
         let (began, ended) = gathered.times.unwrap_or_default();
         let (tally, used) = (&seen.tally, seen.tally.total.usage);
         Ok(Self {
             v: 1,
             session: session.to_string(),
             state: seen.state.status().to_string(),
-            began: say::time(began),
-            ended: say::time(ended),
+            began: output::time(began),
+            ended: output::time(ended),
             task: gathered.task,
             models: gathered.models,
             release: seen.state.app.to_string(),
@@ -205,7 +205,7 @@ impl Receipt {
     /// For people. What a model or a program wrote stands in code, where it cannot pass for more.
     fn markdown(&self) -> String {
         let mut text = String::new();
-        let money = self.usd.map_or_else(|| "price unknown".into(), |usd| say::usd((usd * 1e6).round() as u64));
+        let money = self.usd.map_or_else(|| "price unknown".into(), |usd| output::usd((usd * 1e6).round() as u64));
         let headline = match (self.verdict, self.files_here) {
             (Verdict::Proven, true) => "Proven: every check passed on exactly these files.",
             (Verdict::Proven, false) => "Proven: every check passed. The files are not here to be compared.",
@@ -215,7 +215,7 @@ impl Receipt {
         };
         let _ = writeln!(text, "# Dunnock session {}\n\n**{headline}**\n", self.session.get(..8).unwrap_or_default());
         for (n, task) in self.task.iter().enumerate() {
-            let quoted = say::visible(task).lines().map(|line| format!("> {line}\n")).collect::<String>();
+            let quoted = output::visible(task).lines().map(|line| format!("> {line}\n")).collect::<String>();
             let _ = write!(text, "{}{quoted}", if n > 0 { "\n" } else { "" });
         }
         let models = self.models.iter().map(|model| code(model)).collect::<Vec<_>>().join(", ");
@@ -224,9 +224,9 @@ impl Receipt {
             text,
             "\n{} steps with {models}{base}; {} tokens sent ({} cached), {} received, {money}; state: {}.\n",
             self.steps,
-            say::number(self.tokens_in),
-            say::number(self.tokens_cached),
-            say::number(self.tokens_out),
+            output::number(self.tokens_in),
+            output::number(self.tokens_cached),
+            output::number(self.tokens_out),
             self.state
         );
         text.push_str("## Checks\n\n");
@@ -248,7 +248,7 @@ impl Receipt {
                 text,
                 "- {} {how}{exit}{tries}, {}{before}{flaky}{tree}",
                 code(&check.command),
-                say::took(check.ms)
+                output::took(check.ms)
             );
             if !check.output.trim().is_empty() {
                 let _ = writeln!(text, "\n{}\n", fenced(&check.output));
@@ -296,7 +296,7 @@ impl Receipt {
 
 /// Text as inline code, whatever is in it.
 fn code(text: &str) -> String {
-    let text = say::one_line(text);
+    let text = output::one_line(text);
     let text = if text.is_empty() { "(nothing)".to_owned() } else { text };
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let ticks = "`".repeat(longest + 1);
@@ -306,7 +306,7 @@ fn code(text: &str) -> String {
 
 /// Text as a block of code, whatever is in it.
 fn fenced(text: &str) -> String {
-    let text = say::visible(text);
+    let text = output::visible(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat((longest + 1).max(3));
     let lines: String = text.trim_end().lines().map(|line| format!("  {line}\n")).collect();
@@ -314,7 +314,7 @@ fn fenced(text: &str) -> String {
 }
 
 /// The files that the session changed, with how much of each.
-async fn changes(open: &work::Work, session: &SessionId, seen: &Seen) -> Option<Vec<Changed>> {
+async fn changes(open: &compose::Composed, session: &SessionId, seen: &Seen) -> Option<Vec<Changed>> {
     let (keeper, s) = (open.keeper.as_ref()?, &seen.state);
     let (first, last, folder) = (s.first.clone()?, s.tree.clone()?, s.workspace.as_deref()?);
     let (ours, _) = past(open.world.log.as_ref(), session).await.ok()?.since_first();
@@ -323,7 +323,7 @@ async fn changes(open: &work::Work, session: &SessionId, seen: &Seen) -> Option<
     let mine = checkpoints.changed(folder, &between, &ours).await.ok()?;
     let all = keeper.compare(folder, first, last).await.ok()?;
     let ours = all.into_iter().filter(|change| mine.contains(&format!("{} ({})", change.path, change.how)));
-    let row = |change: dunnock_tools::Differs| {
+    let row = |change: dunnock_tools::DiffView| {
         let text = |bytes: &Option<Vec<u8>>| match bytes {
             Some(bytes) => std::str::from_utf8(bytes).map(str::to_owned).ok(),
             None => Some(String::new()),

@@ -1,15 +1,15 @@
 //! `approve`, `decline`, `answer`, `why`: a person's word on what a session asks, and the reasons it keeps.
 
 use crate::args::Flags;
+use crate::describe::{self, gist};
 use crate::drive::Seen;
-use crate::end::usage;
+use crate::exit::usage;
 use crate::plain::{MOST_SHOWN, ways_on};
-use crate::told::{self, gist};
-use crate::{place, rules, run, say, sessions, work};
+use crate::{compose, output, paths, rules, run, sessions};
 use dunnock_core::{Question, State};
-use dunnock_engine::{Left, deposit};
+use dunnock_engine::{Submitted, submit_offline};
 use dunnock_proto::QuestionKind;
-use dunnock_proto::{Answer, By, CallId, Command, Decoded, Event, InputId, Order, Outcome, Part, Rule};
+use dunnock_proto::{AllowedBy, Answer, CallId, Command, CommandRequest, Decoded, Event, InputId, Outcome, Part, Rule};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -48,14 +48,14 @@ pub(crate) enum Say {
 /// Everything a reply needs.
 struct At {
     settings: crate::settings::Settings,
-    open: work::Work,
+    open: compose::Composed,
     session: dunnock_proto::SessionId,
     seen: Seen,
 }
 
 async fn at(data: Option<PathBuf>, id: &str) -> anyhow::Result<At> {
-    let settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
-    let open = work::open(&settings, None).await?;
+    let settings = paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
+    let open = compose::open(&settings, None).await?;
     let session = sessions::find(open.world.log.as_ref(), id).await?;
     let seen = Seen::read(&open.world, &session).await?;
     Ok(At { settings, open, session, seen })
@@ -83,7 +83,7 @@ pub(crate) async fn approve(
     let s = &at.seen.state;
     let waiting: Vec<(CallId, Question)> =
         s.questions.iter().filter_map(|q| Some((q.kind.approval()?.call, q.clone()))).collect();
-    let short = say::id(&at.session).to_owned();
+    let short = output::id(&at.session).to_owned();
     let meant: Vec<Question> = match (which, waiting.as_slice()) {
         (_, []) => return Err(nothing(s, &short)),
         (Which::Only, [(_, one)]) => vec![one.clone()],
@@ -94,7 +94,7 @@ pub(crate) async fn approve(
                     .map(|(call, q)| {
                         format!(
                             "  {call}  {}",
-                            say::one_line(&s.call(*call).map_or_else(
+                            output::one_line(&s.call(*call).map_or_else(
                                 || q.kind.view().heading,
                                 |c| format!("{} {}", c.part.tool, gist(&c.part))
                             ))
@@ -131,8 +131,8 @@ pub(crate) async fn approve(
             Say::No(note) => (Answer::No, note.clone(), "declined"),
         };
         match n {
-            n if n < MOST_SHOWN => say::aside(&format!("{word}: {}", told::question(s, &question))),
-            n if n == MOST_SHOWN => say::aside(&format!("{word}: {} more", count - MOST_SHOWN)),
+            n if n < MOST_SHOWN => output::aside(&format!("{word}: {}", describe::question(s, &question))),
+            n if n == MOST_SHOWN => output::aside(&format!("{word}: {} more", count - MOST_SHOWN)),
             _ => {}
         }
         leave(&at, &question, answer, note).await?;
@@ -143,7 +143,7 @@ pub(crate) async fn approve(
 pub(crate) async fn answer(data: Option<PathBuf>, id: &str, words: Vec<String>, go: bool) -> anyhow::Result<ExitCode> {
     let at = at(data, id).await?;
     let s = &at.seen.state;
-    let short = say::id(&at.session).to_owned();
+    let short = output::id(&at.session).to_owned();
     let (name, text) = match words.as_slice() {
         [name, text] => (Some(name.as_str()), text.as_str()),
         [text] => (None, text.as_str()),
@@ -154,7 +154,7 @@ pub(crate) async fn answer(data: Option<PathBuf>, id: &str, words: Vec<String>, 
         (None, [one]) => one.clone(),
         (None, several) => {
             let list: Vec<String> =
-                several.iter().map(|q| format!("  {}  {}", q.id, say::one_line(&brief(q)))).collect();
+                several.iter().map(|q| format!("  {}  {}", q.id, output::one_line(&brief(q)))).collect();
             return Err(usage(format!(
                 "several questions wait in session {short}:\n{}\nName one: dunnock answer {short} q1 \"...\"",
                 list.join("\n")
@@ -172,7 +172,7 @@ pub(crate) async fn answer(data: Option<PathBuf>, id: &str, words: Vec<String>, 
         },
     };
     let answer = read_answer(&question, text).map_err(usage)?;
-    say::aside(&format!("answered: {}", told::question(s, &question)));
+    output::aside(&format!("answered: {}", describe::question(s, &question)));
     leave(&at, &question, answer, None).await?;
     on(at, go).await
 }
@@ -214,24 +214,24 @@ pub(crate) fn read_answer(question: &Question, text: &str) -> Result<Answer, Str
 async fn leave(at: &At, question: &Question, answer: Answer, note: Option<String>) -> anyhow::Result<()> {
     let id = InputId::from_random(at.open.world.clock.random());
     let command = Command::Reply { question: question.id, hash: question.hash, answer, note };
-    match deposit(&at.open.world, &at.session, Order { id, expect: None, command }).await? {
-        Ok(Left::ToOwner(_) | Left::Stored(_)) => Ok(()),
+    match submit_offline(&at.open.world, &at.session, CommandRequest { id, expect: None, command }).await? {
+        Ok(Submitted::ToOwner(_) | Submitted::Stored(_)) => Ok(()),
         Err(refusal) => Err(anyhow::anyhow!("{refusal}")),
     }
 }
 
 async fn on(at: At, go: bool) -> anyhow::Result<ExitCode> {
-    let short = say::id(&at.session).to_owned();
+    let short = output::id(&at.session).to_owned();
     if go {
         return run::go_on(at.open, &at.settings, at.session, None, Flags::default(), crate::drive::Carrying::Leaves)
             .await;
     }
     let now = Seen::read(&at.open.world, &at.session).await?.state;
     match now.questions.is_empty() {
-        true => say::aside(&format!("stored. Go on: dunnock resume {short}")),
+        true => output::aside(&format!("stored. Go on: dunnock resume {short}")),
         false => {
-            say::aside("stored. Still waiting:");
-            ways_on(&now, &short).iter().for_each(|line| say::aside(line));
+            output::aside("stored. Still waiting:");
+            ways_on(&now, &short).iter().for_each(|line| output::aside(line));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -247,9 +247,9 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
         .log
         .read(&at.session, 0, &mut |record| {
             let Decoded::Known(event) = record.decode() else { return true };
-            let when = say::time(record.envelope.at);
+            let when = output::time(record.envelope.at);
             match event {
-                Event::Answered(e) if e.turn == call.turn => {
+                Event::Answered(e) if e.step == call.step => {
                     if let Some(part) = Part::calls(&e.parts).nth(usize::from(call.index)) {
                         lines.push(format!("{call}  {} {}", part.tool, part.args));
                         lines.push(format!("asked for by {}, {when}", e.model));
@@ -259,7 +259,9 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
                         lines.extend(part.fault.as_ref().map(|fault| format!("it cannot run: {fault}")));
                     }
                 }
-                Event::Called(e) if e.call == call => lines.push(format!("{call}  a check of the harness: {}", e.args)),
+                Event::CheckCalled(e) if e.call == call => {
+                    lines.push(format!("{call}  a check of the harness: {}", e.args))
+                }
                 Event::Asked(e) if e.kind.approval().is_some_and(|approval| approval.call == call) => {
                     question = Some(e.question);
                     let view = e.kind.view();
@@ -275,18 +277,18 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
                     lines.push(format!("you {word} it{note}, {when}"));
                 }
                 Event::Allowed(e) if e.call == call => lines.push(match e.by {
-                    By::Policy(reason) => format!("it ran unasked, because: {reason}"),
-                    By::Grant(rule) => {
+                    AllowedBy::Policy(reason) => format!("it ran unasked, because: {reason}"),
+                    AllowedBy::Grant(rule) => {
                         format!("it ran unasked, because you granted: {} {}", rule.tool, rule.words.join(" "))
                     }
-                    By::Person(question) => format!("it ran on your word ({question})"),
-                    By::Harness => "it ran because you asked for this check".into(),
+                    AllowedBy::Person(question) => format!("it ran on your word ({question})"),
+                    AllowedBy::Harness => "it ran because you asked for this check".into(),
                 }),
                 Event::Finished(e) if e.call == call => {
-                    let level = e.level.map_or(String::new(), |l| format!(", box level {l:?}"));
+                    let level = e.isolation.map_or(String::new(), |l| format!(", box level {l:?}"));
                     let text = match &e.outcome {
                         Outcome::NotRun => format!("it did not run: {}", e.shown),
-                        other => format!("{}{level}, {when}", told::outcome(other)),
+                        other => format!("{}{level}, {when}", describe::outcome(other)),
                     };
                     lines.push(text);
                     diff = e.diff;
@@ -299,14 +301,14 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
     if lines.is_empty() {
         return Err(usage(format!(
             "there is no call {call} in session {0}. \"dunnock sessions show {0}\" names them",
-            say::id(&at.session)
+            output::id(&at.session)
         )));
     }
-    lines.iter().for_each(|line| say::line(&say::visible(line)));
+    lines.iter().for_each(|line| output::line(&output::visible(line)));
     if let Some(hash) = diff
         && let Some(text) = at.open.world.log.blob(hash).await?
     {
-        say::line(&say::visible(String::from_utf8_lossy(&text).trim_end()));
+        output::line(&output::visible(String::from_utf8_lossy(&text).trim_end()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,8 +3,8 @@
 //! No folder and no model adds to them: they are made by an answer of the person's, or by `dunnock rules`.
 
 use crate::args::Rules as Asked;
-use crate::end::usage;
-use crate::{place, say};
+use crate::exit::usage;
+use crate::{output, paths};
 use anyhow::Context as _;
 use dunnock_core::policy;
 use dunnock_proto::{Access, Rule};
@@ -22,7 +22,7 @@ pub(crate) struct Rules {
 }
 
 fn file() -> anyhow::Result<PathBuf> {
-    Ok(place::config_dir()?.join("rules.toml"))
+    Ok(paths::config_dir()?.join("rules.toml"))
 }
 
 /// Reads them; a file that cannot be read is an error: a denial in it must not be lost.
@@ -122,7 +122,7 @@ fn alone() -> anyhow::Result<std::fs::File> {
 /// The same, and says so.
 pub(crate) fn always(rule: &Rule) -> anyhow::Result<()> {
     allow(rule)?;
-    say::note(&format!("from now on, in every session: {}. Take it back: dunnock rules revoke", rule.shape()));
+    output::note(&format!("from now on, in every session: {}. Take it back: dunnock rules revoke", rule.shape()));
     Ok(())
 }
 
@@ -141,15 +141,15 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
             let all =
                 rules.allow.iter().map(|rule| ("allow", rule)).chain(rules.deny.iter().map(|rule| ("deny", rule)));
             for (n, (kind, rule)) in all.clone().enumerate() {
-                say::line(&match json {
+                output::line(&match json {
                     true => json!({"n": n + 1, "kind": kind, "tool": rule.tool, "words": rule.words}).to_string(),
                     false => {
-                        format!("{:>3}  {kind:<5}  {}", n + 1, say::visible(&listed(rule)))
+                        format!("{:>3}  {kind:<5}  {}", n + 1, output::visible(&listed(rule)))
                     }
                 });
             }
             if all.count() == 0 && !json {
-                say::aside(
+                output::aside(
                     "there are no rules. \"always\" as an answer makes one, and so do: dunnock rules allow, dunnock rules deny",
                 );
             }
@@ -165,7 +165,7 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
                 _ => return Err(usage(format!("there is no rule {n}; \"dunnock rules\" lists them"))),
             };
             save(&rules)?;
-            say::aside(&format!(
+            output::aside(&format!(
                 "taken back: {}. Sessions that began with it keep it until they are resumed",
                 gone.shape()
             ));

@@ -2,13 +2,13 @@
 
 use crate::args::Flags;
 use crate::drive::{self, Carrying, CtrlC, Drive, Seen, View, attended};
-use crate::end::usage;
+use crate::exit::usage;
 use crate::settings::Value;
 use crate::signals::Signals;
-use crate::{bridge, pictures, place, planner, say, sessions, work};
+use crate::{bridge, compose, output, paths, pictures, planner, sessions};
 use anyhow::{Context as _, bail};
 use dunnock_core::{Phase, Status};
-use dunnock_engine::{Door, create};
+use dunnock_engine::{Connection, create};
 use dunnock_proto::{Command, SessionId};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,31 +22,31 @@ pub(crate) fn given(data: Option<PathBuf>, mut more: Vec<(&'static str, Value)>)
 }
 
 pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flags) -> anyhow::Result<ExitCode> {
-    let workspace = place::workspace(flags.cd.as_deref())?;
-    let mut settings = place::settings(Some(&workspace), flags.trust, given(data, flags.settings()))?;
+    let workspace = paths::workspace(flags.cd.as_deref())?;
+    let mut settings = paths::settings(Some(&workspace), flags.trust, given(data, flags.settings()))?;
     let task = drive::task(task).await?;
     if dunnock_tools::holds_a_key(&task) {
-        say::note(
+        output::note(
             "your task holds what looks like a key. It is sent to the model and kept with the session; change it if it was not meant \
              to be seen, and delete the session: dunnock sessions delete",
         );
     }
     let pictures = pictures::read(&flags.image)?;
-    let mut open = work::open(&settings, flags.output.as_deref()).await?;
-    place::keeps_its_own(&workspace, &settings)?;
-    let model = work::model(&mut settings, &open.speaker).await?;
-    let mut config = work::config(&settings, &open.speaker, model, attended(flags.json))?;
+    let mut open = compose::open(&settings, flags.output.as_deref()).await?;
+    paths::keeps_its_own(&workspace, &settings)?;
+    let model = compose::model(&mut settings, &open.speaker).await?;
+    let mut config = compose::config(&settings, &open.speaker, model, attended(flags.json))?;
     if planner::wanted(&settings) {
         planner::plan(&settings, &mut config, &workspace, &task);
     }
     open.confine(&settings, config.sandbox);
-    work::keepable(&config, open.world.level, open.world.day_budget)?;
+    compose::keepable(&config, open.world.level, open.world.day_budget)?;
     start(open, &workspace, config, (task, pictures), flags, Carrying::Leaves).await
 }
 
 /// Begins a session, and drives it.
 pub(crate) async fn start(
-    open: work::Work,
+    open: compose::Composed,
     workspace: &Path,
     config: dunnock_proto::Config,
     (task, pictures): (std::sync::Arc<str>, Vec<dunnock_core::ports::Blob>),
@@ -58,18 +58,18 @@ pub(crate) async fn start(
     if let Some(folder) = bridge_folder {
         bridge::claim(Path::new(&folder), &session)?;
         if !flags.json {
-            say::line(&format!("New session: {session}"));
-            say::line(&format!("Task: {}", say::one_line(&task)));
+            output::line(&format!("New session: {session}"));
+            output::line(&format!("Task: {}", output::one_line(&task)));
         }
     }
     let mut view = View::new(&session, flags.json);
     let seen = Seen::read(&open.world, &session).await?;
     view.begin(&seen.state, open.world.level);
-    // JSON lines hold every fact, the first one too.
+    // JSON lines hold every event, the first one too.
     let seen = Seen { state: dunnock_core::State::default(), tally: seen.tally };
     let signals = Signals::new()?;
     let images = pictures::keep(&open.world, &session, &pictures).await?;
-    let mut door = Door::open(open.world.clone(), session.clone(), 0).await?;
+    let mut door = Connection::open(open.world.clone(), session.clone(), 0).await?;
     let upto = accepted(door.send(Command::Prompt { text: task, images }).await?)?;
     let (world, output, ctrl_c) = (open.world, flags.output, CtrlC::Stops);
     Drive { world, session, seen, view, signals, ctrl_c, carrying, output, upto }.go(door).await
@@ -80,11 +80,15 @@ fn accepted(answer: Result<u64, dunnock_engine::Refusal>) -> anyhow::Result<u64>
 }
 
 /// The session meant: by id, or the newest of this folder.
-pub(crate) async fn meant(open: &work::Work, id: Option<&str>, workspace: Option<&Path>) -> anyhow::Result<SessionId> {
+pub(crate) async fn meant(
+    open: &compose::Composed,
+    id: Option<&str>,
+    workspace: Option<&Path>,
+) -> anyhow::Result<SessionId> {
     if let Some(id) = id {
         return sessions::find(open.world.log.as_ref(), id).await;
     }
-    let workspace = place::workspace(workspace)?;
+    let workspace = paths::workspace(workspace)?;
     let newest = open.world.log.list(Some(&workspace.to_string_lossy()), 1).await?.into_iter().next();
     newest
         .map(|row| row.id)
@@ -97,16 +101,16 @@ pub(crate) async fn resume(
     prompt: Option<String>,
     flags: Flags,
 ) -> anyhow::Result<ExitCode> {
-    let here = place::workspace(flags.cd.as_deref()).ok();
-    let settings = place::settings(here.as_deref(), flags.trust, given(data, flags.settings()))?;
-    let open = work::open(&settings, flags.output.as_deref()).await?;
+    let here = paths::workspace(flags.cd.as_deref()).ok();
+    let settings = paths::settings(here.as_deref(), flags.trust, given(data, flags.settings()))?;
+    let open = compose::open(&settings, flags.output.as_deref()).await?;
     let session = meant(&open, id.as_deref(), flags.cd.as_deref()).await?;
     go_on(open, &settings, session, prompt, flags, Carrying::Leaves).await
 }
 
 /// Goes on with a session, as `resume` and `approve --go` do.
 pub(crate) async fn go_on(
-    mut open: work::Work,
+    mut open: compose::Composed,
     settings: &crate::settings::Settings,
     session: SessionId,
     prompt: Option<String>,
@@ -118,7 +122,7 @@ pub(crate) async fn go_on(
         return Err(usage("a picture goes with a prompt: --prompt \"...\""));
     }
     let seen = Seen::read(&open.world, &session).await?;
-    let id = say::id(&session).to_owned();
+    let id = output::id(&session).to_owned();
     if flags.planner && seen.state.config.planner.is_none() {
         return Err(usage(format!(
             "session {id} is no planner, and does not become one. Begin anew: dunnock run --planner \"...\""
@@ -146,15 +150,15 @@ pub(crate) async fn go_on(
             bail!("the folder of this session, {folder}, is not there any more. Put it back to go on");
         }
         let now = &seen.state.config;
-        let patch = work::patch(settings, &open.speaker, now, None)?;
+        let patch = compose::patch(settings, &open.speaker, now, None)?;
         let config = patch.map_or_else(|| now.as_ref().clone(), |patch| now.with(&patch));
         open.confine(settings, config.sandbox);
-        work::keepable(&config, open.world.level, open.world.day_budget)?;
+        compose::keepable(&config, open.world.level, open.world.day_budget)?;
         open.speaker.knows(&config.model).map_err(usage)?;
     }
     let mut view = View::new(&session, flags.json);
     let ended = over && prompt.is_none();
-    let then = seen.state.seat.map_or(open.world.level, |seat| seat.level);
+    let then = seen.state.owner.map_or(open.world.level, |seat| seat.level);
     view.begin(&seen.state, if ended { then } else { open.world.level });
     let now = seen.state.config.clone();
     let signals = Signals::new()?;
@@ -164,10 +168,10 @@ pub(crate) async fn go_on(
         return drive.show_end().await;
     }
     let images = pictures::keep(&open.world, &session, &pictures).await?;
-    let mut door = Door::open(open.world.clone(), session, from).await?;
+    let mut door = Connection::open(open.world.clone(), session, from).await?;
     // Whether somebody can answer is a matter of who drives, not of who looks in.
     let here = door.handle().is_some().then(|| attended(flags.json));
-    if let Some(set) = work::patch(settings, &open.speaker, &now, here)? {
+    if let Some(set) = compose::patch(settings, &open.speaker, &now, here)? {
         drive.upto = accepted(door.send(Command::Configure { set }).await?)?;
     }
     if let Some(text) = prompt {
@@ -179,17 +183,17 @@ pub(crate) async fn go_on(
 }
 
 pub(crate) async fn attach(data: Option<PathBuf>, id: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
-    let settings = place::settings(place::workspace(None).ok().as_deref(), false, given(data, Vec::new()))?;
-    let open = work::open(&settings, None).await?;
+    let settings = paths::settings(paths::workspace(None).ok().as_deref(), false, given(data, Vec::new()))?;
+    let open = compose::open(&settings, None).await?;
     let session = meant(&open, id.as_deref(), None).await?;
     let seen = Seen::read(&open.world, &session).await?;
     let signals = Signals::new()?;
-    let Some(door) = Door::join(open.world.clone(), session.clone(), seen.state.seq).await? else {
-        let id = say::id(&session);
+    let Some(door) = Connection::join(open.world.clone(), session.clone(), seen.state.seq).await? else {
+        let id = output::id(&session);
         bail!("nobody is working on session {id} ({}). Go on with it: dunnock resume {id}", seen.state.status());
     };
     let mut view = View::new(&session, json);
-    let level = seen.state.seat.map_or(open.world.level, |seat| seat.level);
+    let level = seen.state.owner.map_or(open.world.level, |seat| seat.level);
     view.begin(&seen.state, level);
     let (world, ctrl_c, carrying) = (open.world, CtrlC::Leaves, Carrying::Waits { copy: false });
     Drive { world, session, seen, view, signals, ctrl_c, carrying, output: None, upto: 0 }.go(door).await

@@ -2,50 +2,50 @@
 
 use crate::args::Boxes;
 use crate::settings::Settings;
-use crate::{place, run as running, say, work};
-use dunnock_proto::Level;
-use dunnock_tools::Confined;
+use crate::{compose, output, paths, run as running};
+use dunnock_proto::Isolation;
+use dunnock_tools::SandboxSupport;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What each level is made of.
-pub(crate) fn made_of(level: Level) -> &'static str {
+pub(crate) fn made_of(level: Isolation) -> &'static str {
     match level {
-        Level::A => "namespaces for users, mounts, processes, network and IPC; Landlock; seccomp",
-        Level::B => "namespaces for users, processes, network and IPC; Landlock; seccomp; no mounts of its own",
-        Level::C => "Landlock and seccomp; no sockets but socketpair",
-        Level::D => "nothing: commands run as you do, so those that are not known to only look ask",
+        Isolation::A => "namespaces for users, mounts, processes, network and IPC; Landlock; seccomp",
+        Isolation::B => "namespaces for users, processes, network and IPC; Landlock; seccomp; no mounts of its own",
+        Isolation::C => "Landlock and seccomp; no sockets but socketpair",
+        Isolation::D => "nothing: commands run as you do, so those that are not known to only look ask",
     }
 }
 
 /// What stays open at each level, as the probes see it. `docs/box.md` says more.
-pub(crate) fn open_at(level: Level) -> &'static [&'static str] {
+pub(crate) fn open_at(level: Isolation) -> &'static [&'static str] {
     match level {
-        Level::A => &[
+        Isolation::A => &[
             "a socket that another program makes in this folder while a command runs can be reached",
             "protected names that are missing can be made while a command runs, and are taken away after it",
             "names below ~ that are shown (toolchains, .gitconfig) can be read",
         ],
-        Level::B => &[
+        Isolation::B => &[
             "mode, owner, times and extended attributes of your files outside can be changed, their content cannot",
             "names and sizes of files outside can be seen",
             "secret files of this folder can be read by commands that do not name them",
             "protected names can be changed while a command runs, and are put back after it",
         ],
-        Level::C => {
+        Isolation::C => {
             &["as level B; and tests that need sockets fail", "other processes of yours can be seen, not touched"]
         }
-        Level::D => &["everything"],
+        Isolation::D => &["everything"],
     }
 }
 
 /// How to get from a lower level to A, where that is known.
-pub(crate) fn way_up(confined: &Confined) -> Option<String> {
-    if confined.level == Level::A || !cfg!(target_os = "linux") {
+pub(crate) fn way_up(confined: &SandboxSupport) -> Option<String> {
+    if confined.level == Isolation::A || !cfg!(target_os = "linux") {
         return None;
     }
-    let why = confined.why.iter().find(|(level, _)| *level == Level::A).map_or("", |(_, why)| why.as_str());
+    let why = confined.why.iter().find(|(level, _)| *level == Isolation::A).map_or("", |(_, why)| why.as_str());
     let restricted = std::fs::read_to_string("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
         .is_ok_and(|text| text.trim() == "1");
     let exe = std::env::current_exe().map_or_else(|_| "/usr/local/bin/dunnock".into(), |exe| exe.display().to_string());
@@ -80,14 +80,14 @@ pub(crate) fn part(words: &[std::ffi::OsString]) -> Option<ExitCode> {
 pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_sandbox::Layout {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let data = real(data.to_path_buf());
-    let own = [Some(data.clone()), place::config_dir().ok().map(real), Some(real(place::runtime_dir(&data)))];
+    let own = [Some(data.clone()), paths::config_dir().ok().map(real), Some(real(paths::runtime_dir(&data)))];
     let own: Vec<PathBuf> = own.into_iter().flatten().collect();
     let listed = |key: &str| settings.list(key).into_iter().map(|path| real(path.into())).collect::<Vec<_>>();
     dunnock_sandbox::Layout {
-        readable: listed("box_read"),
-        writable: listed("box_write").into_iter().filter(|path| path.is_dir()).collect(),
+        readable: listed("sandbox_read"),
+        writable: listed("sandbox_write").into_iter().filter(|path| path.is_dir()).collect(),
         denied: {
-            let denied = work::denied(settings).unwrap_or_else(|_| globset::GlobSet::empty());
+            let denied = compose::denied(settings).unwrap_or_else(|_| globset::GlobSet::empty());
             Box::new(move |path| denied.is_match(path))
         },
         writes: settings.text("edits") != Some("tools-only"),
@@ -96,18 +96,18 @@ pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_san
 }
 
 /// The best level that may be used.
-pub(crate) fn best(settings: &Settings) -> Level {
-    match settings.text("box_level") {
-        Some("B") => Level::B,
-        Some("C") => Level::C,
-        _ => Level::A,
+pub(crate) fn best(settings: &Settings) -> Isolation {
+    match settings.text("sandbox_level") {
+        Some("B") => Isolation::B,
+        Some("C") => Isolation::C,
+        _ => Isolation::A,
     }
 }
 
 pub(crate) async fn run(data: Option<PathBuf>, what: Option<Boxes>, json: bool) -> anyhow::Result<ExitCode> {
-    let here = place::workspace(None).ok();
-    let settings = place::settings(here.as_deref(), false, running::given(data, Vec::new()))?;
-    work::denied(&settings)?; // a pattern that cannot be understood keeps nothing hidden
+    let here = paths::workspace(None).ok();
+    let settings = paths::settings(here.as_deref(), false, running::given(data, Vec::new()))?;
+    compose::denied(&settings)?; // a pattern that cannot be understood keeps nothing hidden
     match what {
         None => show(&settings, json),
         #[cfg(target_os = "linux")]
@@ -120,41 +120,45 @@ pub(crate) async fn run(data: Option<PathBuf>, what: Option<Boxes>, json: bool) 
 }
 
 fn show(settings: &Settings, json: bool) -> anyhow::Result<ExitCode> {
-    let confined = work::confined(settings, &place::data_dir(settings)?);
+    let confined = compose::confined(settings, &paths::data_dir(settings)?);
     let level = confined.level;
     if json {
         let why: Vec<_> = confined.why.iter().map(|(l, why)| json!({"level": format!("{l:?}"), "why": why})).collect();
         let open = open_at(level);
-        say::line(
+        output::line(
             &json!({"level": format!("{level:?}"), "made_of": made_of(level), "open": open, "not": why}).to_string(),
         );
         return Ok(ExitCode::SUCCESS);
     }
-    say::line(&format!("level {level:?}: {}", made_of(level)));
+    output::line(&format!("level {level:?}: {}", made_of(level)));
     for (better, why) in &confined.why {
-        say::line(&format!("not {better:?}: {}", say::visible(why)));
+        output::line(&format!("not {better:?}: {}", output::visible(why)));
     }
-    say::line("what stays open at this level:");
-    open_at(level).iter().for_each(|line| say::line(&format!("  {line}")));
+    output::line("what stays open at this level:");
+    open_at(level).iter().for_each(|line| output::line(&format!("  {line}")));
     if let Some(way) = way_up(&confined) {
-        say::line(&format!("the way to level A: {}", say::visible(&way)));
+        output::line(&format!("the way to level A: {}", output::visible(&way)));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The level that was asked for, or the best there is.
 #[cfg(target_os = "linux")]
-fn rung(settings: &Settings, data: &std::path::Path, given: Option<&str>) -> anyhow::Result<dunnock_sandbox::Rung> {
-    use dunnock_sandbox::Rung;
+fn rung(
+    settings: &Settings,
+    data: &std::path::Path,
+    given: Option<&str>,
+) -> anyhow::Result<dunnock_sandbox::Isolation> {
+    use dunnock_sandbox::Isolation as Level;
     Ok(match given {
-        Some("A") => Rung::A,
-        Some("B") => Rung::B,
-        Some(_) => Rung::C,
-        None => match work::confined(settings, data).level {
-            Level::A => Rung::A,
-            Level::B => Rung::B,
-            Level::C => Rung::C,
-            Level::D => anyhow::bail!("no box can be made here (level D). \"dunnock sandbox\" says why"),
+        Some("A") => Level::A,
+        Some("B") => Level::B,
+        Some(_) => Level::C,
+        None => match compose::confined(settings, data).level {
+            Isolation::A => Level::A,
+            Isolation::B => Level::B,
+            Isolation::C => Level::C,
+            Isolation::D => anyhow::bail!("no box can be made here (level D). \"dunnock sandbox\" says why"),
         },
     })
 }
@@ -162,8 +166,8 @@ fn rung(settings: &Settings, data: &std::path::Path, given: Option<&str>) -> any
 #[cfg(target_os = "linux")]
 async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
     use anyhow::Context as _;
-    use dunnock_sandbox::{Came, Opened};
-    let data = place::data_dir(settings)?;
+    use dunnock_sandbox::{Opened, ProbeOutcome};
+    let data = paths::data_dir(settings)?;
     let rung = rung(settings, &data, level.as_deref())?;
     let mut layout = layout(settings, &data);
     let exe = std::env::current_exe().context("this program cannot be found")?;
@@ -174,39 +178,45 @@ async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: boo
     let shares = Some("prove".to_owned());
     let cage = |work: &std::path::Path| {
         let (cage, _) = layout.cage(rung, work, Opened::default())?;
-        Ok(dunnock_sandbox::Cage { shares: shares.clone(), ..cage })
+        Ok(dunnock_sandbox::SandboxSpec { shares: shares.clone(), ..cage })
     };
     let trials = dunnock_sandbox::prove(&exe, &base, &home, bare, cage).await?;
-    let word = |came: Came| match came {
-        Came::Held(_) => "held",
-        Came::Private => "private",
-        Came::Out => "OUT",
+    let word = |came: ProbeOutcome| match came {
+        ProbeOutcome::Held(_) => "held",
+        ProbeOutcome::Private => "private",
+        ProbeOutcome::Out => "OUT",
     };
-    let count = |came: fn(Came) -> bool| trials.iter().filter(|t| came(t.boxed)).count();
-    let (held, private, out) =
-        (count(|c| matches!(c, Came::Held(_))), count(|c| c == Came::Private), count(|c| c == Came::Out));
-    let names = |came: fn(Came) -> bool| trials.iter().filter(|t| came(t.boxed)).map(|t| t.name).collect::<Vec<_>>();
+    let count = |came: fn(ProbeOutcome) -> bool| trials.iter().filter(|t| came(t.boxed)).count();
+    let (held, private, out) = (
+        count(|c| matches!(c, ProbeOutcome::Held(_))),
+        count(|c| c == ProbeOutcome::Private),
+        count(|c| c == ProbeOutcome::Out),
+    );
+    let names =
+        |came: fn(ProbeOutcome) -> bool| trials.iter().filter(|t| came(t.boxed)).map(|t| t.name).collect::<Vec<_>>();
     if json {
-        let bare_open = bare.then(|| trials.iter().filter(|t| !matches!(t.bare, Some(Came::Held(_)))).count());
+        let bare_open = bare.then(|| trials.iter().filter(|t| !matches!(t.bare, Some(ProbeOutcome::Held(_)))).count());
         let each: serde_json::Map<String, serde_json::Value> = trials
             .iter()
             .map(|t| (t.name.to_owned(), json!({"bare": t.bare.map(word), "boxed": word(t.boxed)})))
             .collect();
         let told = json!({
-            "level": format!("{rung:?}"), "probes": trials.len(), "blocked": held, "open": names(|c| c == Came::Out),
-            "private": names(|c| c == Came::Private), "open_bare": bare_open, "each": each,
+            "level": format!("{rung:?}"), "probes": trials.len(), "blocked": held, "open": names(|c| c == ProbeOutcome::Out),
+            "private": names(|c| c == ProbeOutcome::Private), "open_bare": bare_open, "each": each,
         });
-        say::line(&told.to_string());
+        output::line(&told.to_string());
     } else {
         for trial in &trials {
             let bare = trial.bare.map_or(String::new(), |came| format!("bare: {:<8}", word(came)));
             let error = match trial.boxed {
-                Came::Held(code) if code > 0 && code < 134 => std::io::Error::from_raw_os_error(code).to_string(),
+                ProbeOutcome::Held(code) if code > 0 && code < 134 => {
+                    std::io::Error::from_raw_os_error(code).to_string()
+                }
                 _ => String::new(),
             };
-            say::line(&format!("{:<20} {bare}in the box: {:<8} {error}", trial.name, word(trial.boxed)));
+            output::line(&format!("{:<20} {bare}in the box: {:<8} {error}", trial.name, word(trial.boxed)));
         }
-        say::line(&format!(
+        output::line(&format!(
             "level {rung:?}: {} ways out tried, {held} held, {private} that touch nothing outside, {out} that do",
             trials.len()
         ));
@@ -246,8 +256,8 @@ async fn try_it(
     use anyhow::Context as _;
     use dunnock_sandbox::{Bounds, Ended, LAUNCH, Launcher, Opened, Run};
     use std::os::fd::AsFd as _;
-    let workspace = place::workspace(None)?;
-    let data = place::data_dir(settings)?;
+    let workspace = paths::workspace(None)?;
+    let data = paths::data_dir(settings)?;
     let rung = rung(settings, &data, level.as_deref())?;
     let (cage, more) = layout(settings, &data).cage(rung, &workspace, Opened { network, ..Opened::default() })?;
     let name = words.first().context("the command is empty")?;

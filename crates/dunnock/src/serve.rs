@@ -1,11 +1,11 @@
 //! `dunnock serve` and `dunnock web`: the same sessions for browsers, scripts and other programs, until it is told to end.
 
-use crate::end::usage;
-use crate::serving::Serving;
+use crate::exit::usage;
+use crate::serve_host::ServeHost;
 use crate::signals::Signals;
-use crate::{place, run, say};
+use crate::{output, paths, run};
 use anyhow::Context as _;
-use dunnock_engine::Hall;
+use dunnock_engine::SessionPool;
 use dunnock_serve::{Keys, Password, serve};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -37,10 +37,10 @@ pub(crate) enum Browser {
 }
 
 pub(crate) async fn run(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<ExitCode> {
-    let workspace = place::workspace(None)?;
+    let workspace = paths::workspace(None)?;
     let flags = run::given(data, Vec::new());
-    let settings = place::settings(Some(&workspace), false, flags.clone())?;
-    place::keeps_its_own(&workspace, &settings)?;
+    let settings = paths::settings(Some(&workspace), false, flags.clone())?;
+    paths::keeps_its_own(&workspace, &settings)?;
     let away = asked.listen.as_deref().map(address).transpose()?;
     let password = match away {
         Some(_) => Some(password()?),
@@ -48,35 +48,35 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<E
     };
     let listeners = listen(away, asked.port).await?;
     let at = listeners.first().context("there is nothing to listen on")?.local_addr()?;
-    let folder = place::runtime_dir(&place::data_dir(&settings)?);
+    let folder = paths::runtime_dir(&paths::data_dir(&settings)?);
     let keys = Arc::new(Keys::new(password));
     let token = Token::write(&folder, at.port(), keys.token())?;
-    let serving = Arc::new(Serving::open(workspace, flags).await?);
+    let serving = Arc::new(ServeHost::open(workspace, flags).await?);
     let log = serving.log();
     let picks = serving.clone();
-    let hall = Hall::new(log, Box::new(move |folder| picks.world(folder)));
+    let hall = SessionPool::new(log, Box::new(move |folder| picks.world(folder)));
     let mut signals = Signals::new()?;
     let server = serve(listeners, hall, serving, keys.clone());
     let url = format!("http://{}", SocketAddr::new(near(at.ip()), at.port()));
     // The code is behind the #: a browser sends that to nobody.
     let entry = asked.web.map(|_| format!("{url}/#code={}", keys.code()));
     match (asked.json, &entry) {
-        (true, None) => say::line(&serde_json::json!({ "v": 1, "url": url, "token_file": token.0 }).to_string()),
+        (true, None) => output::line(&serde_json::json!({ "v": 1, "url": url, "token_file": token.0 }).to_string()),
         (true, Some(open)) => {
-            say::line(&serde_json::json!({ "v": 1, "url": url, "token_file": token.0, "open": open }).to_string());
+            output::line(&serde_json::json!({ "v": 1, "url": url, "token_file": token.0, "open": open }).to_string());
         }
         (false, None) => {
-            say::line(&format!("serving on {url}"));
-            say::line(&format!("programs: authorization: Bearer $(cat {})", token.0.display()));
+            output::line(&format!("serving on {url}"));
+            output::line(&format!("programs: authorization: Bearer $(cat {})", token.0.display()));
         }
-        (false, Some(_)) => say::line(&format!("Dunnock is at {url}")),
+        (false, Some(_)) => output::line(&format!("Dunnock is at {url}")),
     }
     if let (Some(entry), Some(how)) = (&entry, asked.web) {
         show(entry, how, asked.json).await;
     }
     if let Some(ip) = away {
         let where_to = if ip.is_unspecified() { "any address of this machine".to_owned() } else { ip.to_string() };
-        say::note(&format!(
+        output::note(&format!(
             "whoever reaches {where_to} and knows the password can run commands as you, and what is said goes over the network as it is. \
              Where that is not your own, leave --listen out and use a tunnel: ssh -L {0}:127.0.0.1:{0}",
             at.port()
@@ -105,7 +105,7 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<E
 /// Opens the address, or says it.
 async fn show(entry: &str, how: Browser, json: bool) {
     if !dunnock_serve::has_web_app() {
-        say::note("this build brings no web app: the page says how to build it. The API is there");
+        output::note("this build brings no web app: the page says how to build it. The API is there");
     }
     let opened = match how {
         Browser::Tell => false,
@@ -119,15 +119,15 @@ async fn show(entry: &str, how: Browser, json: bool) {
     }
     match (opened, how) {
         (true, _) => {
-            say::line(&format!("It opens in your browser. If it does not, open this within 30 seconds: {entry}"));
-            say::line("Enter: open it again. Ctrl-C: end; what runs is stopped and kept.");
+            output::line(&format!("It opens in your browser. If it does not, open this within 30 seconds: {entry}"));
+            output::line("Enter: open it again. Ctrl-C: end; what runs is stopped and kept.");
         }
         (false, how) => {
             if how == Browser::Open {
-                say::note("no browser could be opened here");
+                output::note("no browser could be opened here");
             }
-            say::line(&format!("Open this within 30 seconds, it counts once: {entry}"));
-            say::line("Enter: another address. Ctrl-C: end; what runs is stopped and kept.");
+            output::line(&format!("Open this within 30 seconds, it counts once: {entry}"));
+            output::line("Enter: another address. Ctrl-C: end; what runs is stopped and kept.");
         }
     }
 }
@@ -171,12 +171,12 @@ fn address(text: &str) -> anyhow::Result<IpAddr> {
 
 /// The password for other machines: from a variable or a file that only this user can read.
 fn password() -> anyhow::Result<Password> {
-    let file = place::config_dir()?.join("password");
+    let file = paths::config_dir()?.join("password");
     let ways = format!(
         "to listen for other machines a password is needed: in DUNNOCK_PASSWORD, or in {} (chmod 600)",
         file.display()
     );
-    let text = match place::text_var("DUNNOCK_PASSWORD").filter(|text| !text.is_empty()) {
+    let text = match paths::text_var("DUNNOCK_PASSWORD").filter(|text| !text.is_empty()) {
         Some(text) => text,
         None => {
             let Ok(text) = std::fs::read_to_string(&file) else { return Err(usage(ways)) };
@@ -222,7 +222,7 @@ struct Token(PathBuf, String);
 
 impl Token {
     fn write(folder: &Path, port: u16, token: &str) -> anyhow::Result<Self> {
-        place::make_private(folder)?;
+        paths::make_private(folder)?;
         let path = folder.join(format!("serve-{port}.token"));
         let mut file = tempfile::Builder::new().prefix(".token").tempfile_in(folder)?; // 0600 from its first moment
         std::io::Write::write_all(&mut file, token.as_bytes())?;

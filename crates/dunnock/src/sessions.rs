@@ -1,8 +1,8 @@
 //! `dunnock sessions`: list, show, search, verify; carrying and deleting is in `carry.rs`.
 
 use crate::args::Sessions;
-use crate::told::told;
-use crate::{again, carry, drive, place, receipt, reply, run, say, work};
+use crate::describe::told;
+use crate::{compose, drive, output, paths, receipt, replay, reply, run, transfer};
 use anyhow::bail;
 use dunnock_core::ports::{Listed, Log, LogError};
 use dunnock_engine::check_chain;
@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Result<ExitCode> {
-    let settings = place::settings(place::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
-    let mut open = work::open(&settings, None).await?;
+    let settings = paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, Vec::new()))?;
+    let mut open = compose::open(&settings, None).await?;
     let log = open.world.log.clone();
     let log = log.as_ref();
     match which {
@@ -29,15 +29,15 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
         }
         Sessions::Verify { id, json } => verify(log, id.as_deref(), json).await,
         Sessions::Export { id, output, no_files, keep_secrets } => {
-            let what = carry::What { files: !no_files, secrets: keep_secrets };
-            carry::export(&open, &find(log, &id).await?, output, what).await
+            let what = transfer::ExportOptions { files: !no_files, secrets: keep_secrets };
+            transfer::export(&open, &find(log, &id).await?, output, what).await
         }
         Sessions::Replay { id, log, json } => {
             let session = run::meant(&open, id.as_deref(), None).await?;
-            again::run(&mut open, &settings, &session, again::How { log, json }).await
+            replay::run(&mut open, &settings, &session, replay::ReplayOptions { log, json }).await
         }
-        Sessions::Import { file, into, trust } => carry::import(&open, file, into, trust).await,
-        Sessions::Delete { id } => carry::delete(&open.world, &find(log, &id).await?).await,
+        Sessions::Import { file, into, trust } => transfer::import(&open, file, into, trust).await,
+        Sessions::Delete { id } => transfer::delete(&open.world, &find(log, &id).await?).await,
     }
 }
 
@@ -55,23 +55,23 @@ async fn list(store: &dyn Log, here: bool, json: bool, most: u32) -> anyhow::Res
     let folder = folder(here)?;
     let rows = store.list(folder.as_deref(), most).await?;
     if json {
-        rows.iter().for_each(|row| say::line(&row_json(row).to_string()));
+        rows.iter().for_each(|row| output::line(&row_json(row).to_string()));
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
-        say::note(match here {
+        output::note(match here {
             true => "no sessions in this folder yet. Without --here, those of all folders are listed",
             false => "no sessions yet",
         });
     }
     for row in rows {
-        let title: String = say::one_line(&dunnock_tools::redacted(&row.title)).chars().take(60).collect();
-        say::line(&format!(
+        let title: String = output::one_line(&dunnock_tools::redacted(&row.title)).chars().take(60).collect();
+        output::line(&format!(
             "{}  {:<8} {}  {title}  {}",
             row.id,
-            say::one_line(&row.status),
-            say::time(row.created),
-            say::one_line(&row.workspace)
+            output::one_line(&row.status),
+            output::time(row.created),
+            output::one_line(&row.workspace)
         ));
     }
     Ok(ExitCode::SUCCESS)
@@ -80,7 +80,7 @@ async fn list(store: &dyn Log, here: bool, json: bool, most: u32) -> anyhow::Res
 /// Everything a call put out: as stored where it was too much to be shown, otherwise what was shown.
 async fn output(log: &dyn Log, id: &SessionId, call: CallId, stream: Option<&str>) -> anyhow::Result<ExitCode> {
     let Some(finished) = log.finished(id, call).await? else {
-        bail!("call {call} has not ended in session {}, or was never made", say::id(id))
+        bail!("call {call} has not ended in session {}, or was never made", output::id(id))
     };
     let gone = || anyhow::anyhow!("the output of call {call} is gone");
     let all = match finished.full {
@@ -88,7 +88,7 @@ async fn output(log: &dyn Log, id: &SessionId, call: CallId, stream: Option<&str
         None => finished.shown.as_bytes().into(),
     };
     let Some(wanted) = stream else {
-        say::bytes(&all);
+        output::bytes(&all);
         return Ok(ExitCode::SUCCESS);
     };
     let chunks: Vec<(String, usize)> = match finished.streams {
@@ -98,7 +98,7 @@ async fn output(log: &dyn Log, id: &SessionId, call: CallId, stream: Option<&str
     let mut at = 0;
     for (stream, n) in &chunks {
         if stream == wanted {
-            say::bytes(all.get(at..(at + n).min(all.len())).unwrap_or_default());
+            output::bytes(all.get(at..(at + n).min(all.len())).unwrap_or_default());
         }
         at += n;
     }
@@ -107,17 +107,17 @@ async fn output(log: &dyn Log, id: &SessionId, call: CallId, stream: Option<&str
 
 /// This folder, if only its sessions are meant.
 fn folder(here: bool) -> anyhow::Result<Option<String>> {
-    here.then(|| place::workspace(None).map(|dir| dir.to_string_lossy().into_owned())).transpose()
+    here.then(|| paths::workspace(None).map(|dir| dir.to_string_lossy().into_owned())).transpose()
 }
 
 fn row_json(row: &Listed) -> serde_json::Value {
     json!({
         "id": row.id.as_str(), "title": dunnock_tools::redacted(&row.title), "workspace": row.workspace, "state": row.status,
-        "created": say::time(row.created), "version": row.version,
+        "created": output::time(row.created), "version": row.version,
     })
 }
 
-async fn show(open: &work::Work, id: &SessionId, json: bool) -> anyhow::Result<ExitCode> {
+async fn show(open: &compose::Composed, id: &SessionId, json: bool) -> anyhow::Result<ExitCode> {
     let mut lines = Vec::new();
     open.world
         .log
@@ -129,15 +129,15 @@ async fn show(open: &work::Work, id: &SessionId, json: bool) -> anyhow::Result<E
             true
         })
         .await?;
-    lines.iter().for_each(|line| say::line(line));
+    lines.iter().for_each(|line| output::line(line));
     if !json {
         let seen = drive::Seen::read(&open.world, id).await?;
         let fresh = seen.fresh(&open.world).await;
-        if fresh == crate::end::Fresh::Stale {
-            say::line("the proof is stale: files changed after they were checked");
+        if fresh == crate::exit::Freshness::Stale {
+            output::line("the proof is stale: files changed after they were checked");
         }
-        say::line(&format!("verdict: {} · {}", seen.tally.verdict(&seen.state, fresh), seen.tally.total.money()));
-        crate::plain::ways_on(&seen.state, say::id(id)).iter().for_each(|line| say::line(line));
+        output::line(&format!("verdict: {} · {}", seen.tally.verdict(&seen.state, fresh), seen.tally.total.money()));
+        crate::plain::ways_on(&seen.state, output::id(id)).iter().for_each(|line| output::line(line));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -156,18 +156,18 @@ async fn search(store: &dyn Log, words: &str, here: bool, json: bool, most: u32)
                 let mut line = row_json(row);
                 line["seq"] = json!(place.seq);
                 line["excerpt"] = json!(place.excerpt);
-                say::line(&line.to_string());
+                output::line(&line.to_string());
             }
-            false => say::line(&format!(
+            false => output::line(&format!(
                 "{}  {}  {}",
                 place.session,
-                say::short(&say::one_line(&dunnock_tools::redacted(&row.title)), 40),
-                say::one_line(&place.excerpt)
+                output::short(&output::one_line(&dunnock_tools::redacted(&row.title)), 40),
+                output::one_line(&place.excerpt)
             )),
         }
     }
     if found.is_empty() && !json {
-        say::note(&format!("nothing was found for {words:?}. All words must occur in one message or output"));
+        output::note(&format!("nothing was found for {words:?}. All words must occur in one message or output"));
     }
     Ok(if found.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -180,10 +180,10 @@ async fn verify(store: &dyn Log, id: Option<&str>, json: bool) -> anyhow::Result
     let mut code = ExitCode::SUCCESS;
     for id in ids {
         let (ok, text, detail) = match check_chain(store, &id).await {
-            Ok((facts, head)) => (
+            Ok((events, tip)) => (
                 true,
-                format!("{id}  whole  {facts} facts  head {head}"),
-                json!({"facts": facts, "head": head.to_string()}),
+                format!("{id}  whole  {events} events  tip {tip}"),
+                json!({"events": events, "tip": tip.to_string()}),
             ),
             Err(error @ LogError::Damaged(_)) => {
                 (false, format!("{id}  CHANGED  {error}"), json!({"error": error.to_string()}))
@@ -193,7 +193,7 @@ async fn verify(store: &dyn Log, id: Option<&str>, json: bool) -> anyhow::Result
         if !ok {
             code = ExitCode::FAILURE;
         }
-        say::line(&if json { json!({"id": id.as_str(), "ok": ok, "detail": detail}).to_string() } else { text });
+        output::line(&if json { json!({"id": id.as_str(), "ok": ok, "detail": detail}).to_string() } else { text });
     }
     Ok(code)
 }

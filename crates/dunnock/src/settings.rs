@@ -3,12 +3,12 @@
 //! Invariant: every value knows its origin, and a wrong one is an error that names it with its line.
 //! Invariant: a project that nobody trusts can only tighten.
 
-use crate::end::usage;
+use crate::exit::usage;
 use crate::keys_table::{KEYS, Key, Kind, PROVIDER, Untrusted};
 use crate::money::{budget, money, price};
 use anyhow::{Context as _, bail};
 use dunnock_model::{KNOWN, Known, Provider, Quirks, Wire};
-use dunnock_proto::{Budget, Level, Mode, Price, Sandbox};
+use dunnock_proto::{Budget, Isolation, Mode, Price, Sandbox};
 use secrecy::SecretString;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -484,9 +484,9 @@ fn sandbox(text: &str) -> Result<Sandbox, String> {
     match text {
         "auto" => Ok(Sandbox::Auto),
         "off" => Ok(Sandbox::Off),
-        "require" | "require=C" => Ok(Sandbox::Require(Level::C)),
-        "require=A" => Ok(Sandbox::Require(Level::A)),
-        "require=B" => Ok(Sandbox::Require(Level::B)),
+        "require" | "require=C" => Ok(Sandbox::Require(Isolation::C)),
+        "require=A" => Ok(Sandbox::Require(Isolation::A)),
+        "require=B" => Ok(Sandbox::Require(Isolation::B)),
         _ => Err(format!("{text:?} is not one of auto, off, require, require=A, require=B, require=C")),
     }
 }

@@ -1,10 +1,10 @@
-//! What facts add up to: steps, tokens, money, checks; and the verdict on the work.
+//! What events add up to: steps, tokens, money, checks; and the verdict on the work.
 
-use crate::end::Fresh;
-use crate::say;
+use crate::exit::Freshness;
+use crate::output;
 use dunnock_core::State;
 use dunnock_proto::{
-    Baseline, CallId, Event, FinalArgs, Finished, Outcome, Part, Price, Proof, Tree, Usage, VerifyArgs, Why,
+    Baseline, CallId, EndReason, Event, FinalArgs, Finished, Outcome, Part, Price, Proof, Tree, Usage, VerifyArgs,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -61,7 +61,7 @@ impl Cost {
     }
     /// In words: never 0 for what is not known.
     pub(crate) fn money(&self) -> String {
-        self.usd().map_or_else(|| "price unknown".into(), |_| say::usd(self.micros))
+        self.usd().map_or_else(|| "price unknown".into(), |_| output::usd(self.micros))
     }
     /// Tokens in words.
     pub(crate) fn tokens(&self) -> String {
@@ -69,8 +69,8 @@ impl Cost {
         if used.input == 0 && used.output == 0 {
             return "tokens unknown".into();
         }
-        let some = |n: u64, what: &str| if n > 0 { format!(" ({} {what})", say::number(n)) } else { String::new() };
-        let (input, output) = (say::number(used.input), say::number(used.output));
+        let some = |n: u64, what: &str| if n > 0 { format!(" ({} {what})", output::number(n)) } else { String::new() };
+        let (input, output) = (output::number(used.input), output::number(used.output));
         format!("{input} tokens in{}, {output} out{}", some(used.cached, "cached"), some(used.reasoning, "reasoning"))
     }
 }
@@ -90,11 +90,11 @@ impl Check {
     }
     /// The files it was about.
     pub(crate) fn tree(&self) -> Option<&Tree> {
-        self.end.as_ref().and_then(|end| end.on.as_ref().or(end.tree.as_ref()))
+        self.end.as_ref().and_then(|end| end.checked_tree.as_ref().or(end.tree.as_ref()))
     }
 }
 
-/// What the facts since the last prompt add up to, and those of the whole session.
+/// What the events since the last prompt add up to, and those of the whole session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
     pub(crate) steps: u32,
@@ -120,7 +120,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Takes a fact in.
+    /// Takes an event in.
     pub(crate) fn add(&mut self, at: i64, event: &Event) {
         match event {
             Event::Created(e) => (self.price, self.model) = (e.config.price, e.config.model.clone()),
@@ -141,13 +141,13 @@ impl Tally {
                     ..Self::default()
                 };
             }
-            Event::TurnStarted(_) => {
+            Event::StepStarted(_) => {
                 self.steps += 1;
                 self.all_steps += 1;
             }
-            Event::TurnFailed(e) => self.used(&e.usage),
+            Event::StepFailed(e) => self.used(&e.usage),
             Event::Compacted(e) => self.used(&e.usage),
-            Event::CompactFailed(e) => self.used(&e.usage),
+            Event::CompactionFailed(e) => self.used(&e.usage),
             Event::Answered(e) => {
                 self.used(&e.usage);
                 // A server that does not count leaves it open what it cost.
@@ -159,7 +159,7 @@ impl Tally {
                 self.before.clone_from(&e.checks);
                 self.before_note.clone_from(&e.note);
             }
-            Event::Called(e) => {
+            Event::CheckCalled(e) => {
                 let command = VerifyArgs::parse(&e.args).map_or_else(|_| e.args.to_string(), |a| a.command);
                 self.tries.push(Check { call: e.call, tried: e.tried, command, end: None });
             }
@@ -234,12 +234,12 @@ impl Tally {
         Some(trees)
     }
 
-    pub(crate) fn verdict(&self, s: &State, fresh: Fresh) -> Verdict {
-        let cut = self.checks().any(|check| check.end.as_ref().is_none_or(|end| end.outcome == Outcome::Cut));
+    pub(crate) fn verdict(&self, s: &State, fresh: Freshness) -> Verdict {
+        let cut = self.checks().any(|check| check.end.as_ref().is_none_or(|end| end.outcome == Outcome::Interrupted));
         match s.proof {
-            _ if fresh == Fresh::Stale => Verdict::Stale,
+            _ if fresh == Freshness::Stale => Verdict::Stale,
             // Every check passed, and changed the files each time.
-            Proof::Proven if s.last.as_deref() == Some(&Why::Unproven) => Verdict::Stale,
+            Proof::Proven if s.last.as_deref() == Some(&EndReason::Unproven) => Verdict::Stale,
             Proof::Proven | Proof::Failed if cut || self.tries.is_empty() => Verdict::Unverified,
             Proof::Proven => Verdict::Proven,
             Proof::Failed => Verdict::Failed,
@@ -248,18 +248,18 @@ impl Tally {
     }
 
     /// The last line of a run: proof, steps, time, tokens, cost.
-    pub(crate) fn closing(&self, s: &State, word: &str, fresh: Fresh) -> String {
+    pub(crate) fn closing(&self, s: &State, word: &str, fresh: Freshness) -> String {
         let name = |check: &Check| {
             let failed = self.before(&check.command).is_some_and(|before| before.outcome != Outcome::Done);
             let notes = [(failed, "it failed before"), (self.flaky(&check.command), "flaky")];
             let notes: Vec<&str> = notes.iter().filter(|(is, _)| *is).map(|(_, note)| *note).collect();
             let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
-            format!("`{}`{notes}", say::one_line(&check.command))
+            format!("`{}`{notes}", output::one_line(&check.command))
         };
         let commands: Vec<String> = self.checks().map(name).collect();
         let commands = commands.join(", ");
         let proof = match self.verdict(s, fresh) {
-            Verdict::Stale if s.last.as_deref() == Some(&Why::Unproven) => {
+            Verdict::Stale if s.last.as_deref() == Some(&EndReason::Unproven) => {
                 format!("proof stale: {commands} changes files each time")
             }
             Verdict::Stale => format!("proof stale: files changed after {commands}"),
@@ -274,7 +274,7 @@ impl Tally {
         let ms = u64::try_from(self.ended - self.began).unwrap_or(0);
         let steps = if self.steps == 1 { "1 step".into() } else { format!("{} steps", self.steps) };
         let (tokens, money) = (self.cost.tokens(), self.cost.money());
-        format!("{word} · {proof} · {steps} · {} · {tokens} · {money}", say::took(ms))
+        format!("{word} · {proof} · {steps} · {} · {tokens} · {money}", output::took(ms))
     }
 }
 

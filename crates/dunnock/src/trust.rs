@@ -1,7 +1,7 @@
 //! Trust in folders: what a folder brings becomes behaviour only after the person said so, of exactly that content.
 
-use crate::end::usage;
-use crate::{place, rules, say};
+use crate::exit::usage;
+use crate::{output, paths, rules};
 use anyhow::Context as _;
 use dunnock_proto::Hash;
 use serde::Deserialize;
@@ -26,7 +26,7 @@ struct Entry {
 }
 
 fn file() -> anyhow::Result<PathBuf> {
-    Ok(place::config_dir()?.join("trust.toml"))
+    Ok(paths::config_dir()?.join("trust.toml"))
 }
 
 fn load() -> anyhow::Result<Trusted> {
@@ -90,11 +90,11 @@ pub(crate) fn run(dir: Option<PathBuf>, list: bool, revoke: bool) -> anyhow::Res
         for entry in &trusted.folder {
             let now = brings(&entry.path).map(|hash| hash.to_string());
             let word = if now.as_deref() == Some(entry.content.as_str()) { "trusted" } else { "changed since" };
-            say::line(&format!("{word:<13}  {}", entry.path.display()));
+            output::line(&format!("{word:<13}  {}", entry.path.display()));
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let folder = place::workspace(dir.as_deref())?;
+    let folder = paths::workspace(dir.as_deref())?;
     if revoke {
         let before = trusted.folder.len();
         trusted.folder.retain(|entry| entry.path != folder);
@@ -105,11 +105,11 @@ pub(crate) fn run(dir: Option<PathBuf>, list: bool, revoke: bool) -> anyhow::Res
             )));
         }
         save(&trusted)?;
-        say::aside(&format!("no longer trusted: {}", folder.display()));
+        output::aside(&format!("no longer trusted: {}", folder.display()));
         return Ok(ExitCode::SUCCESS);
     }
     let Some(content) = brings(&folder) else {
-        say::aside(&format!(
+        output::aside(&format!(
             "{} brings no settings, commands or scripts of its own: there is nothing to trust",
             folder.display()
         ));
@@ -118,13 +118,13 @@ pub(crate) fn run(dir: Option<PathBuf>, list: bool, revoke: bool) -> anyhow::Res
     // Exactly what is trusted, before it is.
     let config = folder.join(".dunnock/config.toml");
     if let Ok(text) = std::fs::read_to_string(&config) {
-        say::aside(&format!("{}:", config.display()));
-        say::visible(&text).lines().for_each(|line| say::aside(&format!("  │ {line}")));
+        output::aside(&format!("{}:", config.display()));
+        output::visible(&text).lines().for_each(|line| output::aside(&format!("  │ {line}")));
     }
     trusted.folder.retain(|entry| entry.path != folder);
     trusted.folder.push(Entry { path: folder.clone(), content: content.to_string() });
     save(&trusted)?;
-    say::aside(&format!(
+    output::aside(&format!(
         "trusted, as it is now: {}. A change of it asks again. Take it back: dunnock trust --revoke",
         folder.display()
     ));

@@ -14,7 +14,7 @@ async fn run_at(world: &World, level: &str, lines: &[&str]) -> crate::cases::wor
     let server = ScriptedServer::start(script).await;
     world.serve(&server);
     let mut command = world.command(&["run", "go"]);
-    command.env("DUNNOCK_BOX_LEVEL", level);
+    command.env("DUNNOCK_SANDBOX_LEVEL", level);
     World::came(&server, crate::ran(command).await)
 }
 
@@ -138,7 +138,7 @@ async fn tools_only_means_that_commands_cannot_write_here() {
         let server = ScriptedServer::start(script.clone()).await;
         world.serve(&server);
         let mut command = world.command(&["run", "go"]);
-        command.env("DUNNOCK_EDITS", "tools-only").env("DUNNOCK_BOX_LEVEL", level);
+        command.env("DUNNOCK_EDITS", "tools-only").env("DUNNOCK_SANDBOX_LEVEL", level);
         let came = World::came(&server, crate::ran(command).await);
         assert_eq!((came.code, world.home.read("a.txt").as_str()), (0, "mine\n"), "{level}: {}", came.err);
         assert!(came.told.contains("[exit 1]"), "{level}: {}", came.told);
@@ -149,10 +149,10 @@ async fn tools_only_means_that_commands_cannot_write_here() {
 /// G509, G510: no launcher, or one that is killed, is an error of the call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
-    use dunnock_core::ports::{Halt, Job, Tools as _};
-    use dunnock_proto::{CallId, CallPart, Class, Level, Outcome, Recovery, Role, SessionId, Turn};
+    use dunnock_core::ports::{CancellationToken, ToolCall, Tools as _};
+    use dunnock_proto::{CallId, CallPart, Class, Isolation, Outcome, Recovery, Role, SessionId, Step};
     let world = World::new("launcher");
-    let hands = dunnock_tools::Hands::new(Default::default(), std::path::Path::new("/nonexistent/launcher"), &[]);
+    let hands = dunnock_tools::Toolbox::new(Default::default(), std::path::Path::new("/nonexistent/launcher"), &[]);
     let part = CallPart {
         id: "c".into(),
         tool: "shell".into(),
@@ -160,22 +160,22 @@ async fn a_launcher_that_is_missing_or_killed_runs_nothing_bare() {
         recovered: false,
         fault: None,
     };
-    let id = CallId { turn: Turn(1), index: 0 };
+    let id = CallId { step: Step(1), index: 0 };
     let call = dunnock_core::Call {
         stage: dunnock_core::Stage::Allowed,
         ..dunnock_core::Call::new(id, part.into(), Class::Command, Recovery::Unknown, Some(Role::Work))
     };
     let workspace = world.home.project().display().to_string();
-    for level in [Level::A, Level::D] {
-        let job = Job {
+    for level in [Isolation::A, Isolation::D] {
+        let job = ToolCall {
             session: SessionId::from_random([1; 16]),
             workspace: workspace.as_str().into(),
             call: call.clone(),
-            level,
+            isolation: level,
             seen: Default::default(),
             closed: None,
         };
-        let (finished, _) = hands.run(job, std::sync::Arc::new(|_| {}), Halt::default()).await;
+        let (finished, _) = hands.run(job, std::sync::Arc::new(|_| {}), CancellationToken::default()).await;
         assert_eq!((finished.outcome, world.home.read("ran").as_str()), (Outcome::Failed, ""), "{}", finished.shown);
     }
     // Killed at any moment of a command: what was started is boxed, or did not start.
@@ -489,7 +489,7 @@ async fn a_part_of_a_repository_and_a_further_work_tree_can_use_git() {
         world.serve(&server);
         let folder = world.home.project().join(folder);
         let mut command = world.command(&["run", "--cd", folder.to_str().unwrap(), "go"]);
-        command.env("DUNNOCK_BOX_LEVEL", level);
+        command.env("DUNNOCK_SANDBOX_LEVEL", level);
         let came = World::came(&server, crate::ran(command).await);
         let good = came.told.contains("four") || came.told.contains("three");
         assert!(level == "C" || (came.code == 0 && good), "{}: {}", folder.display(), came.told);
@@ -514,7 +514,7 @@ async fn a_server_of_one_call_is_reached_by_the_next() {
         let server = ScriptedServer::start(script).await;
         world.serve(&server);
         let mut command = world.command(&["run", "go"]);
-        command.env("DUNNOCK_BOX_LEVEL", level);
+        command.env("DUNNOCK_SANDBOX_LEVEL", level);
         let came = World::came(&server, crate::ran(command).await);
         assert_eq!(came.code, 0, "{level}: {}", came.err);
         assert!(results(&came)[1].contains("b'one"), "{level}: {:?}", results(&came));

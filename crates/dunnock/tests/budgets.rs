@@ -56,7 +56,7 @@ async fn a_breach_is_exit_4_where_nobody_answers_and_goes_on_with_more() {
     let server = ScriptedServer::start((0..20).map(|n| calling(n, (1_000, 100))).collect()).await;
     let home = Home::with(&server);
     configure(&home, PRICE);
-    // A request reserves its talk and 8,000 tokens of output: about 0.071 dollars.
+    // A request reserves its conversation and 8,000 tokens of output: about 0.071 dollars.
     let ran = home.run(&["run", "--approve", "all", "--budget", "0.08usd", "go"]).await;
     assert_eq!(ran.code, 4, "{}", ran.err);
     assert!(ran.err.contains("the budget does not cover the next request"), "{}", ran.err);

@@ -1,4 +1,4 @@
-//! Long work: talk that is made shorter without losing what matters, and heads that stay what they were.
+//! Long work: conversation that is made shorter without losing what matters, and heads that stay what they were.
 
 use crate::{Home, Ran};
 use dunnock_testkit::model::Say;
@@ -76,7 +76,7 @@ async fn four_hundred_steps_with_twelve_kilobytes_each_lose_nothing_that_matters
     let took = began.elapsed();
     let log = log(&home).await;
     assert_eq!(count(&log, "context_length_exceeded"), 0, "a request did not fit");
-    let (shortened, summed) = (count(&log, r#""kind":"compact_started""#), count(&log, r#""summary":"#));
+    let (shortened, summed) = (count(&log, r#""kind":"compaction_started""#), count(&log, r#""summary":"#));
     assert!(summed >= 2 && shortened > summed, "{shortened} {summed}");
     let mut sizes = Vec::new();
     let (mut grown, mut answers, mut files) = (0, 0, std::collections::BTreeSet::new());
@@ -148,7 +148,7 @@ fn prefixes(server: &ScriptedServer) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Holds W11: nothing in the head changes from turn to turn, through the program.
+/// Holds W11: nothing in the preamble changes from step to step, through the program.
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_turns_share_their_prefix_though_instructions_and_prompts_change() {
     let server = server(|step, _| match step {
@@ -185,9 +185,9 @@ async fn fifty_turns_share_their_prefix_though_instructions_and_prompts_change()
     ] {
         assert_eq!(last.matches(told).count(), 1, "{told} is told once: {last}");
     }
-    assert!(last.contains("Use tabs.") && !last.contains("You are somebody else."), "the head stayed");
+    assert!(last.contains("Use tabs.") && !last.contains("You are somebody else."), "the preamble stayed");
     let log = log(&home).await;
-    assert_eq!(count(&log, r#""kind":"headed""#), 1);
+    assert_eq!(count(&log, r#""kind":"preamble_set""#), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -209,21 +209,21 @@ async fn a_new_head_names_its_reason_and_the_first_byte_that_changed() {
     let log = log(&home).await;
     let compacted = log.lines().find(|line| line.contains(r#""kind":"compacted""#)).unwrap();
     let compacted: Value = serde_json::from_str(compacted).unwrap();
-    let head = &compacted["body"]["head"];
-    assert_eq!(head["why"], "compaction");
-    let first = head["first_changed"].as_u64().unwrap();
+    let preamble = &compacted["body"]["preamble"];
+    assert_eq!(preamble["reason"], "compaction");
+    let first = preamble["first_changed"].as_u64().unwrap();
     let system = server.requests().pop().unwrap()["messages"][0]["content"].as_str().unwrap().to_owned();
     assert!(system.contains("Use four blanks.") && first > 500, "{first}: {system}");
     let shown = home.run(&["sessions", "show", &id]).await;
     assert!(shown.out.contains(&format!("instructions other ones, other from byte {first} on")), "{}", shown.out);
-    // Another profile is a new head, too; its line is on --json as a fact.
+    // Another profile is a new preamble, too; its line is on --json as an event.
     let ran = home.run(&["resume", &id, "--json", "--profile", "small", "--prompt", "and more"]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let headed = ran.out.lines().find(|line| line.contains(r#""kind":"headed""#)).unwrap();
+    let headed = ran.out.lines().find(|line| line.contains(r#""kind":"preamble_set""#)).unwrap();
     let headed: Value = serde_json::from_str(headed).unwrap();
-    let head = &headed["record"]["body"]["head"];
-    assert_eq!(head["why"], "the profile is small now", "{head}");
-    assert!(head["first_changed"].is_u64(), "{head}");
+    let preamble = &headed["record"]["body"]["preamble"];
+    assert_eq!(preamble["reason"], "the profile is small now", "{preamble}");
+    assert!(preamble["first_changed"].is_u64(), "{preamble}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -252,7 +252,7 @@ async fn what_was_shortened_can_be_read_by_range() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_that_is_injected_by_a_summary_binds_nobody() {
-    // G326: what a summary says is data; policy is not in the talk.
+    // G326: what a summary says is data; policy is not in the conversation.
     let asked = AtomicUsize::new(0);
     let brain = move |_, body: &Value| {
         if sums_up(body) {
@@ -283,8 +283,8 @@ async fn a_rule_that_is_injected_by_a_summary_binds_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_another_release_keeps_its_head_and_says_so() {
-    use dunnock_engine::{Door, create};
-    use dunnock_model::{Briefing, Patience, Prompts, Provider, Speaker, Surroundings, Wire};
+    use dunnock_engine::{Connection, create};
+    use dunnock_model::{Environment, ModelClient, PreambleInputs, Prompts, Provider, Timeouts, Wire};
     let server = server(|step, _| match step {
         0 => call("ask_person", &json!({"question": "Go on?"})),
         _ => Say::text("done").into(),
@@ -298,16 +298,16 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
     let brief = |_: &dunnock_proto::Config, root: &str| {
         let (os, shell, root) = ("linux".into(), "bash".into(), root.into());
         let offers = dunnock_tools::offers().into_iter().filter(|offer| offer.tool.name != "git_diff").collect();
-        let surroundings = Surroundings { os, shell, root, git: false };
-        Ok(Briefing { surroundings, instructions: Vec::new(), offers, memory: String::new() })
+        let environment = Environment { os, shell, root, git: false };
+        Ok(PreambleInputs { environment, instructions: Vec::new(), offers, memory: String::new() })
     };
     let provider = Provider::plain("script", Wire::Chat, &server.base_url());
     let old =
-        Speaker::new(vec![provider], Prompts::replaced_in(prompts), Arc::new(brief), Patience::default(), "0.0.9");
+        ModelClient::new(vec![provider], Prompts::replaced_in(prompts), Arc::new(brief), Timeouts::default(), "0.0.9");
     let data = home.data();
     std::fs::create_dir_all(&data).unwrap();
     let tools = Arc::new(dunnock_testkit::tools::ScriptedTools::new(&home.dir.path().join("traces")));
-    let world = dunnock_engine::World {
+    let world = dunnock_engine::Ports {
         log: Arc::new(dunnock_store::Sqlite::open(&data).await.unwrap().store),
         model: Arc::new(old),
         tools,
@@ -316,14 +316,14 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
         clock: Arc::new(dunnock_engine::SystemClock),
         locks: data.join("locks"),
         runtime: data.join("run"),
-        level: dunnock_proto::Level::D,
+        level: dunnock_proto::Isolation::D,
         app: "0.0.9".into(),
         day_budget: None,
     };
     let config = dunnock_proto::Config { model: "script/scripted".into(), ..dunnock_proto::Config::default() };
     let folder = home.project().canonicalize().unwrap();
     let session = create(&world, &folder.to_string_lossy(), config).await.unwrap();
-    let mut door = Door::open(world, session.clone(), 0).await.unwrap();
+    let mut door = Connection::open(world, session.clone(), 0).await.unwrap();
     door.send(dunnock_proto::Command::Prompt { text: "go".into(), images: Vec::new() }).await.unwrap().unwrap();
     let handle = door.handle().unwrap().clone();
     handle.summary().wait_for(|s| s.parked && s.status == dunnock_core::Status::Waiting).await.unwrap();
@@ -334,11 +334,15 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
     assert_eq!(requests.len(), 2);
     let messages = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap();
     let (first, second) = (messages(&requests[0]), messages(&requests[1]));
-    assert_eq!((&first["messages"][0], &first["tools"]), (&second["messages"][0], &second["tools"]), "the head stayed");
+    assert_eq!(
+        (&first["messages"][0], &first["tools"]),
+        (&second["messages"][0], &second["tools"]),
+        "the preamble stayed"
+    );
     assert_eq!(first["messages"][0]["content"], "You are the old one.");
     let told = second["messages"].to_string();
     for what in ["another release by now", "The prompt system.md is another by now", "other tools by now"] {
         assert_eq!(told.matches(what).count(), 1, "{what}: {told}");
     }
-    assert_eq!(count(&log(&home).await, r#""kind":"headed""#), 1);
+    assert_eq!(count(&log(&home).await, r#""kind":"preamble_set""#), 1);
 }

@@ -46,7 +46,7 @@ async fn every_error_says_what_to_do_next() {
         check(&home, what, &args, ran, code);
     }
     let mut low = home.command(&["run", "--sandbox", "require=A", "go"]);
-    low.env("DUNNOCK_BOX_LEVEL", "C");
+    low.env("DUNNOCK_SANDBOX_LEVEL", "C");
     check(&home, "a box that cannot be had", &["run", "--sandbox", "require=A", "go"], crate::ran(low).await, 1);
     let ran = home.run(&["run", "--model", "script/gone", "go"]).await;
     check(&home, "unknown model", &["run", "--model", "script/gone", "go"], ran, 1);

@@ -2,8 +2,8 @@
 
 use crate::Home;
 use dunnock_proto::{
-    Answered, At, CallId, CallPart, Cause, Config, Created, Ended, Event, Finished, Hash, Outcome, Owner, Part,
-    Prompted, Proof, Recovery, Reserved, SessionId, Started, Stop, Turn, TurnStarted, Usage, Why, seal,
+    Answered, At, CallId, CallPart, Cause, Config, Created, EndReason, Ended, Event, Finished, Hash, Outcome, Owner,
+    Part, Prompted, Proof, Recovery, Reserved, SessionId, Started, Step, StepStarted, Stop, Usage, seal,
 };
 use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{ScriptedServer, Served};
@@ -144,7 +144,7 @@ async fn two_thousand_tokens_a_second_are_drawn_in_time() {
     assert!(per_token < 200.0, "{per_token}");
 }
 
-/// A log of ten thousand facts, carried in.
+/// A log of ten thousand events, carried in.
 fn long_session(facts: u64, workspace: &str) -> String {
     let id = SessionId::from_random([9; 16]);
     let (mut seq, mut prev, mut lines) = (0, Hash::ZERO, Vec::new());
@@ -162,9 +162,9 @@ fn long_session(facts: u64, workspace: &str) -> String {
     }
     .into());
     add(Prompted { text: "a long one".into(), images: Vec::new() }.into());
-    let turns = u32::try_from((facts - 3) / 4).unwrap();
-    for n in 1..=turns {
-        let call = CallId { turn: Turn(n), index: 0 };
+    let steps = u32::try_from((facts - 3) / 4).unwrap();
+    for n in 1..=steps {
+        let call = CallId { step: Step(n), index: 0 };
         let args: Arc<str> = format!(r#"{{"path":"file{n}.txt"}}"#).into();
         let part = Part::Call(Arc::new(CallPart {
             id: "c".into(),
@@ -173,11 +173,11 @@ fn long_session(facts: u64, workspace: &str) -> String {
             recovered: false,
             fault: None,
         }));
-        add(TurnStarted { turn: Turn(n), upto: 2, head: Hash::ZERO, reserved: Reserved::default() }.into());
+        add(StepStarted { step: Step(n), upto: 2, preamble: Hash::ZERO, reserved: Reserved::default() }.into());
         let usage = Usage { input: 100, output: 10, ..Usage::default() };
         let (model, wire, stop) = ("script/scripted".to_owned(), "chat".to_owned(), Stop::Calls);
         add(Answered {
-            turn: Turn(n),
+            step: Step(n),
             attempts: Vec::new(),
             model,
             wire,
@@ -191,8 +191,8 @@ fn long_session(facts: u64, workspace: &str) -> String {
         add(Started { call, owner: Owner(1), recovery: Recovery::Repeat }.into());
         add(Finished::plain(call, Outcome::Done, &format!("line of file {n}\n").repeat(5)).into());
     }
-    add(Ended { why: Why::Done, proof: Proof::None, hold: false }.into());
-    let first = serde_json::json!({"dunnock_export": 2, "session": id, "facts": seq, "head": prev});
+    add(Ended { reason: EndReason::Done, proof: Proof::None, hold: false }.into());
+    let first = serde_json::json!({"dunnock_export": 2, "session": id, "events": seq, "tip": prev});
     format!("{first}\n{}\n", lines.join("\n"))
 }
 

@@ -106,11 +106,14 @@ async fn no_argument_changes_what_the_terminal_says() {
     for (n, case) in cases.iter().enumerate() {
         let mark = format!("▸ q{}  ", n + 1);
         let began = Instant::now();
+        let mut before = String::new();
+        // Seen twice: a screen may be captured while it is drawn.
         let screen = loop {
             let screen = window.screen();
-            if screen.contains(&mark) && screen.contains('╰') {
+            if screen.contains(&mark) && screen.contains('╰') && screen == before {
                 break screen;
             }
+            before.clone_from(&screen);
             assert!(began.elapsed() < Duration::from_secs(60), "question {} never came:\n{screen}", n + 1);
             std::thread::sleep(Duration::from_millis(20));
         };
@@ -137,8 +140,10 @@ async fn no_argument_changes_what_the_terminal_says() {
             let screen = window.wait_for("Always allow, without asking:");
             assert!(screen.contains(&format!("│   {rule}")), "{screen}");
             window.key("Escape");
-            // The key's own time, or a terminal takes it for the beginning of a sequence.
-            std::thread::sleep(Duration::from_millis(400));
+            // Before the next key, or the terminal takes both for one sequence.
+            while window.screen().contains("Always allow, without asking:") {
+                std::thread::sleep(Duration::from_millis(20));
+            }
         }
         // A key counts a moment after the question was drawn.
         std::thread::sleep(Duration::from_millis(400));

@@ -25,7 +25,7 @@ async fn facts(home: &Home) -> Vec<Value> {
     shown.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A fact without times, names of bytes, and what is a wire's or a dialect's own.
+/// An event without times, names of bytes, and what is a wire's or a dialect's own.
 fn plain(fact: &Value) -> Value {
     const OWN: &[&str] = &[
         "at",
@@ -33,7 +33,7 @@ fn plain(fact: &Value) -> Value {
         "prev",
         "cause",
         "hash",
-        "head",
+        "preamble",
         "request",
         "id",
         "wire",
@@ -46,7 +46,7 @@ fn plain(fact: &Value) -> Value {
         "tree",
         "before",
         "started",
-        "saw",
+        "seen_files",
         "diff",
         "full",
         "seq",
@@ -445,11 +445,12 @@ async fn four_servers_have_four_profiles_and_sessions_follow_them() {
         let ran = home.run(&["run", "--approve", "all", "--sandbox", "off", "make it so"]).await;
         assert_eq!(home.read("made.txt"), "made\n", "{name}: {}{}", ran.out, ran.err);
         let first: Value = serde_json::from_slice(&server.bodies()[asked]).unwrap();
-        let headed = facts(&home).await.into_iter().find(|f| f["kind"] == "headed").unwrap();
-        let head = &headed["body"]["head"];
-        let tools: Vec<&str> = head["tools"].as_array().unwrap().iter().filter_map(|t| t["name"].as_str()).collect();
+        let headed = facts(&home).await.into_iter().find(|f| f["kind"] == "preamble_set").unwrap();
+        let preamble = &headed["body"]["preamble"];
+        let tools: Vec<&str> =
+            preamble["tools"].as_array().unwrap().iter().filter_map(|t| t["name"].as_str()).collect();
         for key in ["dialect", "profile", "wire", "window"] {
-            assert_eq!(head[key], profile[key], "{name}: {key}");
+            assert_eq!(preamble[key], profile[key], "{name}: {key}");
         }
         assert_eq!(first.get("tools").is_some(), profile["dialect"] == "native", "{name}");
         assert_eq!(first.get("response_format").is_some(), profile["dialect"] == "plan", "{name}");
@@ -603,7 +604,7 @@ async fn a_profile_and_a_window_can_be_changed_when_a_session_goes_on() {
     ));
     assert_eq!(home.run(&["resume", "--prompt", "go on"]).await.out, "three\n");
     let created = facts(&home).await;
-    assert_eq!(created.iter().filter(|f| f["kind"] == "headed").count(), 2, "a head for each profile");
+    assert_eq!(created.iter().filter(|f| f["kind"] == "preamble_set").count(), 2, "a preamble for each profile");
     let set = created.iter().rfind(|f| f["kind"] == "configured").unwrap();
     assert_eq!(set["body"]["set"]["window"], 50_000, "{set}");
 }

@@ -49,7 +49,7 @@ fn lines(out: &str) -> Vec<Value> {
     out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The bodies of facts of one kind.
+/// The bodies of events of one kind.
 fn facts(out: &str, kind: &str) -> Vec<Value> {
     let fact = |line: Value| {
         (line["type"] == "event" && line["record"]["kind"] == kind).then(|| line["record"]["body"].clone())
@@ -72,8 +72,8 @@ async fn answers_stream_over_three_wires() {
         assert!(usage["output"].as_u64().unwrap() > 3, "{wire}: {usage}");
         // The small profile is small by the model's own count.
         assert!((300..3_000).contains(&usage["input"].as_u64().unwrap()), "{wire}: {usage}");
-        let head = &facts(&out, "headed")[0]["head"];
-        assert_eq!(head["window"], 2048, "asked of the server");
+        let preamble = &facts(&out, "preamble_set")[0]["preamble"];
+        assert_eq!(preamble["window"], 2048, "asked of the server");
     }
 }
 
@@ -134,12 +134,12 @@ async fn what_does_not_fit_is_refused_by_the_server_and_by_us() {
     let long = "The river went on through the reeds. ".repeat(500);
     for wire in WIRES {
         let Ran { code, out, .. } = run(&home, &format!("{wire}-wide"), &["--max-steps", "1"], &long).await;
-        let failed = facts(&out, "turn_failed");
+        let failed = facts(&out, "step_failed");
         assert_eq!(failed[0]["failure"], "overflow", "{wire}: {failed:?}");
         assert!(failed[0]["error"].as_str().unwrap().contains("2048"), "{wire}: {}", failed[0]["error"]);
         println!("{wire}: exit {code}, {}", failed[0]["error"]);
         let Ran { out, .. } = run(&home, wire, &["--max-steps", "1"], &long).await;
-        let failed = facts(&out, "turn_failed");
+        let failed = facts(&out, "step_failed");
         let error = failed[0]["error"].as_str().unwrap();
         assert!(error.contains("holds 2048: it is not sent"), "{wire}: {error}");
         assert_eq!(failed[0]["attempts"].as_array().unwrap().len(), 0, "{wire}: nothing was sent");
@@ -151,12 +151,12 @@ async fn what_does_not_fit_is_refused_by_the_server_and_by_us() {
 async fn a_talk_that_overflows_is_shortened_and_goes_on() {
     let home = home();
     let text = |times| format!("{}Say hello.", "The river went on through the reeds. ".repeat(times));
-    // However it ends, and it may end at the limit of the window: it is talk that takes up room.
+    // However it ends, and it may end at the limit of the window: it is conversation that takes up room.
     run(&home, "chat-wide", &["--max-steps", "1"], &text(50)).await;
     let prompt = text(45);
     let Ran { code, out, err } =
         ran(home.command(&["resume", "--json", "--max-steps", "2", "--prompt", &prompt])).await;
-    let failed = facts(&out, "turn_failed");
+    let failed = facts(&out, "step_failed");
     assert_eq!(failed[0]["failure"], "overflow", "the server refuses the second: {out}{err}");
     let kinds: Vec<Value> = lines(&out).iter().map(|line| line["record"]["kind"].clone()).collect();
     let shortened = kinds.iter().rposition(|kind| kind == "compacted").unwrap_or(usize::MAX);

@@ -216,7 +216,7 @@ async fn every_tool_and_every_ending_replays_byte_for_byte() {
             "{name}: {json}"
         );
         let (log, only) = replayed(&home, &id, &["--log"]).await;
-        assert_eq!((log.code, only["facts"].as_u64()), (0, json["facts"].as_u64()), "{name}");
+        assert_eq!((log.code, only["events"].as_u64()), (0, json["events"].as_u64()), "{name}");
         assert_eq!(server.bodies().len(), requests, "{name}: the model was asked");
         let facts = home.run(&["sessions", "show", &id, "--json"]).await.out;
         for offer in dunnock_tools::offers() {
@@ -226,7 +226,7 @@ async fn every_tool_and_every_ending_replays_byte_for_byte() {
         }
         println!(
             "same  {:>3} facts, {:>2} requests, {:>2} calls  {name}",
-            json["facts"], json["requests"], json["calls"]
+            json["events"], json["requests"], json["calls"]
         );
     }
     let missing: Vec<String> =
@@ -351,7 +351,7 @@ async fn ninety_recorded_sessions_replay_byte_for_byte() {
                 assert_eq!((ran.code, &json["ran"]), (0, &Value::Bool(true)), "{seed}: {json}");
                 let all = [
                     1,
-                    json["facts"].as_u64().unwrap(),
+                    json["events"].as_u64().unwrap(),
                     json["requests"].as_u64().unwrap(),
                     json["calls"].as_u64().unwrap(),
                 ];

@@ -72,11 +72,11 @@ async fn requests_of_a_real_run_extend_each_other() {
         (before.to_owned(), messages.strip_suffix("]}").unwrap().to_owned())
     };
     for pair in bodies.windows(2) {
-        let ((head, messages), (next_head, next)) = (split(&pair[0]), split(&pair[1]));
-        assert_eq!(head, next_head);
+        let ((preamble, messages), (next_preamble, next)) = (split(&pair[0]), split(&pair[1]));
+        assert_eq!(preamble, next_preamble);
         assert!(next.starts_with(&messages) && next.len() > messages.len());
     }
-    assert!(split(&bodies[0]).1.contains("Use tabs."), "AGENTS.md is in the head");
+    assert!(split(&bodies[0]).1.contains("Use tabs."), "AGENTS.md is in the preamble");
 }
 
 /// Holds W1: without a terminal a bare task is `run`.
@@ -151,7 +151,7 @@ async fn prompts_can_be_replaced_by_the_user() {
     let home = Home::with(&server);
     let dir = home.dir.path().join(".config/dunnock/prompts");
     std::fs::create_dir_all(&dir).unwrap();
-    std::fs::write(dir.join("system.md"), "You are a wren in {{ surroundings.root }}.").unwrap();
+    std::fs::write(dir.join("system.md"), "You are a wren in {{ environment.root }}.").unwrap();
     assert_eq!(home.run(&["run", "go"]).await.code, 0);
     let system = server.requests()[0]["messages"][0]["content"].as_str().unwrap().to_owned();
     assert_eq!(home.plain(&system), "You are a wren in HOME/project.");

@@ -101,7 +101,7 @@ fn a_change_of_the_very_last_fact_is_found_too() {
     let dir = tempfile::tempdir().unwrap();
     golden(dir.path());
     let script = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); \
-        db.execute(\"UPDATE facts SET body = replace(body, 'mark', 'mask') WHERE no = 1 AND seq = (SELECT max(seq) FROM facts WHERE no = 1)\"); \
+        db.execute(\"UPDATE events SET body = replace(body, 'mark', 'mask') WHERE no = 1 AND seq = (SELECT max(seq) FROM events WHERE no = 1)\"); \
         print(db.total_changes); db.commit()";
     let edit = Command::new("python3").args(["-c", script]).arg(dir.path().join("dunnock.db")).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&edit.stdout), "1\n", "{edit:?}");
@@ -153,7 +153,7 @@ async fn a_session_is_carried_elsewhere_whole_and_found_again() {
     assert!(there.starts_with(&shown), "every fact came along");
     assert_eq!(there[shown.len()..].lines().count(), 2, "and two more: it was carried here, and its mode is ask now");
     assert_eq!(other.run(&["sessions", "verify"]).await.code, 0);
-    // Its folder is still there, so it can be gone on with, with the head it had.
+    // Its folder is still there, so it can be gone on with, with the preamble it had.
     let on = other.run(&["resume", &id, "--prompt", "and more"]).await;
     assert_eq!(on.code, 0, "{}", on.err);
 

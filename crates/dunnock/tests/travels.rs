@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub fn forged(text: &str, from: &str, to: &str) -> String {
     let mut lines = text.lines();
     let mut first: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
-    let facts = first["facts"].as_u64().unwrap() as usize;
+    let facts = first["events"].as_u64().unwrap() as usize;
     let (mut chain, mut out) = (dunnock_proto::Hash::ZERO, Vec::new());
     for (n, line) in lines.enumerate() {
         if n >= facts {
@@ -24,7 +24,7 @@ pub fn forged(text: &str, from: &str, to: &str) -> String {
         chain = record.chain();
         out.push(serde_json::to_string(&record).unwrap());
     }
-    first["head"] = json!(chain.to_string());
+    first["tip"] = json!(chain.to_string());
     out.insert(0, first.to_string());
     out.join("\n") + "\n"
 }
@@ -186,7 +186,7 @@ fn with_objects(text: &str, objects: &[Vec<u8>]) -> String {
     use base64::Engine as _;
     let mut lines = text.lines();
     let mut first: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
-    let keep = first["facts"].as_u64().unwrap() + first["blobs"].as_u64().unwrap();
+    let keep = first["events"].as_u64().unwrap() + first["blobs"].as_u64().unwrap();
     let top = dunnock_proto::Hash::of(objects.last().unwrap());
     first["trees"] = json!([format!("files:{top}")]);
     let mut out = vec![first.to_string()];
@@ -336,8 +336,8 @@ async fn a_fact_that_nobody_would_decide_now_was_taken_as_given() {
     granted.body = dunnock_proto::Body::Text(r#"{"rule":{"tool":"shell","words":[]}}"#.into());
     lines.insert(at + 1, serde_json::to_string(&granted).unwrap());
     let mut first: Value = serde_json::from_str(&lines[0]).unwrap();
-    let facts = first["facts"].as_u64().unwrap() + 1;
-    first["facts"] = json!(facts);
+    let facts = first["events"].as_u64().unwrap() + 1;
+    first["events"] = json!(facts);
     lines[0] = first.to_string();
     for (n, line) in lines.iter_mut().enumerate().skip(1).take(usize::try_from(facts).unwrap()) {
         let mut record: dunnock_proto::Record = serde_json::from_str(line).unwrap();

@@ -120,7 +120,7 @@ impl Drop for Window {
     }
 }
 
-/// The facts of the newest session: kind and body.
+/// The events of the newest session: kind and body.
 pub async fn facts(home: &Home) -> Vec<(String, Value)> {
     let shown = home.run(&["sessions", "show", "--json"]).await;
     let fact = |line: &str| {
@@ -138,7 +138,7 @@ fn of<'a>(facts: &'a [(String, Value)], kind: &str) -> &'a Value {
     &facts.iter().rev().find(|(known, _)| known == kind).unwrap().1
 }
 
-/// Waits until the newest session has such a fact.
+/// Waits until the newest session has such an event.
 pub async fn wait_for_fact(home: &Home, kind: &str) -> Vec<(String, Value)> {
     let began = Instant::now();
     loop {
@@ -255,9 +255,9 @@ async fn esc_stops_and_more_words_steer() {
     window.wait_for("Steered.");
     window.wait("rest", |s| s.matches("undo: /undo").count() >= 2);
     let log = facts(&home).await;
-    let why: Vec<&Value> = log.iter().filter(|(kind, _)| kind == "ended").map(|(_, body)| &body["why"]).collect();
+    let why: Vec<&Value> = log.iter().filter(|(kind, _)| kind == "ended").map(|(_, body)| &body["reason"]).collect();
     assert_eq!(why, ["stopped", "done"]);
-    assert_eq!(of(&log, "finished")["outcome"], "cut");
+    assert_eq!(of(&log, "finished")["outcome"], "interrupted");
     let told = server.requests()[1].to_string();
     assert!(told.contains("look left as well"), "{told}");
     assert!(window.all().contains("> look left as well"), "{}", window.all());
@@ -277,7 +277,7 @@ async fn words_typed_while_a_command_runs_are_told_at_the_next_step() {
     window.wait_for("Heard.");
     assert!(server.requests()[1].to_string().contains("also leap years"), "without stopping anything");
     let log = wait_for_fact(&home, "ended").await;
-    assert_eq!((count(&log, "prompted"), count(&log, "interrupt_asked")), (2, 0));
+    assert_eq!((count(&log, "prompted"), count(&log, "interrupt_requested")), (2, 0));
 }
 
 /// Holds T3: /model and /undo in a real terminal.
@@ -495,7 +495,7 @@ async fn nothing_is_left_behind_after_quitting() {
     window.wait_for(" icanon");
     assert!(!window.screen().contains("-icanon") && !window.screen().contains("-echo "), "{}", window.screen());
     let log = facts(&home).await;
-    assert_eq!(of(&log, "ended")["why"], "stopped");
+    assert_eq!(of(&log, "ended")["reason"], "stopped");
     // Nor of a command of the person's own.
     window.start("");
     window.type_in("!sleep 77 & sleep 78");
@@ -543,7 +543,7 @@ async fn two_terminals_and_a_run_on_one_session() {
     second.key("Enter");
     second.wait_for("The other one drives.");
     let log = facts(&home).await;
-    assert_eq!((count(&log, "prompted"), count(&log, "taken")), (2, 2));
+    assert_eq!((count(&log, "prompted"), count(&log, "owner_changed")), (2, 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

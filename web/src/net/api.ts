@@ -61,21 +61,21 @@ export async function login(what: api.Login): Promise<void> {
 }
 
 export const me = () => request<api.Me>('GET', '/api/me');
-export const start = (workspace?: string) => request<api.Started>('GET', `/api/start${q({ workspace })}`);
+export const start = (workspace?: string) => request<api.SessionDefaults>('GET', `/api/defaults${q({ workspace })}`);
 export const models = async () => (await request<api.Models>('GET', '/api/models')).models;
 export const search = async (words: string) => (await request<api.Rows>('GET', `/api/sessions${q({ search: words, limit: 50 })}`)).sessions;
-export const make = (body: { workspace?: string; prompt?: string; set?: Partial<Config> }) => request<api.Made>('POST', '/api/sessions', body);
+export const make = (body: { workspace?: string; prompt?: string; set?: Partial<Config> }) => request<api.CreatedSession>('POST', '/api/sessions', body);
 export const read = (id: string, from: number, limit?: number) => request<api.View>('GET', at(id, q({ from, limit })));
 export const files = (id: string | null, match: string, workspace?: string) =>
   request<api.Files>('GET', id ? at(id, `/files${q({ match })}`) : `/api/files${q({ match, workspace })}`);
 export const points = async (id: string) => (await request<api.Checkpoints>('GET', at(id, '/checkpoints'))).checkpoints;
 export const diff = (id: string, steps?: string) => request<api.Changes>('GET', at(id, `/diff${q({ steps })}`));
-export const undoWay = (id: string) => request<api.WayBack>('GET', at(id, '/undo'));
-export const fork = (id: string, seq?: number) => request<api.Forked>('POST', at(id, '/fork'), seq === undefined ? {} : { at: seq });
+export const undoWay = (id: string) => request<api.UndoPreview>('GET', at(id, '/undo'));
+export const fork = (id: string, seq?: number) => request<api.ForkedSession>('POST', at(id, '/fork'), seq === undefined ? {} : { at: seq });
 export const blob = (id: string, hash: string) => request<Blob>('GET', at(id, `/blobs/${hash}`));
-export const picture = (id: string, data: string) => request<api.Kept>('POST', at(id, '/pictures'), { data });
+export const picture = (id: string, data: string) => request<api.StoredImage>('POST', at(id, '/images'), { data });
 export const rules = async () => (await request<api.Rules>('GET', '/api/rules')).rules;
-export const setRule = (rule: api.Ruled['rule'], allows: boolean, holds: boolean) => request<api.Rules>('POST', '/api/rules', { rule, allows, holds });
+export const setRule = (rule: api.RuleRow['rule'], allow: boolean, active: boolean) => request<api.Rules>('POST', '/api/rules', { rule, allow, active });
 
 const mint = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('');
 
@@ -83,12 +83,12 @@ const mint = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) =>
  * A command, carried out once: where the connection breaks it is sent again under the same id, and gets the first answer. What does
  * not fit how things stand is `Failed` with 409 and says why.
  */
-export async function command(id: string, what: Command, expect?: number, patience = 20_000): Promise<api.Taken> {
+export async function command(id: string, what: Command, expect?: number, patience = 20_000): Promise<api.Accepted> {
   const order = { id: mint(), command: what, ...(expect === undefined ? {} : { expect }) };
   const until = Date.now() + patience;
   for (let pause = 250; ; pause = Math.min(2 * pause, 2000)) {
     try {
-      return await request<api.Taken>('POST', at(id, '/commands'), order);
+      return await request<api.Accepted>('POST', at(id, '/commands'), order);
     } catch (error) {
       const again = error instanceof Failed && (error.status === 0 || error.status === 503);
       if (!again || Date.now() + pause > until) throw error;

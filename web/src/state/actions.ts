@@ -1,6 +1,6 @@
 /** What a person can do, by whatever key or button. */
 
-import type { Asks, Conflict } from '../api.gen';
+import type { OpenQuestion, Conflict } from '../api.gen';
 import type { Answer, Command, Config, Rule } from '../proto.gen';
 import * as api from '../net/api';
 import { connect } from './open';
@@ -12,10 +12,10 @@ const words = (error: unknown) => (error instanceof Error ? error.message : Stri
 function refusal(error: unknown): string {
   if (!(error instanceof api.Failed) || error.status !== 409) return words(error);
   const conflict = error.body as Conflict | undefined;
-  if (conflict?.why && typeof conflict.why === 'object' && 'stale' in conflict.why) {
+  if (conflict?.reason && typeof conflict.reason === 'object' && 'stale' in conflict.reason) {
     return 'Somebody did something here meanwhile. Nothing of yours was lost: look, and send it again.';
   }
-  if (conflict?.why === 'no_question' || conflict?.why === 'changed') return 'That question was answered already, somewhere else.';
+  if (conflict?.reason === 'no_question' || conflict?.reason === 'changed') return 'That question was answered already, somewhere else.';
   return error.message;
 }
 
@@ -82,12 +82,12 @@ export async function begin(text: string, pictures: Picture[], options: { worksp
 }
 
 /** An answer to exactly what was shown. */
-export async function reply(id: string, asks: Pick<Asks, 'id' | 'hash'>, answer: Answer, note?: string): Promise<boolean> {
+export async function reply(id: string, asks: Pick<OpenQuestion, 'id' | 'hash'>, answer: Answer, note?: string): Promise<boolean> {
   return order(id, { reply: { question: asks.id, hash: asks.hash, answer, ...(note ? { note } : {}) } });
 }
 
 /** Yes, and from now on in every session. The rule holds everywhere only once the answer was taken. */
-export async function everywhere(id: string, asks: Pick<Asks, 'id' | 'hash'>, rule: Rule): Promise<boolean> {
+export async function everywhere(id: string, asks: Pick<OpenQuestion, 'id' | 'hash'>, rule: Rule): Promise<boolean> {
   if (!(await reply(id, asks, { always: { rule } }))) return false;
   try {
     await api.setRule(rule, true, true);

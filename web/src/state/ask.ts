@@ -3,7 +3,7 @@
  * them, never from what the model says about them. The same words and keys as in the terminal (`dunnock-tui/src/panel.rs`).
  */
 
-import type { Asks } from '../api.gen';
+import type { OpenQuestion } from '../api.gen';
 import type { Answer, QuestionKind, Rule } from '../proto.gen';
 import { folded, visible, warnings } from '../text/safe';
 import { change, gist, shownArguments, title as callTitle } from './words';
@@ -50,7 +50,7 @@ interface Around {
 }
 
 /** What would run, exactly: nothing is cut, nothing is hidden. A command is shown as a command, everything else by its name. */
-function exact(asks: Asks): { lines: string[]; isChange: boolean } {
+function exact(asks: OpenQuestion): { lines: string[]; isChange: boolean } {
   const whole = (text: string) => text.split('\n').map((line) => visible(folded(line)));
   if (!asks.call) return { lines: whole(asks.text ?? ''), isChange: false };
   const call = { tool: asks.call.tool, args: asks.call.arguments };
@@ -65,11 +65,11 @@ function exact(asks: Asks): { lines: string[]; isChange: boolean } {
 }
 
 /** A question of which only the kind is known yet: the server says the rest in a moment. */
-export function unknown(id: number, hash: string, kind: QuestionKind, call: Asks['call']): Asks & { pending: true } {
+export function unknown(id: number, hash: string, kind: QuestionKind, call: OpenQuestion['call']): OpenQuestion & { pending: true } {
   return { id, hash, kind, call, heading: 'A question is waiting', reasons: [], access: [], preview: [], yes: 'Yes', no: 'No', pending: true };
 }
 
-export function shown(asks: Asks & { pending?: boolean }, around: Around): Shown {
+export function shown(asks: OpenQuestion & { pending?: boolean }, around: Around): Shown {
   const data = typeof asks.kind === 'object' ? asks.kind : null;
   const approval = data && 'approval' in data ? data.approval : null;
   const person = data && 'person' in data ? data.person : null;
@@ -108,8 +108,8 @@ export function shown(asks: Asks & { pending?: boolean }, around: Around): Shown
   };
 }
 
-function explain(asks: Asks, rule: string | null, session: string): string[] {
-  const call = asks.call as NonNullable<Asks['call']>;
+function explain(asks: OpenQuestion, rule: string | null, session: string): string[] {
+  const call = asks.call as NonNullable<OpenQuestion['call']>;
   return [
     `Call ${call.id}: the model wants to use the tool “${visible(call.tool)}” with exactly these arguments:`,
     visible(call.arguments),

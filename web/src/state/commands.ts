@@ -12,7 +12,7 @@ export interface Slash {
 
 export interface Own {
   name: string;
-  about: string;
+  description: string;
   text: string;
 }
 
@@ -42,7 +42,7 @@ const TABLE: Does[] = [
 
 export const commands = (inSession: boolean, own: Own[]): Slash[] => [
   ...TABLE.filter((c) => inSession || !c.session),
-  ...own.map(({ name, about }) => ({ name, about, args: ' ' })),
+  ...own.map(({ name, description }) => ({ name, about: description, args: ' ' })),
 ];
 
 /** Runs a command: done, or words to send instead (one of the person's own), or nothing of that name. */

@@ -7,7 +7,7 @@
  */
 
 import type {
-  Answer, Answered, Asked, CallPart, Config, Delta, Fact, Finished, Frame, Greeting, HandedOver, Level, Partial as Part2, PlanStep, Proof, Record as Stored, Rule, Usage, Why,
+  Answer, Answered, Asked, CallPart, Config, Delta, KnownEvent, Finished, Frame, Greeting, OutboxWritten, Isolation, Partial as Part2, PlanStep, Proof, Record as Stored, Rule, Usage, EndReason,
 } from '../proto.gen';
 import { byteLength, fresh } from '../text/safe';
 import { about, cost, count, firstLine, gist, soFar, title, titleLine, usd } from './words';
@@ -53,7 +53,7 @@ export interface Question {
 
 /** A step of the timeline: one request to the model. */
 export interface Step {
-  turn: number;
+  step: number;
   /** The fact that began it. */
   seq: number;
   title: string;
@@ -72,7 +72,7 @@ export interface Prompt {
 }
 
 interface Live {
-  turn: number;
+  step: number;
   attempt: number;
   text: string;
   bytes: number;
@@ -98,7 +98,7 @@ export interface Session {
   title: string;
   workspace: string;
   config: Config | null;
-  level: Level | null;
+  isolation: Isolation | null;
   window: number | null;
   context: number;
   questions: Question[];
@@ -117,7 +117,7 @@ export interface Session {
   /** Rules that were granted in this session. */
   grants: Rule[];
   said: string;
-  ended: { why: Why; proof: Proof } | null;
+  ended: { reason: EndReason; proof: Proof } | null;
   /** Another process drives it, and this door looks in. */
   elsewhere: boolean;
   items: Item[];
@@ -140,13 +140,13 @@ const run = (began: number): Run => ({ began, steps: 0, usage: nothing(), micros
 
 export function empty(id: string): Session {
   return {
-    id, seq: 0, version: 0, title: '', workspace: '', config: null, level: null, window: null, context: 0, questions: [], plan: [], answer: '',
+    id, seq: 0, version: 0, title: '', workspace: '', config: null, isolation: null, window: null, context: 0, questions: [], plan: [], answer: '',
     waiting: [], working: false, asking: false, carried: false, compacting: false, rewinding: false, stopping: false, grants: [], said: '', ended: null, elsewhere: false, items: [], steps: [],
     run: run(0), total: nothing(), micros: 0, unknown: false, readOnly: false, live: null, places: new Map(), mark: 0,
   };
 }
 
-/** A copy that a component may hold on to. Items are never changed in place, so one level is enough. */
+/** A copy that a component may hold on to. Items are never changed in place, so one isolation is enough. */
 export const copy = (s: Session): Session => ({ ...s, items: s.items.slice(), steps: s.steps.slice(), questions: s.questions.slice(), waiting: s.waiting.slice() });
 
 export function greet(s: Session, greeting: Greeting): void {
@@ -156,25 +156,25 @@ export function greet(s: Session, greeting: Greeting): void {
 
 export function fold(s: Session, frame: Frame, now: number): void {
   if (typeof frame === 'string') return;
-  if ('fact' in frame) fact(s, frame.fact, now);
+  if ('event' in frame) addEvent(s, frame.event, now);
   else if ('delta' in frame) delta(s, frame.delta);
   else if ('partial' in frame) partial(s, frame.partial);
 }
 
 /** Takes a fact in. */
-export function fact(s: Session, record: Stored, now: number): void {
+export function addEvent(s: Session, record: Stored, now: number): void {
   if (record.seq <= s.seq) return;
   s.seq = record.seq;
   // What was erased, or is of a later form, is not understood by guessing.
   if (record.body === null || typeof record.body !== 'object') return note(s, `? ${record.kind} (nothing is left of it)`);
-  event(s, record as Fact, record.at, now);
+  event(s, record as KnownEvent, record.at, now);
 }
 
 /** Facts after which a person's next command must know of them (`dunnock-core/src/apply.rs`). */
-const BY_PERSON = new Set(['created', 'forked', 'configured', 'moved', 'prompted', 'continued', 'replied', 'revoked', 'interrupt_asked', 'titled', 'rewind_asked']);
+const BY_PERSON = new Set(['created', 'forked', 'configured', 'moved', 'prompted', 'continued', 'replied', 'revoked', 'interrupt_requested', 'titled', 'rewind_requested']);
 
-function event(s: Session, e: Fact, at: number, now: number): void {
-  if (BY_PERSON.has(e.kind) || (e.kind === 'compact_started' && e.body.asked)) s.version = e.seq;
+function event(s: Session, e: KnownEvent, at: number, now: number): void {
+  if (BY_PERSON.has(e.kind) || (e.kind === 'compaction_started' && e.body.asked)) s.version = e.seq;
   switch (e.kind) {
     case 'created':
     case 'forked':
@@ -198,11 +198,11 @@ function event(s: Session, e: Fact, at: number, now: number): void {
       }
       return;
     }
-    case 'headed':
-      s.window = e.body.head.window ?? null;
+    case 'preamble_set':
+      s.window = e.body.preamble.window ?? null;
       return;
-    case 'taken':
-      s.level = e.body.level;
+    case 'owner_changed':
+      s.isolation = e.body.isolation;
       stopCalls(s);
       endLive(s);
       return;
@@ -214,21 +214,21 @@ function event(s: Session, e: Fact, at: number, now: number): void {
     case 'continued':
       begin(s, at);
       return note(s, 'going on');
-    case 'turn_started':
+    case 'step_started':
       s.run.steps += 1;
       s.asking = s.working = true;
       s.said = '';
       tellWaiting(s, e.body.upto);
       endLive(s);
       s.mark = s.items.length;
-      s.live = { turn: e.body.turn, attempt: 0, text: '', bytes: 0, reasoning: '', thought: 0 };
-      s.steps.push({ turn: e.body.turn, seq: e.seq, title: '', tree: null, micros: 0, tokens: 0, state: 'working', gone: false });
+      s.live = { step: e.body.step, attempt: 0, text: '', bytes: 0, reasoning: '', thought: 0 };
+      s.steps.push({ step: e.body.step, seq: e.seq, title: '', tree: null, micros: 0, tokens: 0, state: 'working', gone: false });
       return;
-    case 'handed_over':
-      return handedOver(s, e.body);
+    case 'outbox_written':
+      return outboxWritten(s, e.body);
     case 'answered':
       return answered(s, e.body);
-    case 'turn_failed': {
+    case 'step_failed': {
       used(s, e.body.usage);
       s.asking = false;
       brought(s);
@@ -237,7 +237,7 @@ function event(s: Session, e: Fact, at: number, now: number): void {
       patchStep(s, { state: again ? 'working' : 'failed' });
       return note(s, e.body.error, again ? 'quiet' : 'bad');
     }
-    case 'called': {
+    case 'check_called': {
       const part: CallPart = { id: '', tool: e.body.tool, args: e.body.args };
       s.run.checks.push({ call: e.body.call, command: title(part, true).slice(6), passed: null });
       return addCall(s, e.body.call, part, true);
@@ -261,11 +261,11 @@ function event(s: Session, e: Fact, at: number, now: number): void {
     case 'revoked':
       s.grants = s.grants.filter((rule) => JSON.stringify(rule) !== JSON.stringify(e.body.rule));
       return note(s, `no longer: ${e.body.rule.tool} ${e.body.rule.words.join(' ')}`);
-    case 'interrupt_asked':
+    case 'interrupt_requested':
       s.stopping = true;
       return note(s, 'stopping');
     case 'ended':
-      return ended(s, e.body.why, e.body.proof, at, e.seq);
+      return ended(s, e.body.reason, e.body.proof, at, e.seq);
     case 'checkpointed':
       patchStep(s, { tree: e.body.tree });
       if (e.body.note) note(s, e.body.note);
@@ -279,14 +279,14 @@ function event(s: Session, e: Fact, at: number, now: number): void {
     case 'rewind_failed':
       s.rewinding = false;
       return note(s, `could not go back: ${e.body.error}`, 'bad');
-    case 'compact_started':
+    case 'compaction_started':
       s.compacting = e.body.asked || e.body.strength === 'summarise';
       return;
     case 'compacted':
       s.compacting = false;
       used(s, e.body.usage ?? nothing());
       return note(s, `talk ${e.body.summary == null ? 'shortened' : 'summed up'}: ${about(e.body.before)} to ${about(e.body.after)} bytes`);
-    case 'compact_failed':
+    case 'compaction_failed':
       s.compacting = false;
       used(s, e.body.usage ?? nothing());
       return note(s, `the talk could not be made shorter: ${e.body.error}`);
@@ -296,10 +296,10 @@ function event(s: Session, e: Fact, at: number, now: number): void {
     case 'noticed':
       if ((e.body.sources?.length ?? 0) > 0 || e.body.stalled) note(s, `the model is told: ${firstLine(e.body.text)}`);
       return;
-    case 'rewind_asked':
+    case 'rewind_requested':
       s.rewinding = true;
       return;
-    case 'woken':
+    case 'timer_fired':
       return;
     default: {
       // A kind of a later release. The log says whether one may go on without it.
@@ -410,7 +410,7 @@ function endLive(s: Session): void {
 }
 
 /** Says what is to be carried. */
-function handedOver(s: Session, e: HandedOver): void {
+function outboxWritten(s: Session, e: OutboxWritten): void {
   s.asking = false;
   s.carried = true;
   put(s, { kind: 'carry', key: `o${s.seq}`, outbox: e.outbox, inbox: e.inbox, parts: e.parts, open: true });
@@ -433,10 +433,10 @@ function answered(s: Session, e: Answered): void {
   const kept = s.items.splice(s.mark).filter((item) => !isLive(item));
   s.items.push(...kept);
   // What streamed keeps its name, so that what was drawn of it stays.
-  const streamed = s.live?.turn === e.turn ? `l${e.turn}.${s.live.attempt}` : null;
+  const streamed = s.live?.step === e.step ? `l${e.step}.${s.live.attempt}` : null;
   const names = new Set<string>();
   const named = (sign: 't' | 'h') => {
-    const name = streamed && !names.has(`${streamed}${sign}`) ? `${streamed}${sign}` : `${sign}${e.turn}.${s.items.length}`;
+    const name = streamed && !names.has(`${streamed}${sign}`) ? `${streamed}${sign}` : `${sign}${e.step}.${s.items.length}`;
     names.add(name);
     return name;
   };
@@ -465,7 +465,7 @@ function answered(s: Session, e: Answered): void {
       words += part.text.text;
     } else {
       flushText();
-      const id = `${e.turn}.${index++}`;
+      const id = `${e.step}.${index++}`;
       calls.push([id, part.call]);
       if (part.call.tool === 'final_output' && gist(part.call)) {
         s.answer = gist(part.call);
@@ -542,7 +542,7 @@ const ENDS: Record<string, [string, 'good' | 'bad' | 'warn']> = {
   failed: ['failed', 'bad'],
 };
 
-function ended(s: Session, why: Why, proof: Proof, at: number, seq: number): void {
+function ended(s: Session, reason: EndReason, proof: Proof, at: number, seq: number): void {
   endLive(s);
   brought(s);
   tellWaiting(s, Number.MAX_SAFE_INTEGER);
@@ -550,12 +550,12 @@ function ended(s: Session, why: Why, proof: Proof, at: number, seq: number): voi
   s.questions = [];
   s.plan = [];
   s.working = s.asking = s.stopping = s.compacting = false;
-  s.ended = { why, proof };
-  const name = typeof why === 'string' ? why : 'failed';
+  s.ended = { reason, proof };
+  const name = typeof reason === 'string' ? reason : 'failed';
   const [word, tone] = name === 'done' ? [proof === 'proven' ? 'proven' : 'done', 'good' as const] : (ENDS[name] ?? [name, 'warn' as const]);
   const lastTurn = s.run.checks[s.run.checks.length - 1]?.call.split('.')[0];
   const checks = s.run.checks.filter((c) => c.call.split('.')[0] === lastTurn).map(({ command, passed }) => ({ command, passed }));
-  const error = typeof why === 'object' ? why.failed.error : null;
+  const error = typeof reason === 'object' ? reason.failed.error : null;
   put(s, { kind: 'end', key: `e${seq}`, word, tone, error, checks, closing: closing(s, at) });
   const state = s.steps[s.steps.length - 1]?.state;
   if (state === 'working' || state === 'waiting') patchStep(s, { state: name === 'done' ? 'done' : 'failed' });
@@ -574,27 +574,27 @@ function closing(s: Session, at: number): string {
 }
 
 function delta(s: Session, d: Delta): void {
-  if ('text' in d) words(s, d.text.turn, d.text.attempt, d.text.offset, d.text.text);
-  else if ('reasoning' in d) thoughts(s, d.reasoning.turn, d.reasoning.attempt, d.reasoning.offset, d.reasoning.text);
+  if ('text' in d) words(s, d.text.step, d.text.attempt, d.text.offset, d.text.text);
+  else if ('reasoning' in d) thoughts(s, d.reasoning.step, d.reasoning.attempt, d.reasoning.offset, d.reasoning.text);
   else if ('output' in d) output(s, d.output.call, d.output.offset, d.output.text);
-  else s.said = d.said.text;
+  else s.said = d.notice.text;
 }
 
 function partial(s: Session, p: Part2): void {
-  if ('turn' in p) {
-    thoughts(s, p.turn.turn, p.turn.attempt, 0, p.turn.reasoning);
-    words(s, p.turn.turn, p.turn.attempt, 0, p.turn.text);
+  if ('step' in p) {
+    thoughts(s, p.step.step, p.step.attempt, 0, p.step.reasoning);
+    words(s, p.step.step, p.step.attempt, 0, p.step.text);
   } else output(s, p.call.call, Math.max(0, p.call.offset - byteLength(p.call.tail)), p.call.tail);
 }
 
-function live(s: Session, turn: number, attempt: number): Live {
-  if (!s.live || s.live.turn !== turn || s.live.attempt !== attempt) {
+function live(s: Session, step: number, attempt: number): Live {
+  if (!s.live || s.live.step !== step || s.live.attempt !== attempt) {
     // What was shown of an attempt that broke off stays, and is said to be that.
     if (s.live && s.live.bytes > 0) {
       endLive(s);
       note(s, 'the answer broke off; asked again');
     }
-    s.live = { turn, attempt, text: '', bytes: 0, reasoning: '', thought: 0 };
+    s.live = { step, attempt, text: '', bytes: 0, reasoning: '', thought: 0 };
   }
   return s.live;
 }
@@ -604,22 +604,22 @@ function stream(s: Session, kind: 'text' | 'thought', key: string, text: string)
   s.items[at < 0 ? s.items.length : at] = { kind, key, text, live: true };
 }
 
-function words(s: Session, turn: number, attempt: number, offset: number, text: string): void {
-  const l = live(s, turn, attempt);
+function words(s: Session, step: number, attempt: number, offset: number, text: string): void {
+  const l = live(s, step, attempt);
   const more = fresh(l.bytes, offset, text);
   if (!more) return;
   l.bytes += byteLength(more);
   l.text += more;
-  stream(s, 'text', `l${turn}.${attempt}t`, l.text);
+  stream(s, 'text', `l${step}.${attempt}t`, l.text);
 }
 
-function thoughts(s: Session, turn: number, attempt: number, offset: number, text: string): void {
-  const l = live(s, turn, attempt);
+function thoughts(s: Session, step: number, attempt: number, offset: number, text: string): void {
+  const l = live(s, step, attempt);
   const more = fresh(l.thought, offset, text);
   if (!more) return;
   l.thought += byteLength(more);
   l.reasoning += more;
-  if (l.reasoning.trim()) stream(s, 'thought', `l${turn}.${attempt}h`, l.reasoning);
+  if (l.reasoning.trim()) stream(s, 'thought', `l${step}.${attempt}h`, l.reasoning);
 }
 
 function output(s: Session, id: string, offset: number, text: string): void {

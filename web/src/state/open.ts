@@ -9,7 +9,7 @@
 import type { Frame, Greeting } from '../proto.gen';
 import * as api from '../net/api';
 import { Channel } from '../net/channel';
-import { copy, empty, fact, fold, greet, type Session } from './fold';
+import { addEvent, copy, empty, fold, greet, type Session } from './fold';
 import { get, isActive, set } from './store';
 
 /** How long a channel stays after the work ended: the next prompt may come soon. */
@@ -70,7 +70,7 @@ class Open {
 
   /** The last fact that is here, folded or not. */
   private last(): number {
-    return this.frames.reduce((n, f) => (typeof f === 'object' && 'fact' in f ? Math.max(n, f.fact.seq) : n), this.state.seq);
+    return this.frames.reduce((n, f) => (typeof f === 'object' && 'event' in f ? Math.max(n, f.event.seq) : n), this.state.seq);
   }
 
   private heard(value: unknown) {
@@ -97,7 +97,7 @@ class Open {
     const now = Date.now();
     for (const frame of this.frames.splice(0)) {
       // A gap is never passed over: what is missing is read from the log.
-      if (typeof frame === 'object' && 'fact' in frame && frame.fact.seq > this.state.seq + 1) {
+      if (typeof frame === 'object' && 'event' in frame && frame.event.seq > this.state.seq + 1) {
         void this.catchUp();
         break;
       }
@@ -142,7 +142,7 @@ class Open {
       try {
         const view = await api.read(this.id, this.state.seq);
         if (this.closed) return;
-        for (const record of view.facts) fact(this.state, record, Date.now());
+        for (const record of view.events) addEvent(this.state, record, Date.now());
         if (!view.more && view.seq === this.state.seq) this.state.version = view.version;
         if (this.state.title === '') this.state.title = view.title;
         this.asked = this.state.questions.map((q) => q.hash).join();

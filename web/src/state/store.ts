@@ -1,7 +1,7 @@
 /** All that the page shows, in one place. Components read it; `actions.ts` and `open.ts` change it. */
 
 import { create } from 'zustand';
-import type { Asks, Brief, Overview } from '../api.gen';
+import type { OpenQuestion, OverviewRow, Overview } from '../api.gen';
 import type { Session } from './fold';
 
 export type Route = { at: 'new'; workspace?: string } | { at: 'all' } | { at: 'session'; id: string };
@@ -26,7 +26,7 @@ export interface Opened {
   id: string;
   session: Session | null;
   /** What is known of its questions beyond their words. */
-  asks: Asks[];
+  asks: OpenQuestion[];
   /** The live channel: not needed, there, or lost. */
   link: 'rest' | 'up' | 'down';
   /** Why the server ended it, if it said. */
@@ -91,7 +91,7 @@ export function fold(side: 'list' | 'side'): void {
   localStorage.setItem(FOLDED, `${folded.list ? 'list' : ''} ${folded.side ? 'side' : ''}`);
 }
 
-export const isActive = (row: Brief | undefined) => row?.state === 'working' || row?.state === 'waiting';
+export const isActive = (row: OverviewRow | undefined) => row?.state === 'working' || row?.state === 'waiting';
 
 let toasts = 0;
 export function tell(text: string, tone: Toast['tone'] = 'plain'): void {

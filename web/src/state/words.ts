@@ -205,7 +205,7 @@ export function change(call: Callish): string[] {
 
 export type Tone = 'good' | 'bad' | 'warn' | 'quiet' | 'run';
 
-export function outcomeWord(outcome: Outcome): 'done' | 'failed' | 'declined' | 'cut' | 'not_run' | 'unknown' {
+export function outcomeWord(outcome: Outcome): 'done' | 'failed' | 'declined' | 'interrupted' | 'not_run' | 'unknown' {
   return typeof outcome === 'string' ? outcome : 'declined';
 }
 
@@ -216,7 +216,7 @@ export function sign(outcome: Outcome): { mark: string; tone: Tone; name: string
       return { mark: '✓', tone: 'good', name: 'done' };
     case 'failed':
       return { mark: '✗', tone: 'bad', name: 'failed' };
-    case 'cut':
+    case 'interrupted':
       return { mark: '■', tone: 'warn', name: 'stopped' };
     case 'unknown':
       return { mark: '?', tone: 'warn', name: 'outcome unknown' };

@@ -1,13 +1,13 @@
 /** All sessions at work, across projects: what each does, what waits, what it costs. Answers can be given from here. */
 
-import type { Brief } from '../api.gen';
+import type { OverviewRow } from '../api.gen';
 import { addressOf, useStore } from '../state/store';
 import { about, age, count, firstLine, folderName } from '../state/words';
 import { doing, money, spent } from './List';
 import { Dot, Empty, Fold } from './parts';
 import { Questions } from './Question';
 
-function Card({ row, first }: { row: Brief; first: boolean }) {
+function Card({ row, first }: { row: OverviewRow; first: boolean }) {
   return (
     <article className="card">
       <header>
@@ -15,7 +15,7 @@ function Card({ row, first }: { row: Brief; first: boolean }) {
         <h3><a href={addressOf({ at: 'session', id: row.id })}>{firstLine(row.title) || 'without words yet'}</a></h3>
         <span className="n">{money(row)}</span>
       </header>
-      <p className="faint">{folderName(row.workspace)} · {doing(row)}{row.more ? ` · ${row.more.model} · ${row.more.level === 'D' ? 'no box' : `box ${row.more.level}`} · ${about(row.more.tokens)} tokens` : ''}{row.state === 'waiting' ? '' : ` · ${age(Date.now() - Date.parse(row.updated))}`}</p>
+      <p className="faint">{folderName(row.workspace)} · {doing(row)}{row.more ? ` · ${row.more.model} · ${row.more.isolation === 'D' ? 'no box' : `box ${row.more.isolation}`} · ${about(row.more.tokens)} tokens` : ''}{row.state === 'waiting' ? '' : ` · ${age(Date.now() - Date.parse(row.updated))}`}</p>
       {row.state === 'waiting' && row.more ? <Questions session={row.id} workspace={row.workspace} checkpoints={row.more.checkpoints} asks={row.more.questions} main={first} /> : null}
     </article>
   );
@@ -29,7 +29,7 @@ export function All() {
   const working = rows.filter((r) => r.state === 'working');
   const rest = rows.filter((r) => r.state !== 'waiting' && r.state !== 'working').slice(0, 12);
   const today = overview?.today;
-  const part = (name: string, list: Brief[], none: string) => (
+  const part = (name: string, list: OverviewRow[], none: string) => (
     <section aria-label={name}>
       <h2>{name}</h2>
       {list.length > 0 ? <div className="cards">{list.map((row, n) => <Card key={row.id} row={row} first={n === 0} />)}</div> : <Empty>{none}</Empty>}

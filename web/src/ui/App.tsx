@@ -131,7 +131,7 @@ export function App() {
       {route.at === 'session' && opened ? <Conversation opened={opened} /> : route.at === 'all' ? <All /> : <Start key={route.at === 'new' ? route.workspace : ''} workspace={route.at === 'new' ? route.workspace : undefined} />}
       {drawer ? <button type="button" className="veil" aria-label="Close" onClick={() => set({ drawer: null })} /> : null}
       {up ? null : <p className="lost" role="alert">The server does not answer. Nothing is lost; this page tries again by itself. If it was ended: <code>dunnock web</code></p>}
-      <p className="sr" role="status">{[n > 0 ? `${n} waiting` : '', opened?.session?.ended ? `work ended: ${typeof opened.session.ended.why === 'string' ? opened.session.ended.why : 'failed'}` : ''].filter(Boolean).join('; ')}</p>
+      <p className="sr" role="status">{[n > 0 ? `${n} waiting` : '', opened?.session?.ended ? `work ended: ${typeof opened.session.ended.reason === 'string' ? opened.session.ended.reason : 'failed'}` : ''].filter(Boolean).join('; ')}</p>
       <Toasts />
       {dialog ? <Dialogs /> : null}
     </div>

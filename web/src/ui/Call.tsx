@@ -67,7 +67,7 @@ function Body({ call, session, open }: { call: CallItem; session: string; open: 
   if (edits && !call.harness) return <Edit call={call} session={session} />;
   const note = typeof call.end.outcome === 'object' ? call.end.outcome.declined.note : null;
   if (note) return <p className="because">because: {visible(note)}</p>;
-  const shows = open || word === 'failed' || word === 'unknown' || (isCommand(call) && (word === 'done' || word === 'cut'));
+  const shows = open || word === 'failed' || word === 'unknown' || (isCommand(call) && (word === 'done' || word === 'interrupted'));
   if (!shows) return null;
   const text = full.data ?? call.end.shown;
   if (!text.trim() || text.trim() === '(no output)') return open ? <p className="because">no output</p> : null;
@@ -79,7 +79,7 @@ export const Call = memo(function Call({ call, session }: { call: CallItem; sess
   const ended = call.end ? sign(call.end.outcome) : null;
   const runs = !call.end && call.began !== null;
   const mark = ended ?? (runs ? { mark: '●', tone: 'run', name: 'running' } : call.asked ? { mark: '?', tone: 'warn', name: 'waits for you' } : { mark: '○', tone: 'quiet', name: call.gone ? 'not run' : 'to be run' });
-  const words = call.end ? [call.answer ? `you: ${visible(call.answer)}` : '', result(call.part, call.harness, call.end), call.end.level && isCommand(call) ? (call.end.level === 'D' ? 'no box' : 'in the box') : '', call.end.ms >= 100 || isCommand(call) ? took(call.end.ms) : ''] : [call.asked ? 'waits for you' : call.gone ? 'not run' : call.answer ? `you: ${visible(call.answer)}` : ''];
+  const words = call.end ? [call.answer ? `you: ${visible(call.answer)}` : '', result(call.part, call.harness, call.end), call.end.isolation && isCommand(call) ? (call.end.isolation === 'D' ? 'no box' : 'in the box') : '', call.end.ms >= 100 || isCommand(call) ? took(call.end.ms) : ''] : [call.asked ? 'waits for you' : call.gone ? 'not run' : call.answer ? `you: ${visible(call.answer)}` : ''];
   return (
     <article className="call" aria-label={`${mark.name}: ${titleLine(title(call.part, call.harness))}`}>
       <button type="button" className="head" aria-expanded={open} onClick={() => setOpen(!open)}>

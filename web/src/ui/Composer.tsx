@@ -12,7 +12,7 @@ import { Button } from './parts';
 interface Props {
   session: string | null;
   workspace?: string;
-  own: { name: string; about: string; text: string }[];
+  own: { name: string; description: string; text: string }[];
   placeholder: string;
   send: (text: string, pictures: Picture[]) => Promise<boolean>;
   /** Escape, where no menu is open. */

@@ -2,7 +2,7 @@
 
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import type { Asks } from '../api.gen';
+import type { OpenQuestion } from '../api.gen';
 import * as api from '../net/api';
 import { configure, prompt, stop } from '../state/actions';
 import { unknown } from '../state/ask';
@@ -19,7 +19,7 @@ import { Side } from './Side';
 import { Talk } from './Talk';
 
 /** A question as far as it is known here: the rest of it comes from the server in a moment. */
-function known(session: Session, asks: Asks[]): (Asks & { pending?: boolean })[] {
+function known(session: Session, asks: OpenQuestion[]): (OpenQuestion & { pending?: boolean })[] {
   return session.questions.map((q) => {
     const more = asks.find((a) => a.id === q.id && a.hash === q.hash);
     if (more) return more;
@@ -48,10 +48,10 @@ export function Now({ session }: { session: Session }) {
 
 function Numbers({ session }: { session: Session }) {
   const window = session.config?.window ?? session.window;
-  const level = session.config?.sandbox === 'off' ? 'D' : session.level;
+  const isolation = session.config?.sandbox === 'off' ? 'D' : session.isolation;
   const byHand = isByHand(session);
   const parts = [
-    level ? (level === 'D' ? 'no box' : `box ${level}`) : '',
+    isolation ? (isolation === 'D' ? 'no box' : `box ${isolation}`) : '',
     !byHand && window ? `context ${Math.min(100, Math.floor((session.context * 100) / window))} %` : '',
     byHand ? 'carried by you' : `${about(session.total.input + session.total.output)} tokens`,
     byHand ? '' : session.unknown ? 'price unknown' : usd(session.micros),
@@ -107,7 +107,7 @@ export function Conversation({ opened }: { opened: Opened }) {
           {session?.waiting.map((p) => <p className="queued" key={p.seq}><span className="faint">told at the next step:</span> {visible(p.text)}</p>)}
           {session ? <Now session={session} /> : null}
           <Composer
-            key={opened.id} session={opened.id} own={own.data?.own ?? []} send={prompt} stop={session?.working || session?.compacting ? () => void stop() : undefined}
+            key={opened.id} session={opened.id} own={own.data?.commands ?? []} send={prompt} stop={session?.working || session?.compacting ? () => void stop() : undefined}
             placeholder={session?.working ? 'Say more; it is told at the next step' : 'Say what to do next'} autoFocus={!walking}
           >
             {session?.config ? <Choices mode={session.config.mode} model={session.config.model} setMode={(mode) => void configure(session.id, { mode: mode as never })} setModel={(model) => void configure(session.id, { model })} /> : null}

@@ -1,7 +1,7 @@
 /** All sessions: what waits first, then what works, then the rest by day. */
 
 import { memo, useEffect, useState } from 'react';
-import type { Brief, Today } from '../api.gen';
+import type { OverviewRow, Today } from '../api.gen';
 import { addressOf, set, useStore } from '../state/store';
 import { age, cents, firstLine, folderName, title, titleLine } from '../state/words';
 import { Button, Dot, Empty, Kbd, stateName } from './parts';
@@ -13,11 +13,11 @@ export function spent(today: Today): string {
 }
 
 const DAY = 86_400_000;
-const isToday = (row: Brief) => Date.now() - Date.parse(row.updated) < DAY && new Date(row.updated).getDate() === new Date().getDate();
+const isToday = (row: OverviewRow) => Date.now() - Date.parse(row.updated) < DAY && new Date(row.updated).getDate() === new Date().getDate();
 
-export function groups(rows: Brief[]): [string, Brief[]][] {
+export function groups(rows: OverviewRow[]): [string, OverviewRow[]][] {
   const rest = rows.filter((r) => r.state !== 'waiting' && r.state !== 'working');
-  const all: [string, Brief[]][] = [
+  const all: [string, OverviewRow[]][] = [
     ['Waiting for you', rows.filter((r) => r.state === 'waiting')],
     ['Working', rows.filter((r) => r.state === 'working')],
     ['Today', rest.filter(isToday)],
@@ -27,7 +27,7 @@ export function groups(rows: Brief[]): [string, Brief[]][] {
 }
 
 /** What a session does right now, in a few words. */
-export function doing(row: Brief): string {
+export function doing(row: OverviewRow): string {
   const more = row.more;
   if (row.state === 'waiting') {
     // Where nothing is asked, a request is carried.
@@ -35,13 +35,13 @@ export function doing(row: Brief): string {
     return more?.questions.length === 0 ? `carried by you · ${since}` : since;
   }
   if (row.state !== 'working') return more?.proof === 'proven' ? 'proven' : row.state === 'failed' && more?.proof === 'failed' ? 'not proven' : stateName(row.state);
-  const what = more?.doing ? titleLine(title({ tool: more.doing.tool, args: more.doing.arguments }, more.doing.harness)) : more?.thinking ? 'thinking' : '';
+  const what = more?.running ? titleLine(title({ tool: more.running.tool, args: more.running.arguments }, more.running.harness)) : more?.thinking ? 'thinking' : '';
   return [more ? `step ${more.step}` : '', what, row.here ? '' : 'not driven here'].filter(Boolean).join(' · ');
 }
 
-export const money = (row: Brief) => (row.more?.micros == null ? '' : row.more.micros === 0 ? '' : row.more.micros < 10_000 ? '<$0.01' : cents(row.more.micros));
+export const money = (row: OverviewRow) => (row.more?.micros == null ? '' : row.more.micros === 0 ? '' : row.more.micros < 10_000 ? '<$0.01' : cents(row.more.micros));
 
-function Row({ row, on }: { row: Brief; on: boolean }) {
+function Row({ row, on }: { row: OverviewRow; on: boolean }) {
   const waits = row.state === 'waiting' ? String(row.more?.questions.length || 1) : money(row);
   return (
     <li>

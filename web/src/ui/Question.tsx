@@ -6,7 +6,7 @@
  */
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent as Press } from 'react';
-import type { Asks } from '../api.gen';
+import type { OpenQuestion } from '../api.gen';
 import { everywhere, reply } from '../state/actions';
 import { firstStage, GUARD, key, RULE, shown, type Outcome, type Shown, type Stage } from '../state/ask';
 import { tell } from '../state/store';
@@ -18,7 +18,7 @@ interface Props {
   session: string;
   workspace: string;
   checkpoints: boolean;
-  asks: (Asks & { pending?: boolean })[];
+  asks: (OpenQuestion & { pending?: boolean })[];
   /** It takes the keys wherever the focus is, unless somebody types or another question has the focus. */
   main?: boolean;
 }

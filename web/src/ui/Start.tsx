@@ -30,7 +30,7 @@ export function Start({ workspace }: { workspace?: string }) {
       <div className="talk">
         <div className="start">
           <p className="where">
-            {here ? <><b>{visible(here.folder)}</b>{here.branch ? ` · ${visible(here.branch)}` : ''} · {here.level === 'D' ? 'no box' : `box ${here.level}`}</> : start.isError ? '' : 'Looking around'}
+            {here ? <><b>{visible(here.folder)}</b>{here.branch ? ` · ${visible(here.branch)}` : ''} · {here.isolation === 'D' ? 'no box' : `box ${here.isolation}`}</> : start.isError ? '' : 'Looking around'}
           </p>
           {start.isError ? <Wrong>{start.error.message}</Wrong> : null}
           {here?.missing.length ? (
@@ -53,7 +53,7 @@ export function Start({ workspace }: { workspace?: string }) {
         </div>
       </div>
       <div className="composer">
-        <Composer key={`${workspace ?? ''}${first}`} session={null} workspace={workspace} own={here?.own ?? []} placeholder="What should be done?" autoFocus send={(text, pictures) => begin(text, pictures, { workspace, set: chosen })}>
+        <Composer key={`${workspace ?? ''}${first}`} session={null} workspace={workspace} own={here?.commands ?? []} placeholder="What should be done?" autoFocus send={(text, pictures) => begin(text, pictures, { workspace, set: chosen })}>
           <Choices mode={mode ?? here?.mode ?? 'auto'} model={model ?? here?.model ?? ''} setMode={setMode} setModel={setModel} />
         </Composer>
         <p className="status"><span>Every step is kept. Every change can be taken back. Nothing leaves the box unasked.</span></p>

@@ -3,7 +3,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import type { Scope } from '../proto.gen';
-import type { Point, Row, Ruled } from '../api.gen';
+import type { Point, Row, RuleRow } from '../api.gen';
 import * as api from '../net/api';
 import { branch, order, stop } from '../state/actions';
 import type { Session } from '../state/fold';
@@ -106,7 +106,7 @@ function Changes({ id, steps }: { id: string; steps?: string }) {
   );
 }
 
-const SCOPES: [Scope, string][] = [['both', 'files and talk'], ['files', 'files only'], ['talk', 'talk only']];
+const SCOPES: [Scope, string][] = [['both', 'files and talk'], ['files', 'files only'], ['conversation', 'talk only']];
 
 const StopFirst = () => <><span className="faint">It is at work.</span><Button onClick={() => void stop()}>Stop it first</Button></>;
 
@@ -119,7 +119,7 @@ function Rewind({ session, seq }: { session: Session; seq: number | null }) {
   const byStep = seq === null ? undefined : list.find((p) => p.seq >= seq);
   const point: Point | undefined = list.find((p) => p.step === picked) ?? byStep ?? list[Math.max(0, list.length - 2)];
   const back = async () => {
-    if (point && (await order(session.id, { rewind: { to: { fact: Math.max(1, point.seq) }, scope, force } }, session.version))) {
+    if (point && (await order(session.id, { rewind: { to: { event: Math.max(1, point.seq) }, scope, force } }, session.version))) {
       close();
       tell(`Went back to step ${point.step}. Undo takes that back, too.`);
     }
@@ -146,15 +146,15 @@ function Rewind({ session, seq }: { session: Session; seq: number | null }) {
             <legend>What goes back</legend>
             {SCOPES.map(([value, name]) => <label key={value}><input type="radio" name="scope" checked={scope === value} onChange={() => setScope(value)} /> {name}</label>)}
           </fieldset>
-          {point && point.kept.length > 0 ? (
-            <label className="kept"><input type="checkbox" checked={force} onChange={(e) => setForce(e.target.checked)} /> also what others changed since: {point.kept.map(visible).join(', ')}</label>
+          {point && point.skipped.length > 0 ? (
+            <label className="kept"><input type="checkbox" checked={force} onChange={(e) => setForce(e.target.checked)} /> also what others changed since: {point.skipped.map(visible).join(', ')}</label>
           ) : null}
           <div className="btns">
             <Button kind="go" disabled={!point || session.working} onClick={() => void back()}>Go back to step {point?.step ?? ''}</Button>
             <Button disabled={!point} onClick={() => point && void branch(session.id, Math.max(1, point.seq))}>Fork from here</Button>
           </div>
           <h3>What would be taken back</h3>
-          {point && scope !== 'talk' ? <Changes id={session.id} steps={`${point.step}..`} /> : <p className="faint">Files stay as they are.</p>}
+          {point && scope !== 'conversation' ? <Changes id={session.id} steps={`${point.step}..`} /> : <p className="faint">Files stay as they are.</p>}
         </div>
       </div>
     </Modal>
@@ -177,7 +177,7 @@ function Undo({ session }: { session: Session }) {
   return (
     <Modal title="Undo">
       {way.isError ? <Wrong>{way.error.message}</Wrong> : null}
-      {way.data ? <pre className="told">{way.data.told.map(visible).join('\n')}</pre> : way.isError ? null : <p className="faint" role="status">Looking at what would change</p>}
+      {way.data ? <pre className="told">{way.data.summary.map(visible).join('\n')}</pre> : way.isError ? null : <p className="faint" role="status">Looking at what would change</p>}
       <div className="btns"><Button kind="go" ref={go} disabled={!ready} onClick={() => void back()}>Take it back</Button>{session.working ? <StopFirst /> : null}</div>
     </Modal>
   );
@@ -187,9 +187,9 @@ function Rules() {
   const client = useQueryClient();
   const rules = useQuery({ queryKey: ['rules'], queryFn: api.rules });
   const session = useStore((st) => st.opened?.session ?? null);
-  const revoke = async (r: Ruled) => {
+  const revoke = async (r: RuleRow) => {
     try {
-      await api.setRule(r.rule, r.allows, false);
+      await api.setRule(r.rule, r.allow, false);
       await client.invalidateQueries({ queryKey: ['rules'] });
     } catch (error) {
       tell((error as Error).message, 'bad');
@@ -199,7 +199,7 @@ function Rules() {
     <Modal title="Rules that hold in every session">
       {rules.isError ? <Wrong>{rules.error.message}</Wrong> : null}
       {rules.data?.length === 0 ? <Empty>There are none. “Always” as an answer makes one.</Empty> : null}
-      <ul className="rules">{rules.data?.map((r, n) => <li key={n}><span className={r.allows ? 'good' : 'bad'}>{r.allows ? 'allow' : 'deny'}</span> <code>{visible(r.words)}</code><span className="sp" /><Button kind="quiet" onClick={() => void revoke(r)}>Take back</Button></li>)}</ul>
+      <ul className="rules">{rules.data?.map((r, n) => <li key={n}><span className={r.allow ? 'good' : 'bad'}>{r.allow ? 'allow' : 'deny'}</span> <code>{visible(r.words)}</code><span className="sp" /><Button kind="quiet" onClick={() => void revoke(r)}>Take back</Button></li>)}</ul>
       {session && session.grants.length > 0 ? (
         <>
           <h3>In this session only</h3>

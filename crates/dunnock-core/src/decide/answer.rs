@@ -1,51 +1,53 @@
 //! What came of work: the model's answer, the end of a call, and every other report.
 
 use super::Draft;
-use crate::input::Work;
+use crate::input::EffectOutcome as Outcome;
 use crate::state::{Phase, Stage};
-use dunnock_proto::{CompactFailed, Failure, Headed, Owner, Refused, Reserved, RewindFailed, Rewound, Why, Woken};
+use dunnock_proto::{
+    CompactionFailed, EndReason, Failure, Owner, PreambleSet, Refused, Reserved, RewindFailed, Rewound, TimerFired,
+};
 
 impl Draft<'_> {
-    pub(super) fn report(&mut self, owner: Owner, work: Work) -> Result<(), Refused> {
+    pub(super) fn report(&mut self, owner: Owner, work: Outcome) -> Result<(), Refused> {
         let thinking = self.s.phase == Phase::Thinking;
         match work {
-            Work::Headed(head) if !self.s.head_fits() && head.model == self.s.config.model => {
-                self.record(Headed { head });
+            Outcome::PreambleSet(preamble) if !self.s.preamble_fits() && preamble.model == self.s.config.model => {
+                self.record(PreambleSet { preamble });
             }
-            Work::HeadFailed { model, error }
+            Outcome::PreambleFailed { model, error }
                 if self.s.due()
-                    && !self.s.head_fits()
+                    && !self.s.preamble_fits()
                     && self.s.questions.is_empty()
                     && model == self.s.config.model =>
             {
-                self.end_held(Why::Failed { error });
+                self.end_held(EndReason::Failed { error });
             }
-            Work::HandedOver(handed)
-                if thinking && handed.turn == self.s.turn && self.s.carried().is_none() && !self.s.stopping =>
+            Outcome::OutboxWritten(handed)
+                if thinking && handed.step == self.s.step && self.s.carried().is_none() && !self.s.stopping =>
             {
                 self.record(handed);
             }
-            Work::Answer(answer, previews) if thinking && answer.turn == self.s.turn => {
+            Outcome::Answer(answer, previews) if thinking && answer.step == self.s.step => {
                 self.record(answer);
                 if self.s.stopping { self.drop_unbegun() } else { self.judge_calls(previews) }
             }
-            Work::Failed(mut failed) if thinking && failed.turn == self.s.turn => {
+            Outcome::Failed(mut failed) if thinking && failed.step == self.s.step => {
                 // An answer that broke off was paid for, and the server had no chance to say how much.
-                if failed.broke {
+                if failed.incomplete {
                     failed.lost = self.s.unknown_beyond(&failed.usage);
                 }
                 let error = failed.error.clone();
-                let (again, cut) = (failed.retry_at.is_some(), failed.failure == Failure::Cut);
+                let (again, interrupted) = (failed.retry_at.is_some(), failed.failure == Failure::Interrupted);
                 self.record(failed);
                 if !again && !self.s.stopping && !self.can_shrink() {
-                    let why = if cut { Why::Stopped } else { Why::Failed { error } };
+                    let why = if interrupted { EndReason::Stopped } else { EndReason::Failed { error } };
                     self.end(why);
                 }
             }
-            Work::Output(finished) if self.s.call(finished.call).map(|c| c.stage) == Some(Stage::Started(owner)) => {
+            Outcome::Output(finished) if self.s.call(finished.call).map(|c| c.stage) == Some(Stage::Started(owner)) => {
                 self.record(finished);
             }
-            Work::Checkpointed(kept) if self.s.dirty == Some(kept.mark) => {
+            Outcome::Checkpointed(kept) if self.s.dirty == Some(kept.mark) => {
                 let lost = kept.tree.is_none() && matches!(self.s.phase, Phase::Rewinding { .. });
                 let note = kept.note.clone().unwrap_or_default();
                 self.record(kept);
@@ -55,55 +57,55 @@ impl Draft<'_> {
                     self.record(RewindFailed { error });
                 }
             }
-            Work::Rewound(rewound) if self.restoring() => {
+            Outcome::Rewound(rewound) if self.restoring() => {
                 let spans = self.rewound_spans();
                 self.record(Rewound { spans, ..rewound });
                 self.tell_of_rewind();
             }
-            Work::RewindFailed(failed) if self.restoring() => self.record(failed),
-            Work::Baselined(done) if self.s.baseline_due() == Some(&done.tree) && done.of == self.s.checks() => {
+            Outcome::RewindFailed(failed) if self.restoring() => self.record(failed),
+            Outcome::Baselined(done) if self.s.baseline_due() == Some(&done.tree) && done.of == self.s.checks() => {
                 self.record(done);
             }
-            Work::Compacted(done) if self.compacting(done.upto) => {
+            Outcome::Compacted(done) if self.compacting(done.upto) => {
                 let stopped = self.s.stopping;
                 if done.after < done.before {
                     self.record(done);
                 } else {
                     let error = format!("it would not have become shorter: {} bytes, then {}", done.before, done.after);
-                    self.record(CompactFailed { usage: done.usage, ..CompactFailed::because(error) });
+                    self.record(CompactionFailed { usage: done.usage, ..CompactionFailed::because(error) });
                 }
                 self.after_shrinking(stopped);
             }
-            Work::CompactFailed(failed) if matches!(self.s.phase, Phase::Compacting { .. }) => {
+            Outcome::CompactionFailed(failed) if matches!(self.s.phase, Phase::Compacting { .. }) => {
                 let stopped = self.s.stopping;
-                let lost = if failed.broke { self.s.unknown_beyond(&failed.usage) } else { Reserved::default() };
-                self.record(CompactFailed { lost, ..failed });
+                let lost = if failed.incomplete { self.s.unknown_beyond(&failed.usage) } else { Reserved::default() };
+                self.record(CompactionFailed { lost, ..failed });
                 self.after_shrinking(stopped);
             }
-            Work::Woken(at) if self.s.wake == Some(at) => self.record(Woken { at }),
-            Work::Noticed(noticed) => self.record(noticed),
+            Outcome::TimerFired(at) if self.s.wake == Some(at) => self.record(TimerFired { at }),
+            Outcome::Noticed(noticed) => self.record(noticed),
             // Late and repeated reports are normal after an interrupt or a takeover.
-            Work::Headed(_)
-            | Work::HeadFailed { .. }
-            | Work::HandedOver(_)
-            | Work::Answer(..)
-            | Work::Failed(_)
-            | Work::Output(_)
-            | Work::Checkpointed(_)
-            | Work::Rewound(_)
-            | Work::RewindFailed(_)
-            | Work::Baselined(_)
-            | Work::Compacted(_)
-            | Work::CompactFailed(_)
-            | Work::Woken(_) => return Err(Refused::Late),
+            Outcome::PreambleSet(_)
+            | Outcome::PreambleFailed { .. }
+            | Outcome::OutboxWritten(_)
+            | Outcome::Answer(..)
+            | Outcome::Failed(_)
+            | Outcome::Output(_)
+            | Outcome::Checkpointed(_)
+            | Outcome::Rewound(_)
+            | Outcome::RewindFailed(_)
+            | Outcome::Baselined(_)
+            | Outcome::Compacted(_)
+            | Outcome::CompactionFailed(_)
+            | Outcome::TimerFired(_) => return Err(Refused::NotRunning),
         }
         Ok(())
     }
 
-    /// An interrupt stops the turn that was due behind a compaction, too.
+    /// An interrupt stops the step that was due behind a compaction, too.
     pub(super) fn after_shrinking(&mut self, stopped: bool) {
         if stopped && self.s.phase == Phase::Ready {
-            self.end_held(Why::Stopped);
+            self.end_held(EndReason::Stopped);
         }
     }
 

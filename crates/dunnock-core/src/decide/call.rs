@@ -5,13 +5,16 @@ use crate::input::Previews;
 use crate::policy::Verdict;
 use crate::state::{Call, Stage};
 use dunnock_proto::{
-    Access, Allowed, Approval, AskPersonArgs, Asked, By, CallId, Class, Finished, Level, Outcome, PlanArgs, Planned,
-    QuestionId, QuestionKind, Role,
+    Access, Allowed, AllowedBy, Approval, AskPersonArgs, Asked, CallId, Class, Finished, Isolation, Outcome, PlanArgs,
+    Planned, QuestionId, QuestionKind, Role,
 };
 use std::sync::Arc;
 
 /// Calls of one answer that are considered.
 pub(crate) const MOST_CALLS: usize = 500;
+
+/// Arguments that the person changed.
+type Args = Option<Arc<str>>;
 
 impl Draft<'_> {
     /// Says of each call of the answer just recorded whether it runs, waits for the person, or does not run.
@@ -66,10 +69,10 @@ impl Draft<'_> {
     }
 
     /// The call may run, isolated at least as it was `shown` (as it is now, where nobody was asked), with exactly this access.
-    pub(super) fn allow(&mut self, call: &Call, by: By, shown: Option<Level>, access: Access, args: Option<Arc<str>>) {
+    pub(super) fn allow(&mut self, call: &Call, by: AllowedBy, shown: Option<Isolation>, access: Access, args: Args) {
         let hash = call.hash_with(args.as_ref());
         let level = (call.class == Class::Command).then(|| shown.unwrap_or(self.s.level()));
-        self.record(Allowed { call: call.id, by, args, hash, level, access });
+        self.record(Allowed { call: call.id, by, args, hash, isolation: level, access });
     }
 
     pub(super) fn finish(&mut self, call: CallId, outcome: Outcome, shown: &str) {

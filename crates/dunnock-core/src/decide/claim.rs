@@ -1,24 +1,24 @@
 //! Another process takes the session over.
 
 use super::Draft;
-use crate::effect::cut_turn;
-use crate::input::Take;
+use crate::effect::cut_step;
+use crate::input::Claim;
 use crate::state::{Phase, Stage};
 use dunnock_proto::{
-    CallId, CompactFailed, Failure, Mode, Outcome, QuestionKind, Refused, Reserved, Taken, TurnFailed,
+    CallId, CompactionFailed, Failure, Mode, Outcome, OwnerChanged, QuestionKind, Refused, Reserved, StepFailed,
 };
 
 impl Draft<'_> {
     /// Another process drives now. What the one before had begun and cannot be repeated is unknown, and said to be.
-    pub(super) fn take(&mut self, take: Take) -> Result<(), Refused> {
-        let Take { owner, level, platform, app, untrusted } = take;
-        if self.s.seat.is_some_and(|seat| seat.owner == owner) {
+    pub(super) fn take(&mut self, take: Claim) -> Result<(), Refused> {
+        let Claim { owner, isolation: level, platform, app, untrusted } = take;
+        if self.s.owner.is_some_and(|seat| seat.owner == owner) {
             return Err(Refused::Invalid);
         }
         let begun: Vec<CallId> =
             self.s.calls.iter().filter(|c| matches!(c.stage, Stage::Started(_))).map(|c| c.id).collect();
         let lost = if self.s.asks_model() { self.s.reserved } else { Reserved::default() };
-        self.record(Taken { owner, level, platform, app, lost });
+        self.record(OwnerChanged { owner, isolation: level, platform, app, lost });
         let (again, unknown): (Vec<CallId>, Vec<CallId>) =
             begun.into_iter().partition(|id| self.s.call(*id).is_some_and(|c| c.stage == Stage::Allowed));
         for call in &unknown {
@@ -26,23 +26,23 @@ impl Draft<'_> {
         }
         if self.s.stopping {
             for call in again {
-                self.finish(call, Outcome::Cut, "cut off: the person interrupted");
+                self.finish(call, Outcome::Interrupted, "cut off: the person interrupted");
             }
             self.drop_unbegun();
             if self.s.phase == Phase::Thinking {
-                self.record(cut_turn(self.s.turn));
+                self.record(cut_step(self.s.step));
             }
             if matches!(self.s.phase, Phase::Compacting { .. }) {
-                self.record(CompactFailed::interrupted());
+                self.record(CompactionFailed::interrupted());
                 self.after_shrinking(true);
             }
         } else if self.s.asks_model() && self.breaks_budget(self.s.reserved) {
             // What was asked for may have been answered and paid for; asking again would be more than is left.
             let error = "it was not asked again after a restart: the budget does not cover that".to_owned();
             if self.s.phase == Phase::Thinking {
-                self.record(TurnFailed::unsent(self.s.turn, Failure::Transport, error));
+                self.record(StepFailed::unsent(self.s.step, Failure::Transport, error));
             } else {
-                self.record(CompactFailed::because(error));
+                self.record(CompactionFailed::because(error));
             }
         } else if !unknown.is_empty() && !matches!(self.s.config.mode, Mode::Auto | Mode::All) {
             self.ask(QuestionKind::Unknown { calls: unknown });

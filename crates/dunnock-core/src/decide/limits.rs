@@ -1,4 +1,4 @@
-//! What holds the next turn back: a budget that does not cover it, a window that is too full for it, a model that goes in circles.
+//! What holds the next step back: a budget that does not cover it, a window that is too full for it, a model that goes in circles.
 
 use super::Draft;
 use dunnock_proto::{Noticed, QuestionKind, Reserved, Seq, Strength};
@@ -19,17 +19,17 @@ impl Draft<'_> {
                 }))
     }
 
-    /// How hard and up to where talk must be compacted before the next turn, if it must. The last turns are left alone as
+    /// How hard and up to where conversation must be compacted before the next step, if it must. The last steps are left alone as
     /// far as they are short, unless the request has already proved too long.
     pub(super) fn must_shrink(&self) -> Option<(Strength, Seq)> {
         let s = &self.s;
-        // Shortening that leaves little room is followed by a summary at once: it would be full again after a turn or two.
+        // Shortening that leaves little room is followed by a summary at once: it would be full again after a step or two.
         let (strength, bar) = match s.compacted {
             None => (Strength::Shorten, u64::from(s.config.compact_at)),
             Some(Strength::Shorten) => (Strength::Summarise, u64::from(s.config.compact_at) * 4 / 5),
             Some(Strength::Summarise) => return None,
         };
-        // Where the talk itself is short, the rest is in the way, and shrinking would not help.
+        // Where the conversation itself is short, the rest is in the way, and shrinking would not help.
         let full = s.window().is_some_and(|window| {
             let need = s.reserve().tokens.saturating_mul(100);
             need > window.saturating_mul(bar) && s.context.saturating_mul(8) >= window
@@ -48,7 +48,7 @@ impl Draft<'_> {
     }
 
     /// The same calls on the same files gave the same results again: the model is told once, then the person is asked.
-    /// Whether that holds the next turn.
+    /// Whether that holds the next step.
     pub(super) fn stalled(&mut self) -> bool {
         match (self.s.progress.same, self.s.progress.warned) {
             (0, _) | (1, true) => false,

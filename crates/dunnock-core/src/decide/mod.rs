@@ -1,11 +1,11 @@
-//! The loop: an input comes in, facts come out.
+//! The loop: an input comes in, events come out.
 //!
 //! [`decide`] decides what the input itself means, then what follows from where the session now stands (`settle`): another
-//! turn, a check, a question, the end. Both work on a copy; the caller applies the facts once they are durable. What must then
+//! step, a check, a question, the end. Both work on a copy; the caller applies the events once they are durable. What must then
 //! be under way is not decided here: see [`wanted`](crate::wanted).
 //!
 //! One file for each concern: commands from the person (`prompt`), what they reply (`reply`), what the model answered and other
-//! reports (`answer`), calls (`call`), takeovers (`claim`), ends and the next turn (`end`), what holds a turn back (`limits`).
+//! reports (`answer`), calls (`call`), takeovers (`claim`), ends and the next step (`end`), what holds a step back (`limits`).
 //!
 //! Invariant: every arm on our own enums is written out, so a new input or phase cannot hide in a wildcard.
 
@@ -22,7 +22,7 @@ mod rewind;
 pub(crate) use call::MOST_CALLS;
 
 use crate::apply::apply;
-use crate::input::{Input, Now};
+use crate::input::{DecideContext, Input};
 use crate::state::State;
 use dunnock_proto::{Event, Refused};
 
@@ -30,7 +30,7 @@ use dunnock_proto::{Event, Refused};
 ///
 /// # Errors
 /// A refusal is an answer for the sender, not a failure: nothing became true.
-pub fn decide(s: &State, now: &Now, input: Input) -> Result<Vec<Event>, Refused> {
+pub fn decide(s: &State, now: &DecideContext, input: Input) -> Result<Vec<Event>, Refused> {
     if s.workspace.is_none() {
         return Err(Refused::NoSession);
     }
@@ -46,15 +46,15 @@ pub fn decide(s: &State, now: &Now, input: Input) -> Result<Vec<Event>, Refused>
             draft.command(order.command)?;
         }
         Input::Report(report) => {
-            if s.seat.is_none_or(|seat| seat.owner != report.owner) {
+            if s.owner.is_none_or(|seat| seat.owner != report.owner) {
                 return Err(Refused::NotOwner);
             }
             draft.report(report.owner, report.work)?;
         }
         Input::Take(take) => draft.take(take)?,
     }
-    if let Some(news) = &now.news
-        && draft.s.head_fits()
+    if let Some(news) = &now.preamble_drift
+        && draft.s.preamble_fits()
         && news.sources != *draft.s.sources
     {
         draft.record(news.clone());
@@ -63,10 +63,10 @@ pub fn decide(s: &State, now: &Now, input: Input) -> Result<Vec<Event>, Refused>
     Ok(draft.events)
 }
 
-/// A decision in the making: the state as it would be, and the facts that make it so.
+/// A decision in the making: the state as it would be, and the events that make it so.
 pub(crate) struct Draft<'a> {
     pub(crate) s: State,
-    pub(crate) now: &'a Now,
+    pub(crate) now: &'a DecideContext,
     events: Vec<Event>,
     /// What had been spent before this decision.
     pub(crate) spent: u64,

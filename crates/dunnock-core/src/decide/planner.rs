@@ -2,7 +2,7 @@
 
 use super::Draft;
 use crate::state::Stage;
-use dunnock_proto::{CallId, Outcome, Proof, Why};
+use dunnock_proto::{CallId, EndReason, Outcome, Proof};
 
 impl Draft<'_> {
     /// An action that did not succeed ends its plan: what stands behind it is not run. What stands before it is.
@@ -32,7 +32,7 @@ impl Draft<'_> {
                 if acts {
                     self.plan_again()
                 } else {
-                    self.end(Why::Done)
+                    self.end(EndReason::Done)
                 }
             }
             _ if !checked => {
@@ -40,15 +40,15 @@ impl Draft<'_> {
                     self.verify()
                 }
             }
-            Proof::Proven if !moved => self.end(Why::Done),
+            Proof::Proven if !moved => self.end(EndReason::Done),
             // The checks left other files than they found: they say nothing of these, and run again.
             Proof::Proven if self.s.tried <= self.s.config.max_steps => self.verify(),
-            Proof::Proven => self.end(Why::Unproven),
+            Proof::Proven => self.end(EndReason::Unproven),
             Proof::Failed | Proof::None => {
                 if acts {
                     self.plan_again()
                 } else {
-                    self.end(Why::Unproven)
+                    self.end(EndReason::Unproven)
                 }
             }
         }
@@ -56,7 +56,7 @@ impl Draft<'_> {
 
     fn plan_again(&mut self) {
         if !self.stalled() {
-            self.next_turn();
+            self.next_step();
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::Draft;
 use crate::apply::is_done;
 use crate::state::Phase;
-use dunnock_proto::{Command, CompactStarted, Configured, Continued, Prompted, Refused, Revoked, Strength, Titled};
+use dunnock_proto::{Command, CompactionStarted, Configured, Continued, Prompted, Refused, Revoked, Strength, Titled};
 
 impl Draft<'_> {
     pub(super) fn command(&mut self, command: Command) -> Result<(), Refused> {
@@ -17,13 +17,13 @@ impl Draft<'_> {
             Command::Run => match &self.s.last {
                 _ if self.s.phase != Phase::Rest => return Err(Refused::Busy),
                 Some(why) if !is_done(why) => self.record(Continued {}),
-                Some(_) | None => return Err(Refused::Nothing),
+                Some(_) | None => return Err(Refused::NothingToContinue),
             },
             Command::Reply { question, hash, answer, note } => self.reply(question, hash, answer, note)?,
             Command::Interrupt => match self.s.phase {
-                Phase::Rest => return Err(Refused::Nothing),
+                Phase::Rest => return Err(Refused::NothingToContinue),
                 Phase::Rewinding { .. } => return Err(Refused::Busy),
-                _ if self.s.stopping => return Err(Refused::Nothing),
+                _ if self.s.stopping => return Err(Refused::NothingToContinue),
                 Phase::Ready | Phase::Thinking | Phase::Acting | Phase::Compacting { .. } => {
                     self.stop();
                 }
@@ -34,10 +34,10 @@ impl Draft<'_> {
                 let reserved = self.s.reserve();
                 match self.s.bounds.last() {
                     _ if !free || self.s.stopping => return Err(Refused::Busy),
-                    None => return Err(Refused::Nothing),
+                    None => return Err(Refused::NothingToContinue),
                     Some(_) if self.breaks_budget(reserved) => return Err(Refused::Budget),
                     Some(&(upto, _)) => {
-                        self.record(CompactStarted { upto, strength: Strength::Summarise, asked: true, reserved });
+                        self.record(CompactionStarted { upto, strength: Strength::Summarise, asked: true, reserved });
                     }
                 }
             }
@@ -63,7 +63,7 @@ impl Draft<'_> {
             }
             Command::Revoke { rule } => {
                 if !self.s.grants.contains(&rule) {
-                    return Err(Refused::Nothing);
+                    return Err(Refused::NothingToContinue);
                 }
                 self.record(Revoked { rule });
             }

@@ -3,7 +3,7 @@
 use super::Draft;
 use crate::policy;
 use crate::state::Call;
-use dunnock_proto::{Answer, By, Granted, Hash, Outcome, QuestionId, QuestionKind, Refused, Replied, Why};
+use dunnock_proto::{AllowedBy, Answer, EndReason, Granted, Hash, Outcome, QuestionId, QuestionKind, Refused, Replied};
 use std::sync::Arc;
 
 impl Draft<'_> {
@@ -31,26 +31,28 @@ impl Draft<'_> {
                 match answer {
                     Answer::Yes => {
                         self.record(replied);
-                        self.allow(&call, By::Person(id), shown, access, None);
+                        self.allow(&call, AllowedBy::Person(id), shown, access, None);
                     }
-                    Answer::Edit { .. } if policy::guarded(&self.s, &call.part.tool) => return Err(Refused::Misfit),
+                    Answer::Edit { .. } if policy::guarded(&self.s, &call.part.tool) => {
+                        return Err(Refused::InvalidAnswer);
+                    }
                     // Other arguments get what they need, and never more than was shown.
                     Answer::Edit { args } => {
                         let edited = Call { edited: Some(args.clone()), ..call.clone() };
                         let found = (self.now.policy.findings)(&self.s, &edited);
                         if found.never.is_some() || !access.covers(found.access) {
-                            return Err(Refused::Misfit);
+                            return Err(Refused::InvalidAnswer);
                         }
                         self.record(replied);
-                        self.allow(&call, By::Person(id), shown, found.access, Some(args));
+                        self.allow(&call, AllowedBy::Person(id), shown, found.access, Some(args));
                     }
                     Answer::Always { rule } => {
                         if asked.rule.as_ref() != Some(&rule) {
-                            return Err(Refused::Misfit);
+                            return Err(Refused::InvalidAnswer);
                         }
                         self.record(replied);
                         self.record(Granted { rule });
-                        self.allow(&call, By::Person(id), shown, access, None);
+                        self.allow(&call, AllowedBy::Person(id), shown, access, None);
                     }
                     Answer::No => {
                         self.record(replied);
@@ -60,7 +62,7 @@ impl Draft<'_> {
                         };
                         self.finish(call.id, Outcome::Declined { note }, &shown);
                     }
-                    Answer::Text { .. } => return Err(Refused::Misfit),
+                    Answer::Text { .. } => return Err(Refused::InvalidAnswer),
                 }
             }
             QuestionKind::Person { call, .. } => {
@@ -68,7 +70,7 @@ impl Draft<'_> {
                     Answer::Text { text } => (Outcome::Done, text),
                     Answer::Yes => (Outcome::Done, "yes".into()),
                     Answer::No => (Outcome::Declined { note }, "the person did not want to answer".into()),
-                    Answer::Always { .. } | Answer::Edit { .. } => return Err(Refused::Misfit),
+                    Answer::Always { .. } | Answer::Edit { .. } => return Err(Refused::InvalidAnswer),
                 };
                 self.record(replied);
                 self.finish(*call, outcome, &text);
@@ -83,13 +85,15 @@ impl Draft<'_> {
                     self.record(replied);
                     match kind {
                         QuestionKind::Unknown { .. } => self.stop(),
-                        QuestionKind::Limit { .. } => self.end_held(Why::Limit),
-                        QuestionKind::Budget => self.end_held(Why::Budget),
-                        QuestionKind::Stalled { .. } => self.end_held(Why::Stopped),
+                        QuestionKind::Limit { .. } => self.end_held(EndReason::Limit),
+                        QuestionKind::Budget => self.end_held(EndReason::Budget),
+                        QuestionKind::Stalled { .. } => self.end_held(EndReason::Stopped),
                         QuestionKind::Trust { .. } | QuestionKind::Approval(_) | QuestionKind::Person { .. } => {}
                     }
                 }
-                Answer::Always { .. } | Answer::Edit { .. } | Answer::Text { .. } => return Err(Refused::Misfit),
+                Answer::Always { .. } | Answer::Edit { .. } | Answer::Text { .. } => {
+                    return Err(Refused::InvalidAnswer);
+                }
             },
         }
         Ok(())

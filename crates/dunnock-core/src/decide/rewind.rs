@@ -1,11 +1,11 @@
 //! Going back, and going back from that.
 //!
-//! Invariant: only at rest. Turn numbers, budget, grants and ids never go back: only talk and files do.
+//! Invariant: only at rest. Step numbers, budget, grants and ids never go back: only conversation and files do.
 
 use super::Draft;
 use crate::apply::within;
 use crate::state::Phase;
-use dunnock_proto::{Noticed, Refused, RewindAsked, RewindTo, Rewound, Scope, Seq, Span};
+use dunnock_proto::{Noticed, Refused, RewindRequested, RewindTo, Rewound, Scope, Seq, Span};
 
 impl Draft<'_> {
     pub(super) fn rewind(&mut self, to: RewindTo, scope: Scope, force: bool) -> Result<(), Refused> {
@@ -15,20 +15,20 @@ impl Draft<'_> {
         }
         let visible = self.s.visible();
         let (talk, files) = match to {
-            RewindTo::Fact(at) if within(&visible, at) => (cut_after(&visible, at), self.now.tree_at.clone()),
-            RewindTo::Fact(_) => return Err(Refused::NoPoint),
+            RewindTo::Event(at) if within(&visible, at) => (cut_after(&visible, at), self.now.tree_at.clone()),
+            RewindTo::Event(_) => return Err(Refused::NoSuchPoint),
             RewindTo::Undo => {
-                let undo = self.s.undo.clone().ok_or(Refused::NoPoint)?;
+                let undo = self.s.undo.clone().ok_or(Refused::NoSuchPoint)?;
                 (undo.spans.clone(), undo.tree.clone())
             }
         };
         let (spans, tree) = match scope {
-            Scope::Talk => (talk, None),
-            Scope::Files => (visible, Some(files.ok_or(Refused::NoPoint)?)),
-            Scope::Both => (talk, Some(files.ok_or(Refused::NoPoint)?)),
+            Scope::Conversation => (talk, None),
+            Scope::Files => (visible, Some(files.ok_or(Refused::NoSuchPoint)?)),
+            Scope::Both => (talk, Some(files.ok_or(Refused::NoSuchPoint)?)),
         };
         let files_too = tree.is_some();
-        self.record(RewindAsked { spans: spans.clone(), tree, scope, force, to: Some(to) });
+        self.record(RewindRequested { spans: spans.clone(), tree, scope, force, to: Some(to) });
         if !files_too {
             self.record(Rewound { spans, tree: None, undo: None, note: None });
             self.tell_of_rewind();
@@ -38,13 +38,13 @@ impl Draft<'_> {
 }
 
 impl Draft<'_> {
-    /// Where only one of talk and files went back, the model must know that they no longer fit.
+    /// Where only one of conversation and files went back, the model must know that they no longer fit.
     pub(super) fn tell_of_rewind(&mut self) {
         let text = match self.s.undo.as_ref().map(|undo| undo.scope) {
             Some(Scope::Files) => {
                 "The person brought files back to an earlier state. Look at them again before you rely on them."
             }
-            Some(Scope::Talk) => {
+            Some(Scope::Conversation) => {
                 "The person took a part of the talk back; files changed in it stay changed. Look before you rely on them."
             }
             Some(Scope::Both) | None => return,

@@ -3,9 +3,9 @@
 //! Text may only tighten. Nothing here lets anything run that the box would not hold; where a line is not understood, what reads
 //! these lists takes the strict side.
 
-use super::words::{Line, Simple, Word};
+use super::words::{CommandLine, Simple, Word};
 use super::wrap::{base, unwrapped};
-use dunnock_proto::{Access, Level, Reason};
+use dunnock_proto::{Access, Isolation, Reason};
 
 const NETWORK: Access = Access { network: true, ..Access::NOTHING };
 const SECRETS: Access = Access { secrets: true, ..Access::NOTHING };
@@ -97,7 +97,7 @@ pub fn is_secret(path: &str) -> bool {
 
 /// What the text of a line comes to at a level.
 #[must_use]
-pub fn of_line(line: &Line, level: Level) -> Findings {
+pub fn of_line(line: &CommandLine, level: Isolation) -> Findings {
     let all = unwrapped(line);
     let beside = all.commands.iter().any(|c| c.beside);
     let mut found = Findings::default();
@@ -126,7 +126,7 @@ pub(super) fn flag(command: &Simple, short: &[char], long: &str) -> bool {
 }
 
 /// Whether a word is the whole machine, a home, or may become that.
-fn everything(word: &Word, line: &Line) -> bool {
+fn everything(word: &Word, line: &CommandLine) -> bool {
     let text = word.text.as_str();
     let cut = text.trim_end_matches(['/', '*', '.']);
     if !word.plain {
@@ -177,7 +177,7 @@ fn is_disk(path: &str) -> bool {
 }
 
 /// Why a command is never run, if it is one of those.
-fn never(command: &Simple, line: &Line) -> Option<String> {
+fn never(command: &Simple, line: &CommandLine) -> Option<String> {
     let name = base(command.texts().next().unwrap_or_default());
     let args: Vec<&Word> = command.words.iter().skip(1).collect();
     let operand = |w: &&&Word| !w.text.starts_with('-');
@@ -290,7 +290,7 @@ fn destroys(sub: &str, rest: &[&str]) -> bool {
 }
 
 /// Why a command asks, although a box would hold it.
-fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(Reason, Access)> {
+fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access)> {
     let mut why: Vec<(Reason, Access)> = Vec::new();
     let mut ask = |reason: Reason, access: Access| why.push((reason, access));
     let name = base(command.texts().next().unwrap_or_default());
@@ -334,7 +334,7 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(Reason, Access)> {
         if writes_config {
             ask(Reason::ChangesGitConfig, PROTECTED_FILES);
         }
-        if matches!(level, Level::B | Level::C)
+        if matches!(level, Isolation::B | Isolation::C)
             && !GIT_READS.contains(&sub)
             && !(sub == "branch" && rest.iter().all(|w| w.starts_with('-')))
         {
@@ -449,7 +449,7 @@ fn asks(command: &Simple, level: Level, beside: bool) -> Vec<(Reason, Access)> {
     ) {
         ask(Reason::ActsOnMachine { program: name.to_owned() }, UNSANDBOXED);
     }
-    if matches!(level, Level::B | Level::C) {
+    if matches!(level, Isolation::B | Isolation::C) {
         let texts = args.iter().copied().chain(command.files.iter().map(|(_, file)| file.text.as_str()));
         let guarded = |text: &str| !of_edit(text).reasons.is_empty() || of_edit(text).never.is_some();
         if git(command).is_none()
@@ -483,7 +483,7 @@ pub enum Loses {
     Stash,
 }
 
-pub(crate) fn loses(line: &Line) -> Vec<Loses> {
+pub(crate) fn loses(line: &CommandLine) -> Vec<Loses> {
     let mut all = Vec::new();
     for command in &unwrapped(line).commands {
         let name = base(command.texts().next().unwrap_or_default());
@@ -508,7 +508,7 @@ pub(crate) fn loses(line: &Line) -> Vec<Loses> {
 
 /// Whether a line only looks, by its parsed words: at any level, nobody need be asked.
 #[must_use]
-pub fn only_looks(line: &Line) -> bool {
+pub fn only_looks(line: &CommandLine) -> bool {
     !line.obscure && !line.commands.is_empty() && line.commands.iter().all(looks)
 }
 

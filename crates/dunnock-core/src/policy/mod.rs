@@ -2,7 +2,7 @@
 //!
 //! The kernel is the boundary; this only chooses what to ask. Invariant: a denial wins over everything, and what is not
 //! understood falls to the strict side. Invariant: this is consulted when something is decided, never when a log is folded:
-//! what was decided is in the facts.
+//! what was decided is in the events.
 
 mod lists;
 mod planner;
@@ -16,10 +16,10 @@ use crate::decide::MOST_CALLS;
 use crate::patch::Patch;
 use crate::state::{Call, State};
 use dunnock_proto::{
-    Access, Answered, Approval, By, Class, CommandArgs, CommandText, Level, Mode, Part, PathArgs, Reason, RequestKind,
-    Rule, Sandbox,
+    Access, AllowedBy, Answered, Approval, Class, CommandArgs, CommandText, Isolation, Mode, Part, PathArgs, Reason,
+    RequestKind, Rule, Sandbox,
 };
-use words::{Line, Simple};
+use words::{CommandLine, Simple};
 use wrap::base;
 
 /// What policy says of a call.
@@ -28,7 +28,7 @@ pub enum Verdict {
     /// It runs.
     Allow {
         /// Who allowed it.
-        by: By,
+        by: AllowedBy,
         /// What it is granted beyond the sandbox.
         access: Access,
     },
@@ -52,7 +52,7 @@ impl Default for Policy {
 }
 
 /// The command of a call, taken apart; and whether it asks for the network. `None` for a call without one.
-fn command(call: &Call) -> Option<(Line, bool)> {
+fn command(call: &Call) -> Option<(CommandLine, bool)> {
     if call.class != Class::Command {
         return None;
     }
@@ -123,7 +123,7 @@ pub fn loses(call: &Call) -> Vec<Loses> {
 pub fn calls_to_preview(s: &State, answered: &Answered) -> Vec<Call> {
     let calls = (0..)
         .zip(Part::calls(&answered.parts).take(MOST_CALLS))
-        .map(|(n, part)| new_call(s.head.as_deref(), answered.turn, n, part));
+        .map(|(n, part)| new_call(s.preamble.as_deref(), answered.step, n, part));
     let asks = |call: &Call| matches!(Policy::default().judge(s, call), Verdict::Ask(_));
     calls.filter(|call| !loses(call).is_empty() && asks(call)).collect()
 }
@@ -133,7 +133,7 @@ fn approval(s: &State, call: &Call, reasons: Vec<Reason>, access: Access) -> App
     let runs = command(call).is_some();
     let isolation = runs.then(|| s.level());
     let rule = offer(s, call, &reasons, access);
-    let unsandboxed = access.unsandboxed || isolation == Some(Level::D);
+    let unsandboxed = access.unsandboxed || isolation == Some(Isolation::D);
     let request = match (call.class, call.part.tool.as_str()) {
         (Class::Command, _) if reasons.iter().any(destroys) => RequestKind::Destructive,
         (Class::Command, _) if unsandboxed => RequestKind::Unsandboxed,
@@ -168,7 +168,7 @@ impl Policy {
     #[must_use]
     pub fn judge(&self, s: &State, call: &Call) -> Verdict {
         let found = (self.findings)(s, call);
-        let allow = |why: &str| Verdict::Allow { by: By::Policy(why.into()), access: found.access };
+        let allow = |why: &str| Verdict::Allow { by: AllowedBy::Policy(why.into()), access: found.access };
         let ask = |reason: Reason| {
             let reasons = std::iter::once(reason).chain(found.reasons.iter().cloned()).collect();
             Verdict::Ask(approval(s, call, reasons, found.access))
@@ -212,7 +212,7 @@ impl Policy {
             // Nobody is asked: a text alone takes nothing out of the sandbox.
             (Mode::All, None) => {
                 let access = Access { unsandboxed: false, ..found.access };
-                return Verdict::Allow { by: By::Policy("the mode is all".into()), access };
+                return Verdict::Allow { by: AllowedBy::Policy("the mode is all".into()), access };
             }
             (Mode::Read | Mode::Ask | Mode::Edits | Mode::Auto, None) => {}
         }
@@ -220,14 +220,14 @@ impl Policy {
         // recorded in it, and a rule made with a sandbox does not apply without one.
         let enough = |rule: &Rule| {
             rule.access.covers(found.access)
-                && (s.level() != Level::D || call.class != Class::Command || rule.access.unsandboxed)
+                && (s.level() != Isolation::D || call.class != Class::Command || rule.access.unsandboxed)
         };
         let speaks =
             |rule: &&Rule| covers(rule, call) && enough(rule) && (!rule.words.is_empty() || found.reasons.is_empty());
         if s.config.mode != Mode::Read
             && let Some(rule) = s.grants.iter().chain(&s.config.allow).find(speaks)
         {
-            return Verdict::Allow { by: By::Grant(rule.clone()), access: found.access };
+            return Verdict::Allow { by: AllowedBy::Grant(rule.clone()), access: found.access };
         }
         if s.outside && call.part.tool == "process_write" {
             return ask(Reason::FeedsProcess);
@@ -245,10 +245,10 @@ impl Policy {
             (Mode::Edits, Class::Edit, _) => allow("the mode is edits"),
             (Mode::Edits, Class::Command | Class::Read, _) => ask(Reason::ModeEdits),
             (Mode::Auto, Class::Edit, _) => allow("an edit in the workspace"),
-            (Mode::Auto, Class::Command | Class::Read, level @ (Level::A | Level::B | Level::C)) => {
+            (Mode::Auto, Class::Command | Class::Read, level @ (Isolation::A | Isolation::B | Isolation::C)) => {
                 allow(&format!("the box holds it (level {level:?})"))
             }
-            (Mode::Auto, Class::Command | Class::Read, Level::D) => ask(Reason::NoSandbox),
+            (Mode::Auto, Class::Command | Class::Read, Isolation::D) => ask(Reason::NoSandbox),
         }
     }
 }
@@ -336,7 +336,7 @@ fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Opti
     if access.unsandboxed || (access.network && !fetches && base(words.first()?) != "git") {
         return None;
     }
-    if s.level() == Level::D {
+    if s.level() == Isolation::D {
         access.unsandboxed = true;
     }
     if access.network && !fetches {
@@ -402,7 +402,7 @@ pub fn covers(rule: &Rule, call: &Call) -> bool {
 
 /// Whether a denial of its tool speaks of this call: some simple command begins with the rule's words. `None` if that
 /// cannot be told.
-fn touches(rule: &Rule, line: Option<&Line>) -> Option<bool> {
+fn touches(rule: &Rule, line: Option<&CommandLine>) -> Option<bool> {
     if rule.words.is_empty() {
         return Some(true);
     }

@@ -1,7 +1,7 @@
 //! What a planner is denied beyond everything else: nobody watches it, so that only the person's own settings lift this.
 
 use super::lists::flag;
-use super::words::{Line, Simple};
+use super::words::{CommandLine, Simple};
 use super::wrap::{base, unwrapped};
 
 /// Disks and what is on them as a whole.
@@ -129,7 +129,7 @@ const PRINTERS: &[&str] = &["printenv", "compgen"];
 /// Why a planner may not run a line, if it may not. A program that the person allows is not looked at.
 ///
 /// This is no wall: a program can be told to do in its own words what is denied here. The box is the wall.
-pub(super) fn denied(line: &Line, allow: &[String]) -> Option<String> {
+pub(super) fn denied(line: &CommandLine, allow: &[String]) -> Option<String> {
     if line.commands.is_empty() && line.obscure {
         return Some("a planner runs only lines that can be read".into());
     }
@@ -137,7 +137,8 @@ pub(super) fn denied(line: &Line, allow: &[String]) -> Option<String> {
     let asks = |c: &Simple| {
         base(c.texts().next().unwrap_or_default()) == "command" && c.texts().any(|w| matches!(w, "-v" | "-V"))
     };
-    let shown = Line { commands: line.commands.iter().filter(|c| !asks(c)).cloned().collect(), obscure: line.obscure };
+    let shown =
+        CommandLine { commands: line.commands.iter().filter(|c| !asks(c)).cloned().collect(), obscure: line.obscure };
     let all = unwrapped(&shown);
     // A test in brackets and a pattern of `case` are no programs.
     let hidden = |c: &Simple| {

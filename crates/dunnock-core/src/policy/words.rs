@@ -29,7 +29,7 @@ pub struct Simple {
 
 /// A line, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Line {
+pub struct CommandLine {
     /// Its simple commands in order, those in substitutions among them.
     pub commands: Vec<Simple>,
     /// Something in it was not understood, or is made only when it runs.
@@ -62,34 +62,34 @@ const LONG: usize = 100_000;
 
 /// Takes a line apart.
 #[must_use]
-pub fn split(line: &str) -> Line {
+pub fn split(line: &str) -> CommandLine {
     if line.len() > LONG {
-        return Line { commands: Vec::new(), obscure: true };
+        return CommandLine { commands: Vec::new(), obscure: true };
     }
-    let mut reader = Reader::new(line, 0);
+    let mut reader = Splitter::new(line, 0);
     reader.list(None);
     reader.out
 }
 
 /// A command given as words: nothing is expanded.
 #[must_use]
-pub fn given(words: &[String]) -> Line {
+pub fn given(words: &[String]) -> CommandLine {
     let words = words.iter().map(|word| Word::plain(word)).collect();
-    Line { commands: vec![Simple { words, ..Simple::default() }], obscure: false }
+    CommandLine { commands: vec![Simple { words, ..Simple::default() }], obscure: false }
 }
 
-struct Reader {
+struct Splitter {
     text: Vec<char>,
     at: usize,
-    out: Line,
+    out: CommandLine,
     depth: usize,
     /// Here-documents whose text is still to come: the last line, and whether it is taken as it is.
     documents: Vec<(String, bool)>,
 }
 
-impl Reader {
+impl Splitter {
     fn new(text: &str, depth: usize) -> Self {
-        Self { text: text.chars().collect(), at: 0, out: Line::default(), depth, documents: Vec::new() }
+        Self { text: text.chars().collect(), at: 0, out: CommandLine::default(), depth, documents: Vec::new() }
     }
 
     fn peek(&self, ahead: usize) -> Option<char> {
@@ -214,7 +214,7 @@ impl Reader {
         while matches!(self.peek(0), Some(' ' | '\t')) {
             self.at += 1;
         }
-        if !self.peek(0).is_some_and(|c| !matches!(c, '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>')) {
+        if self.peek(0).is_none_or(|c| matches!(c, '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>')) {
             self.out.obscure = true;
             return;
         }

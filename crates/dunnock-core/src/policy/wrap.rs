@@ -1,6 +1,6 @@
 //! Looks through programs that run other programs.
 
-use super::words::{Line, Simple, Word, split};
+use super::words::{CommandLine, Simple, Word, split};
 
 /// Programs that run another: their options that take a value, and how many words of their own come before it.
 const WRAPPERS: &[(&str, &[&str], usize)] = &[
@@ -51,15 +51,15 @@ pub fn base(path: &str) -> &str {
 /// Every command that a line names, those behind wrappers and shells, and those that it gives to other programs to run, among
 /// them. Behind too many wrappers each word might be one: then each is taken for one.
 #[must_use]
-pub fn unwrapped(line: &Line) -> Line {
-    let mut out = Line { commands: Vec::new(), obscure: line.obscure };
+pub fn unwrapped(line: &CommandLine) -> CommandLine {
+    let mut out = CommandLine { commands: Vec::new(), obscure: line.obscure };
     for command in &line.commands {
         unwrap(command, 0, &mut out);
     }
     out
 }
 
-fn unwrap(command: &Simple, depth: usize, out: &mut Line) {
+fn unwrap(command: &Simple, depth: usize, out: &mut CommandLine) {
     out.commands.push(command.clone());
     let Some(first) = command.words.first() else { return };
     let name = base(&first.text);
@@ -70,7 +70,7 @@ fn unwrap(command: &Simple, depth: usize, out: &mut Line) {
         (0..rest.len()).for_each(|n| out.commands.push(with(rest.get(n..).unwrap_or_default())));
         return;
     }
-    let line = |text: &str, out: &mut Line| {
+    let line = |text: &str, out: &mut CommandLine| {
         let inner = split(text);
         out.obscure |= inner.obscure;
         inner.commands.iter().for_each(|command| unwrap(command, depth + 1, out));

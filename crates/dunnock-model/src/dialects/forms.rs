@@ -2,7 +2,7 @@
 //!
 //! Each is read from the beginning of a text: all of it, part of it, or not at all.
 
-use super::{Callable, Found, checked, json_prefix, schema};
+use super::{Callable, FoundCall, checked, json_prefix, schema};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub(super) const FENCES: &[&str] = &["json", "tool_call", "tool_code", "tool", "
 const OPENINGS: &[&str] = &["<function=", "<parameter", "<invoke ", "<tool_call>", "<arg_key>", "<arg_value>"];
 
 /// An answer that is nothing but calls: bare, or in one fence.
-pub(super) fn whole(tools: &[Callable], text: &str) -> Option<Vec<Found>> {
+pub(super) fn whole(tools: &[Callable], text: &str) -> Option<Vec<FoundCall>> {
     let mut text = text.trim();
     if let Some(rest) = text.strip_prefix("```") {
         let (info, inside) = rest.split_once('\n')?;
@@ -28,9 +28,9 @@ pub(super) fn whole(tools: &[Callable], text: &str) -> Option<Vec<Found>> {
     while !text.is_empty() {
         if text.starts_with('<') {
             let (found, len) = match parse(tools, text, true) {
-                Parsed::Calls(found, len) => (found, len),
-                Parsed::Broken(call, _) => (vec![call], text.len()),
-                Parsed::More | Parsed::Not => return None,
+                ParsedForm::Calls(found, len) => (found, len),
+                ParsedForm::Broken(call, _) => (vec![call], text.len()),
+                ParsedForm::More | ParsedForm::Not => return None,
             };
             calls.extend(found);
             text = text.get(len..)?.trim_start();
@@ -56,17 +56,17 @@ pub(super) fn whole(tools: &[Callable], text: &str) -> Option<Vec<Found>> {
 }
 
 /// What came of reading a form.
-pub(super) enum Parsed {
+pub(super) enum ParsedForm {
     More,
-    Calls(Vec<Found>, usize),
+    Calls(Vec<FoundCall>, usize),
     /// It was meant as a call and cannot be read: nothing behind it counts.
-    Broken(Found, usize),
+    Broken(FoundCall, usize),
     /// It is text.
     Not,
 }
 
 /// A form at the beginning of a text.
-pub(super) fn parse(tools: &[Callable], text: &str, last: bool) -> Parsed {
+pub(super) fn parse(tools: &[Callable], text: &str, last: bool) -> ParsedForm {
     for (open, close) in [("<tool_calls>", "</tool_calls>"), ("<function_calls>", "</function_calls>")] {
         if let Some(inside) = text.strip_prefix(open) {
             return group(tools, text, inside, close, last);
@@ -76,54 +76,54 @@ pub(super) fn parse(tools: &[Callable], text: &str, last: bool) -> Parsed {
 }
 
 /// A form that is no group of others.
-fn one(tools: &[Callable], text: &str, last: bool) -> Parsed {
+fn one(tools: &[Callable], text: &str, last: bool) -> ParsedForm {
     let rest = |mark: &str| text.strip_prefix(mark);
     if let Some(inside) = rest("<tool_call>") {
         return tool_call(tools, text, inside, last);
     }
     if text.starts_with("<function=") || text.starts_with("<invoke ") {
         return match tagged(tools, text) {
-            Ok(Some((call, len))) => Parsed::Calls(vec![call], len),
-            Ok(None) => Parsed::More,
+            Ok(Some((call, len))) => ParsedForm::Calls(vec![call], len),
+            Ok(None) => ParsedForm::More,
             // Whoever names a tool of ours means it; any other tag is text.
             Err(()) if named(text).is_some_and(|name| tools.iter().any(|t| t.name == name)) => {
                 let close = if text.starts_with("<function=") { "</function>" } else { "</invoke>" };
                 broken(text, close, last, "its parameters cannot be read")
             }
-            Err(()) => Parsed::Not,
+            Err(()) => ParsedForm::Not,
         };
     }
     if let Some(inside) = rest("```tool_call\n") {
-        let Some(end) = inside.find("\n```") else { return if last { Parsed::Not } else { Parsed::More } };
+        let Some(end) = inside.find("\n```") else { return if last { ParsedForm::Not } else { ParsedForm::More } };
         let body = inside.get(..end).unwrap_or_default();
         return match whole(tools, body) {
-            Some(calls) => Parsed::Calls(calls, text.len() - inside.len() + end + "\n```".len()),
-            None => Parsed::Not,
+            Some(calls) => ParsedForm::Calls(calls, text.len() - inside.len() + end + "\n```".len()),
+            None => ParsedForm::Not,
         };
     }
     for mark in ["[TOOL_CALLS]", "<|python_tag|>"] {
         if let Some(inside) = rest(mark) {
             return match json_prefix(inside) {
                 Ok(Some((value, len))) => match json_calls(tools, value) {
-                    Some(calls) => Parsed::Calls(calls, mark.len() + len),
-                    None => Parsed::Not,
+                    Some(calls) => ParsedForm::Calls(calls, mark.len() + len),
+                    None => ParsedForm::Not,
                 },
                 Ok(None) => {
                     if last {
-                        Parsed::Not
+                        ParsedForm::Not
                     } else {
-                        Parsed::More
+                        ParsedForm::More
                     }
                 }
-                Err(_) => Parsed::Not,
+                Err(_) => ParsedForm::Not,
             };
         }
     }
-    Parsed::Not
+    ParsedForm::Not
 }
 
 /// `<tool_call>` around JSON, around a `<function=`, or around keys and values.
-fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed {
+fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> ParsedForm {
     const CLOSE: &str = "</tool_call>";
     let body = inside.trim_start();
     let start = text.len() - body.len();
@@ -133,27 +133,27 @@ fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed
                 let rest = body.get(len..).unwrap_or_default();
                 let after = rest.trim_start();
                 match after.strip_prefix(CLOSE) {
-                    Some(behind) => Parsed::Calls(vec![call], text.len() - behind.len()),
-                    None if last || !CLOSE.starts_with(after) => Parsed::Calls(vec![call], start + len),
-                    None => Parsed::More,
+                    Some(behind) => ParsedForm::Calls(vec![call], text.len() - behind.len()),
+                    None if last || !CLOSE.starts_with(after) => ParsedForm::Calls(vec![call], start + len),
+                    None => ParsedForm::More,
                 }
             }
-            Ok(None) => Parsed::More,
+            Ok(None) => ParsedForm::More,
             Err(()) => broken(text, CLOSE, last, "it cannot be read"),
         };
     }
     if !body.starts_with(['{', '[']) {
         // A name, then keys and values.
-        let Some(end) = body.find(CLOSE) else { return Parsed::More };
+        let Some(end) = body.find(CLOSE) else { return ParsedForm::More };
         let whole = body.get(..end).unwrap_or_default();
         let name = whole.split(['\n', '<']).next().unwrap_or_default().trim();
         return match keyed(tools, name, whole) {
-            Some(call) => Parsed::Calls(vec![call], start + end + CLOSE.len()),
+            Some(call) => ParsedForm::Calls(vec![call], start + end + CLOSE.len()),
             None => broken(text, CLOSE, last, "it is neither JSON nor keys and values"),
         };
     }
     match json_prefix(body) {
-        Ok(None) => Parsed::More,
+        Ok(None) => ParsedForm::More,
         Err(why) => broken(text, CLOSE, last, &why),
         Ok(Some((value, len))) => {
             let rest = body.get(len..).unwrap_or_default();
@@ -162,11 +162,11 @@ fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed
                 Some(behind) => text.len() - behind.len(),
                 // Models forget the end of what they began.
                 None if last => start + len,
-                None if CLOSE.starts_with(after) => return Parsed::More,
+                None if CLOSE.starts_with(after) => return ParsedForm::More,
                 None => start + len,
             };
             match json_calls(tools, value) {
-                Some(calls) => Parsed::Calls(calls, len),
+                Some(calls) => ParsedForm::Calls(calls, len),
                 None => broken(text, CLOSE, last, "it names no tool"),
             }
         }
@@ -174,15 +174,18 @@ fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed
 }
 
 /// A marked call that cannot be read: the model is told, up to its end or the end of everything.
-fn broken(text: &str, close: &str, last: bool, why: &str) -> Parsed {
+fn broken(text: &str, close: &str, last: bool, why: &str) -> ParsedForm {
     let len = match text.find(close) {
         Some(at) => at + close.len(),
         None if last => text.len(),
-        None => return Parsed::More,
+        None => return ParsedForm::More,
     };
     let args = text.get(..len).unwrap_or_default().to_owned();
     let tool = name_in(&args).unwrap_or_else(|| "unknown".into());
-    Parsed::Broken(Found { tool, args, recovered: true, fault: Some(format!("this call is broken: {why}")) }, len)
+    ParsedForm::Broken(
+        FoundCall { tool, args, recovered: true, fault: Some(format!("this call is broken: {why}")) },
+        len,
+    )
 }
 
 /// The name that something broken seems to call.
@@ -204,15 +207,19 @@ fn named(text: &str) -> Option<String> {
 }
 
 /// Several forms between two marks.
-fn group(tools: &[Callable], text: &str, inside: &str, close: &str, last: bool) -> Parsed {
+fn group(tools: &[Callable], text: &str, inside: &str, close: &str, last: bool) -> ParsedForm {
     let mut calls = Vec::new();
     let mut rest = inside.trim_start();
     loop {
         if let Some(behind) = rest.strip_prefix(close) {
-            return if calls.is_empty() { Parsed::Not } else { Parsed::Calls(calls, text.len() - behind.len()) };
+            return if calls.is_empty() {
+                ParsedForm::Not
+            } else {
+                ParsedForm::Calls(calls, text.len() - behind.len())
+            };
         }
         if rest.is_empty() || close.starts_with(rest) {
-            return if last && !calls.is_empty() { Parsed::Calls(calls, text.len()) } else { Parsed::More };
+            return if last && !calls.is_empty() { ParsedForm::Calls(calls, text.len()) } else { ParsedForm::More };
         }
         if rest.starts_with(['{', '[']) {
             match json_prefix(rest) {
@@ -224,25 +231,25 @@ fn group(tools: &[Callable], text: &str, inside: &str, close: &str, last: bool) 
                     }
                     None => return broken(text, close, last, "a call in it names no tool"),
                 },
-                Ok(None) => return Parsed::More,
+                Ok(None) => return ParsedForm::More,
                 Err(why) => return broken(text, close, last, &why),
             }
         }
         match one(tools, rest, last) {
-            Parsed::Calls(found, len) if len > 0 => {
+            ParsedForm::Calls(found, len) if len > 0 => {
                 calls.extend(found);
                 rest = rest.get(len..).unwrap_or_default().trim_start();
             }
-            Parsed::More => return Parsed::More,
-            Parsed::Broken(..) => return broken(text, close, last, "a call in it cannot be read"),
-            Parsed::Calls(..) | Parsed::Not => return Parsed::Not,
+            ParsedForm::More => return ParsedForm::More,
+            ParsedForm::Broken(..) => return broken(text, close, last, "a call in it cannot be read"),
+            ParsedForm::Calls(..) | ParsedForm::Not => return ParsedForm::Not,
         }
     }
 }
 
 /// `<function=NAME>` or `<invoke name="NAME">` with parameters or JSON inside: the call and its length; `None`: more must
 /// come.
-fn tagged(tools: &[Callable], text: &str) -> Result<Option<(Found, usize)>, ()> {
+fn tagged(tools: &[Callable], text: &str) -> Result<Option<(FoundCall, usize)>, ()> {
     let (open, close, param, end) = if text.starts_with("<function=") {
         ("<function=", "</function>", "<parameter=", "</parameter>")
     } else {
@@ -296,7 +303,7 @@ fn tagged(tools: &[Callable], text: &str) -> Result<Option<(Found, usize)>, ()> 
 }
 
 /// `NAME` and `<arg_key>K</arg_key><arg_value>V</arg_value>`.
-fn keyed(tools: &[Callable], name: &str, whole: &str) -> Option<Found> {
+fn keyed(tools: &[Callable], name: &str, whole: &str) -> Option<FoundCall> {
     let mut rest = whole.get(whole.find(name)? + name.len()..)?.trim_start();
     let known = tools.iter().find(|t| t.name == name)?;
     let mut args = Map::new();
@@ -331,17 +338,17 @@ fn typed(property: Option<&Value>, text: &str) -> Value {
 }
 
 /// One call or a list of them, as JSON; `None` if it is neither.
-fn json_calls(tools: &[Callable], value: &RawValue) -> Option<Vec<Found>> {
+fn json_calls(tools: &[Callable], value: &RawValue) -> Option<Vec<FoundCall>> {
     if value.get().starts_with('[') {
         let items: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
-        let calls: Option<Vec<Found>> = items.iter().map(|item| json_call(tools, item)).collect();
+        let calls: Option<Vec<FoundCall>> = items.iter().map(|item| json_call(tools, item)).collect();
         return calls.filter(|calls| !calls.is_empty());
     }
     json_call(tools, value).map(|call| vec![call])
 }
 
 /// A call as JSON, in the words of whoever trained the model.
-fn json_call(tools: &[Callable], value: &RawValue) -> Option<Found> {
+fn json_call(tools: &[Callable], value: &RawValue) -> Option<FoundCall> {
     let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(value.get()).ok()?;
     // Some put it one level deeper.
     if let Some(inner) = fields.get("function").filter(|f| f.get().starts_with('{')) {

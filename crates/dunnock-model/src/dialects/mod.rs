@@ -1,11 +1,11 @@
 //! How calls are written, whatever wire carries them: as the wire's own, as marked text, or as a JSON plan.
 //!
-//! A dialect has three sides: what the model is told (`prompts/`), how its words are read ([`Tongue`]), and how the talk
+//! A dialect has three sides: what the model is told (`prompts/`), how its words are read ([`Tongue`]), and how the conversation
 //! so far is written for it again (`answer` and `result` of its file). The loop never knows which one is spoken.
 //!
 //! Invariant: a call found in words has a known name and arguments that fit, or it carries its fault and never runs.
 
-pub mod carried;
+pub mod bridge;
 mod forms;
 mod marks;
 pub(crate) mod plan;
@@ -45,7 +45,7 @@ pub struct Callable {
 
 /// A call that was found in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundCall {
     /// The tool.
     pub tool: String,
     /// The arguments as they were written.
@@ -58,13 +58,13 @@ pub struct Found {
 
 /// What was heard in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum Parsed {
     /// Words for the person.
     Text(String),
     /// Thoughts.
     Reasoning(String),
     /// A call.
-    Call(Found),
+    Call(FoundCall),
     /// Everything so far was thought.
     AllThought,
     /// What was called so far may have been thought.
@@ -73,7 +73,7 @@ pub enum Heard {
 
 /// Reads the words of one answer.
 #[derive(Debug)]
-pub(crate) struct Tongue {
+pub(crate) struct AnswerParser {
     think: think::Think,
     calls: Calls,
 }
@@ -85,7 +85,7 @@ enum Calls {
     Plan(plan::Reader),
 }
 
-impl Tongue {
+impl AnswerParser {
     pub(crate) fn new(dialect: Dialect, tools: &Arc<[Callable]>) -> Self {
         let calls = match dialect {
             Dialect::Native => Calls::Native,
@@ -95,25 +95,25 @@ impl Tongue {
         Self { think: think::Think::default(), calls }
     }
 
-    pub(crate) fn feed(&mut self, more: &str, out: &mut Vec<Heard>) {
+    pub(crate) fn feed(&mut self, more: &str, out: &mut Vec<Parsed>) {
         let mut first = Vec::new();
         self.think.feed(more, &mut first);
         self.calls.hear(first, out);
     }
 
     /// The answer broke off: what was held back.
-    pub(crate) fn release(&mut self, out: &mut Vec<Heard>) {
+    pub(crate) fn release(&mut self, out: &mut Vec<Parsed>) {
         let mut first = Vec::new();
         self.think.finish(&mut first);
         out.append(&mut first);
         match &mut self.calls {
             Calls::Native | Calls::Plan(_) => {}
-            Calls::Text(reader) => out.push(Heard::Text(reader.forget())),
+            Calls::Text(reader) => out.push(Parsed::Text(reader.forget())),
         }
     }
 
     /// Nothing more comes; `cut`: because the answer was too long.
-    pub(crate) fn finish(&mut self, cut: bool, out: &mut Vec<Heard>) {
+    pub(crate) fn finish(&mut self, cut: bool, out: &mut Vec<Parsed>) {
         let mut first = Vec::new();
         self.think.finish(&mut first);
         self.calls.hear(first, out);
@@ -126,23 +126,23 @@ impl Tongue {
 }
 
 impl Calls {
-    fn hear(&mut self, first: Vec<Heard>, out: &mut Vec<Heard>) {
+    fn hear(&mut self, first: Vec<Parsed>, out: &mut Vec<Parsed>) {
         for heard in first {
             match (&mut *self, heard) {
-                (Self::Text(reader), Heard::Text(text)) => reader.feed(&text, out),
-                (Self::Plan(reader), Heard::Text(text)) => reader.feed(&text, out),
-                (Self::Text(reader), Heard::AllThought) => {
+                (Self::Text(reader), Parsed::Text(text)) => reader.feed(&text, out),
+                (Self::Plan(reader), Parsed::Text(text)) => reader.feed(&text, out),
+                (Self::Text(reader), Parsed::AllThought) => {
                     // What was held back was thought, too.
-                    out.push(Heard::Text(reader.forget()));
-                    out.push(Heard::AllThought);
+                    out.push(Parsed::Text(reader.forget()));
+                    out.push(Parsed::AllThought);
                 }
-                (Self::Text(reader), Heard::Doubt) => {
-                    out.push(Heard::Text(reader.forget()));
-                    out.push(Heard::Doubt);
+                (Self::Text(reader), Parsed::Doubt) => {
+                    out.push(Parsed::Text(reader.forget()));
+                    out.push(Parsed::Doubt);
                 }
-                (Self::Plan(reader), Heard::AllThought) => {
+                (Self::Plan(reader), Parsed::AllThought) => {
                     reader.forget();
-                    out.push(Heard::AllThought);
+                    out.push(Parsed::AllThought);
                 }
                 (_, other) => out.push(other),
             }
@@ -151,7 +151,7 @@ impl Calls {
 }
 
 /// A call by its name and arguments, checked.
-pub(crate) fn checked(tools: &[Callable], name: &str, args: String, recovered: bool) -> Found {
+pub(crate) fn checked(tools: &[Callable], name: &str, args: String, recovered: bool) -> FoundCall {
     let name = name.strip_prefix("functions.").unwrap_or(name);
     let fault = match tools.iter().find(|t| t.name == name) {
         None => {
@@ -165,7 +165,7 @@ pub(crate) fn checked(tools: &[Callable], name: &str, args: String, recovered: b
             Err(error) => Some(format!("the arguments are not JSON: {error}")),
         },
     };
-    Found { tool: name.to_owned(), args, recovered, fault }
+    FoundCall { tool: name.to_owned(), args, recovered, fault }
 }
 
 /// A JSON value at the beginning of a text, as it is written, and how long it is; `None` in `Ok` when more must come.

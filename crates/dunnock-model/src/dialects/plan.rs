@@ -1,9 +1,9 @@
 //! JSON plans: the whole answer is `{"thought", "plan": [], "actions": [{"tool", ...}]}`, checked against a schema.
 //!
-//! A plan that is not valid is kept as a call that cannot run, so that the model is told why (P4), and that is a fact like
+//! A plan that is not valid is kept as a call that cannot run, so that the model is told why (P4), and that is an event like
 //! any other. [`Reader`] shows the thought while it is being written.
 
-use super::{Callable, Found, Heard, checked, json_prefix, schema};
+use super::{Callable, FoundCall, Parsed, checked, json_prefix, schema};
 use dunnock_core::patch::Patch;
 use dunnock_core::policy;
 use dunnock_proto::Part;
@@ -92,14 +92,14 @@ impl Reader {
         Self { tools, raw: String::new(), shown: 0 }
     }
 
-    pub(crate) fn feed(&mut self, more: &str, out: &mut Vec<Heard>) {
+    pub(crate) fn feed(&mut self, more: &str, out: &mut Vec<Parsed>) {
         self.raw.push_str(more);
         // Looked at again only while the thought is short: a long one comes whole, at the end.
         if self.raw.len() <= 8_192
             && let Some(thought) = thought_so_far(&self.raw)
             && let Some(new) = thought.get(self.shown..).filter(|new| !new.is_empty())
         {
-            out.push(Heard::Text(new.to_owned()));
+            out.push(Parsed::Text(new.to_owned()));
             self.shown = thought.len();
         }
     }
@@ -109,7 +109,7 @@ impl Reader {
         self.shown = 0;
     }
 
-    pub(crate) fn finish(&mut self, cut: bool, out: &mut Vec<Heard>) {
+    pub(crate) fn finish(&mut self, cut: bool, out: &mut Vec<Parsed>) {
         let raw = std::mem::take(&mut self.raw);
         if raw.trim().is_empty() {
             return;
@@ -119,16 +119,16 @@ impl Reader {
             Err(why) => {
                 let cut = if cut { " (it was cut off at the limit of output)" } else { "" };
                 let fault = Some(format!("the answer is not a valid plan{cut}: {why}"));
-                out.push(Heard::Call(Found { tool: BROKEN.into(), args: raw, recovered: false, fault }));
+                out.push(Parsed::Call(FoundCall { tool: BROKEN.into(), args: raw, recovered: false, fault }));
                 return;
             }
         };
         // What was shown is the beginning of what was said, unless the thought stood elsewhere in the object.
         match said.get(self.shown..) {
-            Some(rest) => out.push(Heard::Text(rest.to_owned())),
-            None => out.push(Heard::Text(said)),
+            Some(rest) => out.push(Parsed::Text(rest.to_owned())),
+            None => out.push(Parsed::Text(said)),
         }
-        out.extend(calls.into_iter().map(Heard::Call));
+        out.extend(calls.into_iter().map(Parsed::Call));
     }
 }
 
@@ -165,7 +165,7 @@ fn unfenced(text: &str) -> &str {
     inside.trim_end().strip_suffix("```").unwrap_or(inside)
 }
 
-fn read(tools: &[Callable], raw: &str) -> Result<(String, Vec<Found>), String> {
+fn read(tools: &[Callable], raw: &str) -> Result<(String, Vec<FoundCall>), String> {
     let text = unfenced(raw);
     let (value, len) = json_prefix(text)?.ok_or("it ends in the middle")?;
     if !text.get(len..).unwrap_or_default().trim().is_empty() {
@@ -194,7 +194,7 @@ fn read(tools: &[Callable], raw: &str) -> Result<(String, Vec<Found>), String> {
     Ok((said, calls))
 }
 
-fn call(tools: &[Callable], mut action: Map<String, Value>) -> Found {
+fn call(tools: &[Callable], mut action: Map<String, Value>) -> FoundCall {
     let tool = action.remove("tool").and_then(|t| t.as_str().map(str::to_owned)).unwrap_or_default();
     let known = |name: &str| tools.iter().any(|t| t.name == name);
     let Some((theirs, ours)) = NAMES.iter().find(|(theirs, ours)| *theirs == tool && (known(theirs) || known(ours)))
@@ -210,7 +210,7 @@ fn call(tools: &[Callable], mut action: Map<String, Value>) -> Found {
         match patch(path.as_ref().and_then(Value::as_str), diff.as_str().unwrap_or_default()) {
             Ok(patch) => drop(action.insert("patch".into(), patch.into())),
             Err(fault) => {
-                return Found { tool: (*ours).into(), args: "{}".into(), recovered: false, fault: Some(fault) };
+                return FoundCall { tool: (*ours).into(), args: "{}".into(), recovered: false, fault: Some(fault) };
             }
         }
     }
@@ -219,7 +219,7 @@ fn call(tools: &[Callable], mut action: Map<String, Value>) -> Found {
     }
     let args = Value::Object(action).to_string();
     match as_written {
-        Some(_) => Found { tool: (*ours).into(), args, recovered: false, fault: None },
+        Some(_) => FoundCall { tool: (*ours).into(), args, recovered: false, fault: None },
         None => checked(tools, ours, args, false),
     }
 }

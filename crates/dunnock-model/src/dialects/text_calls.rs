@@ -7,8 +7,8 @@
 //! Invariant: the same calls come out whatever the pieces in which the text came in.
 //! Invariant: nothing that was cut off or does not fit comes out as a call that can run, nor does anything behind it.
 
-use super::forms::{FENCES, Parsed, name_in, parse, whole};
-use super::{Callable, Found, Heard};
+use super::forms::{FENCES, ParsedForm, name_in, parse, whole};
+use super::{Callable, FoundCall, Parsed};
 use dunnock_proto::Part;
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ impl Reader {
     }
 
     /// Takes more words.
-    pub fn feed(&mut self, more: &str, out: &mut Vec<Heard>) {
+    pub fn feed(&mut self, more: &str, out: &mut Vec<Parsed>) {
         self.held.push_str(more);
         while self.step(false, out) {}
         self.held.drain(..self.pos);
@@ -132,14 +132,14 @@ impl Reader {
     }
 
     /// Nothing more comes.
-    pub fn finish(&mut self, cut: bool, out: &mut Vec<Heard>) {
+    pub fn finish(&mut self, cut: bool, out: &mut Vec<Parsed>) {
         if self.at == At::Line && self.first && whole_may_be_a_call(self.rest()) != Some(false) {
             self.at = At::Whole;
         }
         if self.at == At::Whole {
             if let Some(calls) = whole(&self.tools, self.rest()) {
                 self.held.clear();
-                return out.extend(calls.into_iter().map(Heard::Call));
+                return out.extend(calls.into_iter().map(Parsed::Call));
             }
             self.at = At::Line;
             self.first = false;
@@ -154,13 +154,13 @@ impl Reader {
         if let At::Form { .. } = self.at {
             let why = if cut { "the answer was cut off inside this call" } else { "this call has no end" };
             let tool = name_in(&rest).unwrap_or_else(|| "unknown".into());
-            out.push(Heard::Call(Found { tool, args: rest, recovered: true, fault: Some(why.into()) }));
+            out.push(Parsed::Call(FoundCall { tool, args: rest, recovered: true, fault: Some(why.into()) }));
         } else {
-            out.push(Heard::Text(rest));
+            out.push(Parsed::Text(rest));
         }
     }
 
-    fn let_go(&mut self, len: usize, out: &mut Vec<Heard>) {
+    fn let_go(&mut self, len: usize, out: &mut Vec<Parsed>) {
         let text = self.rest().get(..len).unwrap_or_default().to_owned();
         self.pos += len;
         self.first &= text.trim().is_empty();
@@ -169,13 +169,13 @@ impl Reader {
         }
         match out.last_mut() {
             _ if text.is_empty() => {}
-            Some(Heard::Text(before)) => before.push_str(&text),
-            _ => out.push(Heard::Text(text)),
+            Some(Parsed::Text(before)) => before.push_str(&text),
+            _ => out.push(Parsed::Text(text)),
         }
     }
 
     /// Does what can be done; whether there may be more to do.
-    fn step(&mut self, last: bool, out: &mut Vec<Heard>) -> bool {
+    fn step(&mut self, last: bool, out: &mut Vec<Parsed>) -> bool {
         if self.rest().is_empty() {
             return false;
         }
@@ -209,7 +209,7 @@ impl Reader {
     }
 
     /// At the beginning of a line: what kind of line it is, once that can be told.
-    fn line(&mut self, last: bool, out: &mut Vec<Heard>) -> bool {
+    fn line(&mut self, last: bool, out: &mut Vec<Parsed>) -> bool {
         let rest = self.rest();
         let line = rest.split_inclusive('\n').next().unwrap_or_default();
         let complete = last || line.ends_with('\n');
@@ -252,7 +252,7 @@ impl Reader {
         true
     }
 
-    fn form(&mut self, end: &'static str, tries: usize, looked: usize, last: bool, out: &mut Vec<Heard>) -> bool {
+    fn form(&mut self, end: &'static str, tries: usize, looked: usize, last: bool, out: &mut Vec<Parsed>) -> bool {
         let held = self.rest().len();
         if !last {
             let from = self.rest().floor_char_boundary(looked.saturating_sub(end.len()));
@@ -266,15 +266,15 @@ impl Reader {
             self.at = At::Form { end, tries: tries + 1, looked: held };
         }
         match parse(&self.tools, self.rest(), last) {
-            Parsed::More => false,
-            Parsed::Broken(call, len) => {
+            ParsedForm::More => false,
+            ParsedForm::Broken(call, len) => {
                 self.pos += len;
                 (self.over, self.first) = (true, false);
-                out.push(Heard::Call(call));
+                out.push(Parsed::Call(call));
                 self.at = At::Words;
                 true
             }
-            Parsed::Calls(calls, len) => {
+            ParsedForm::Calls(calls, len) => {
                 // Nothing may stand behind it on its line.
                 let rest = self.rest().get(len..).unwrap_or_default();
                 let behind = rest.split('\n').next().unwrap_or_default();
@@ -294,11 +294,11 @@ impl Reader {
                 self.pos += len + skip;
                 self.line.clear();
                 (self.first, self.called) = (false, true);
-                out.extend(calls.into_iter().map(Heard::Call));
+                out.extend(calls.into_iter().map(Parsed::Call));
                 self.at = At::Line;
                 true
             }
-            Parsed::Not => {
+            ParsedForm::Not => {
                 // A fence is one like any other then; behind another mark nothing counts any more.
                 self.over |= !self.rest().starts_with('`');
                 self.at = At::Words;

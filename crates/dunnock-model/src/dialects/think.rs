@@ -3,7 +3,7 @@
 //!
 //! Invariant: the same is heard whatever the pieces in which the text came in.
 
-use super::Heard;
+use super::Parsed;
 
 const TAGS: &[(&str, &str)] = &[("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]")];
 
@@ -47,17 +47,17 @@ impl Line {
 }
 
 impl Think {
-    pub(crate) fn feed(&mut self, more: &str, out: &mut Vec<Heard>) {
+    pub(crate) fn feed(&mut self, more: &str, out: &mut Vec<Parsed>) {
         self.held.push_str(more);
         self.go(false, out);
     }
 
-    pub(crate) fn finish(&mut self, out: &mut Vec<Heard>) {
+    pub(crate) fn finish(&mut self, out: &mut Vec<Parsed>) {
         self.go(true, out);
     }
 
     /// Goes through what is held, letter by letter, and stops where a tag may begin.
-    fn go(&mut self, last: bool, out: &mut Vec<Heard>) {
+    fn go(&mut self, last: bool, out: &mut Vec<Parsed>) {
         let held = std::mem::take(&mut self.held);
         let mut words = String::new();
         let mut at = 0;
@@ -88,7 +88,7 @@ impl Think {
                 }
                 Tag::Doubt(len) => {
                     self.let_go(&mut words, out);
-                    out.push(Heard::Doubt);
+                    out.push(Parsed::Doubt);
                     for c in held.get(at..at + len).unwrap_or_default().chars() {
                         self.letter(c, &mut words, out);
                     }
@@ -96,7 +96,7 @@ impl Think {
                 }
                 Tag::Lone(len) => {
                     self.let_go(&mut words, out);
-                    out.push(Heard::AllThought);
+                    out.push(Parsed::AllThought);
                     self.told = true;
                     self.begun = false;
                     self.gap.clear();
@@ -109,7 +109,7 @@ impl Think {
         self.held = held.get(at..).unwrap_or_default().to_owned();
     }
 
-    fn letter(&mut self, c: char, words: &mut String, out: &mut Vec<Heard>) {
+    fn letter(&mut self, c: char, words: &mut String, out: &mut Vec<Parsed>) {
         if c == '\n' {
             let fence = self.line.first == "```" || self.line.first == "~~~";
             self.fenced ^= fence;
@@ -134,10 +134,10 @@ impl Think {
         }
     }
 
-    fn let_go(&mut self, words: &mut String, out: &mut Vec<Heard>) {
+    fn let_go(&mut self, words: &mut String, out: &mut Vec<Parsed>) {
         let words = std::mem::take(words);
         if !words.is_empty() {
-            out.push(if self.inside.is_some() { Heard::Reasoning(words) } else { Heard::Text(words) });
+            out.push(if self.inside.is_some() { Parsed::Reasoning(words) } else { Parsed::Text(words) });
         }
     }
 
@@ -212,15 +212,15 @@ mod tests {
             let mut told = String::new();
             let mut thinking = false;
             for one in out {
-                let now = matches!(one, Heard::Reasoning(_));
+                let now = matches!(one, Parsed::Reasoning(_));
                 if now != thinking {
                     told.push(if now { '[' } else { ']' });
                     thinking = now;
                 }
                 match one {
-                    Heard::Text(t) | Heard::Reasoning(t) => told.push_str(&t),
-                    Heard::AllThought => told.push('!'),
-                    Heard::Call(_) | Heard::Doubt => {}
+                    Parsed::Text(t) | Parsed::Reasoning(t) => told.push_str(&t),
+                    Parsed::AllThought => told.push('!'),
+                    Parsed::Call(_) | Parsed::Doubt => {}
                 }
             }
             all.push(told);

@@ -5,8 +5,8 @@
 use super::{Body, Outgoing, Reader, json};
 use crate::answer::{Answer, Bad};
 use crate::dialects::schema;
-use crate::talk::{Bit, Said, Side};
-use dunnock_core::ports::Offer;
+use crate::messages::{AssistantPart, ChatMessage, ContentPart};
+use dunnock_core::ports::ToolSpec;
 use dunnock_proto::{Stop, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// This wire wants a limit; an answer of this length is long enough for most files.
 const MAX_OUTPUT: u64 = 8_192;
 
-pub(crate) fn tool(offer: &Offer, input_schema: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
+pub(crate) fn tool(offer: &ToolSpec, input_schema: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
     #[derive(Serialize)]
     struct Tool<'a> {
         name: &'a str,
@@ -28,10 +28,10 @@ pub(crate) fn tool(offer: &Offer, input_schema: Box<RawValue>) -> Result<Box<Raw
 /// Tools come before the system text in what the server caches: one mark there covers both. The two others are at the end
 /// of this request and of the one before, so that what was cached then is found again.
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
-    let head = outgoing.head;
-    let mut body = Body::new(head.names().1);
+    let preamble = outgoing.preamble;
+    let mut body = Body::new(preamble.names().1);
     // Never more than the window has room for beside the request itself.
-    let most = head.max_output.unwrap_or(MAX_OUTPUT).min(head.window.map_or(u64::MAX, |w| (w / 4).max(1)));
+    let most = preamble.max_output.unwrap_or(MAX_OUTPUT).min(preamble.window.map_or(u64::MAX, |w| (w / 4).max(1)));
     body.field("max_tokens", &most).raw("stream", "true");
     if let Some(tools) = outgoing.tools() {
         body.raw("tools", tools);
@@ -41,18 +41,18 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         let schema = schema::unbounded(&serde_json::from_str(schema).unwrap_or_default());
         body.raw("output_config", &format!(r#"{{"format":{{"type":"json_schema","schema":{schema}}}}}"#));
     }
-    body.more(&head.body);
-    body.field("system", &[json!({"type": "text", "text": head.system, "cache_control": {"type": "ephemeral"}})]);
-    let persons = outgoing.sides.iter().filter(|side| matches!(side, Side::Person(_))).count();
+    body.more(&preamble.body);
+    body.field("system", &[json!({"type": "text", "text": preamble.system, "cache_control": {"type": "ephemeral"}})]);
+    let persons = outgoing.sides.iter().filter(|side| matches!(side, ChatMessage::Person(_))).count();
     let mut messages = Vec::new();
     let mut seen = 0;
     for side in outgoing.sides {
         match side {
-            Side::Person(bits) => {
+            ChatMessage::Person(bits) => {
                 seen += 1;
                 messages.push(person(bits, seen + 2 > persons));
             }
-            Side::Model(said) => messages.extend(answer(said)),
+            ChatMessage::Model(said) => messages.extend(answer(said)),
         }
     }
     body.end_with("messages", &messages)
@@ -61,9 +61,9 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}}"#;
 
 /// One message, whose results come first. No empty text: this wire refuses it.
-fn person(bits: &[Bit<'_>], mark: bool) -> String {
-    let block = |bit: &Bit<'_>| match bit {
-        Bit::Result { id, text, ok, .. } => {
+fn person(bits: &[ContentPart<'_>], mark: bool) -> String {
+    let block = |bit: &ContentPart<'_>| match bit {
+        ContentPart::Result { id, text, ok, .. } => {
             #[derive(Serialize)]
             struct Block<'a> {
                 r#type: &'static str,
@@ -74,8 +74,8 @@ fn person(bits: &[Bit<'_>], mark: bool) -> String {
             }
             json(&Block { r#type: "tool_result", tool_use_id: id, content: text, is_error: !ok })
         }
-        Bit::Text(text) => text_block(if text.trim().is_empty() { "(nothing)" } else { text }),
-        Bit::Picture(picture) => {
+        ContentPart::Text(text) => text_block(if text.trim().is_empty() { "(nothing)" } else { text }),
+        ContentPart::Picture(picture) => {
             #[derive(Serialize)]
             struct Source<'a> {
                 r#type: &'static str,
@@ -91,8 +91,8 @@ fn person(bits: &[Bit<'_>], mark: bool) -> String {
             json(&Block { r#type: "image", source })
         }
     };
-    let (results, others): (Vec<&Bit<'_>>, Vec<&Bit<'_>>) =
-        bits.iter().partition(|bit| matches!(bit, Bit::Result { .. }));
+    let (results, others): (Vec<&ContentPart<'_>>, Vec<&ContentPart<'_>>) =
+        bits.iter().partition(|bit| matches!(bit, ContentPart::Result { .. }));
     let mut blocks: Vec<String> = results.into_iter().chain(others).map(block).collect();
     if let Some(last) = blocks.last_mut().filter(|_| mark) {
         last.pop();
@@ -110,18 +110,18 @@ fn text_block(text: &str) -> String {
     json(&Block { r#type: "text", text })
 }
 
-fn answer(said: &[Said<'_>]) -> Option<String> {
-    let block = |one: &Said<'_>| match one {
-        Said::Reasoning { opaque, .. } => opaque.map(str::to_owned),
-        Said::Text(text) if text.trim().is_empty() => None,
-        Said::Text(text) => Some(text_block(text)),
-        Said::Call { id, tool, args } => {
+fn answer(said: &[AssistantPart<'_>]) -> Option<String> {
+    let block = |one: &AssistantPart<'_>| match one {
+        AssistantPart::Reasoning { opaque, .. } => opaque.map(str::to_owned),
+        AssistantPart::Text(text) if text.trim().is_empty() => None,
+        AssistantPart::Text(text) => Some(text_block(text)),
+        AssistantPart::Call { id, tool, args } => {
             let name = Value::from(tool.to_string());
             Some(format!(r#"{{"type":"tool_use","id":"{id}","name":{name},"input":{args}}}"#))
         }
     };
     let mut blocks: Vec<String> = said.iter().filter_map(block).collect();
-    if blocks.is_empty() || said.iter().all(|one| matches!(one, Said::Reasoning { .. })) {
+    if blocks.is_empty() || said.iter().all(|one| matches!(one, AssistantPart::Reasoning { .. })) {
         blocks.push(text_block("(nothing)"));
     }
     Some(format!(r#"{{"role":"assistant","content":[{}]}}"#, blocks.join(",")))
@@ -240,7 +240,7 @@ impl Reader for Anthropic {
                 answer.closed = true;
             }
             "error" => {
-                return Err(Bad::Server(crate::trouble::words(&event.error.unwrap_or(Value::Null))));
+                return Err(Bad::Server(crate::request_error::words(&event.error.unwrap_or(Value::Null))));
             }
             "message" => {
                 let blocks = event.content.map_or("[]", RawValue::get);
@@ -256,7 +256,7 @@ impl Reader for Anthropic {
                 answer.closed = true;
             }
             "" => match event.error.filter(|e| !e.is_null()) {
-                Some(error) => return Err(Bad::Server(crate::trouble::words(&error))),
+                Some(error) => return Err(Bad::Server(crate::request_error::words(&error))),
                 None => return Err(Bad::Garbage("an event without a type".into())),
             },
             _ => {}

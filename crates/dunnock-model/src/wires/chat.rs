@@ -5,9 +5,9 @@
 
 use super::{Body, Outgoing, Reader, json};
 use crate::answer::{Answer, Bad};
+use crate::messages::{self, AssistantPart, ChatMessage, ContentPart, Picture};
 use crate::provider::Quirks;
-use crate::talk::{self, Bit, Picture, Said, Side};
-use dunnock_core::ports::Offer;
+use dunnock_core::ports::ToolSpec;
 use dunnock_proto::{Stop, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -20,7 +20,7 @@ const KEEP: usize = 2 << 20;
 const WANTED_BACK: &[&str] = &["reasoning_details", "thinking_blocks"];
 
 /// A tool, as this wire and Ollama's have it.
-pub(crate) fn tool(offer: &Offer, parameters: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
+pub(crate) fn tool(offer: &ToolSpec, parameters: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
     #[derive(Serialize)]
     struct Function<'a> {
         name: &'a str,
@@ -38,14 +38,14 @@ pub(crate) fn tool(offer: &Offer, parameters: Box<RawValue>) -> Result<Box<RawVa
 
 /// A request. Everything that stays the same comes first.
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
-    let head = outgoing.head;
-    let mut body = Body::new(head.names().1);
+    let preamble = outgoing.preamble;
+    let mut body = Body::new(preamble.names().1);
     body.raw("stream", "true");
-    if outgoing.extras() && !head.quirks.no_usage {
+    if outgoing.extras() && !preamble.quirks.no_usage {
         body.raw("stream_options", r#"{"include_usage":true}"#);
     }
-    if let Some(most) = head.max_output {
-        body.field(if head.quirks.new_limit { "max_completion_tokens" } else { "max_tokens" }, &most);
+    if let Some(most) = preamble.max_output {
+        body.field(if preamble.quirks.new_limit { "max_completion_tokens" } else { "max_tokens" }, &most);
     }
     if let Some(tools) = outgoing.tools() {
         body.raw("tools", tools);
@@ -55,13 +55,13 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         let name = r#"{"type":"json_schema","json_schema":{"name":"plan","strict":false,"schema":"#;
         body.raw("response_format", &format!("{name}{}}}}}", schema));
     }
-    body.more(&head.body);
-    let mut messages = vec![json(&Out::plain("system", &head.system))];
+    body.more(&preamble.body);
+    let mut messages = vec![json(&Out::plain("system", &preamble.system))];
     for side in outgoing.sides {
         match side {
-            Side::Person(bits) if head.quirks.merge => messages.push(merged(bits)),
-            Side::Person(bits) => person(bits, &mut messages),
-            Side::Model(said) => messages.push(answer(said, &head.quirks)),
+            ChatMessage::Person(bits) if preamble.quirks.merge => messages.push(merged(bits)),
+            ChatMessage::Person(bits) => person(bits, &mut messages),
+            ChatMessage::Model(said) => messages.push(answer(said, &preamble.quirks)),
         }
     }
     body.end_with("messages", &messages)
@@ -132,16 +132,16 @@ fn image(picture: &Picture) -> Piece<'static> {
 }
 
 /// Each in a message of its own; pictures with the words that follow them.
-fn person(bits: &[Bit<'_>], messages: &mut Vec<String>) {
+fn person(bits: &[ContentPart<'_>], messages: &mut Vec<String>) {
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     for bit in bits {
         match bit {
-            Bit::Result { id, text, .. } => {
+            ContentPart::Result { id, text, .. } => {
                 messages.push(json(&Out { tool_call_id: Some(id), ..Out::plain("tool", text) }));
             }
-            Bit::Picture(picture) => pieces.push(image(picture)),
-            Bit::Text(text) if pieces.is_empty() => messages.push(json(&Out::plain("user", text))),
-            Bit::Text(text) => {
+            ContentPart::Picture(picture) => pieces.push(image(picture)),
+            ContentPart::Text(text) if pieces.is_empty() => messages.push(json(&Out::plain("user", text))),
+            ContentPart::Text(text) => {
                 pieces.push(Piece::Text { text });
                 let content = Some(Content::Pieces(std::mem::take(&mut pieces)));
                 messages.push(json(&Out { role: "user", content, ..Out::default() }));
@@ -151,8 +151,8 @@ fn person(bits: &[Bit<'_>], messages: &mut Vec<String>) {
 }
 
 /// Results first, then everything else as one message.
-fn merged(bits: &[Bit<'_>]) -> String {
-    let talk::Merged { results, pictures, words } = talk::merged(bits);
+fn merged(bits: &[ContentPart<'_>]) -> String {
+    let messages::Merged { results, pictures, words } = messages::merged(bits);
     let mut messages: Vec<String> =
         results.iter().map(|(id, _, text)| json(&Out { tool_call_id: Some(id), ..Out::plain("tool", text) })).collect();
     if !pictures.is_empty() {
@@ -165,18 +165,18 @@ fn merged(bits: &[Bit<'_>]) -> String {
     messages.join(",")
 }
 
-fn answer(said: &[Said<'_>], quirks: &Quirks) -> String {
+fn answer(said: &[AssistantPart<'_>], quirks: &Quirks) -> String {
     let (mut text, mut thought, mut tool_calls) = (String::new(), String::new(), Vec::new());
     let mut back: Map<String, Value> = Map::new();
     for one in said {
         match one {
-            Said::Text(more) => text.push_str(more),
-            Said::Reasoning { text, opaque } => {
+            AssistantPart::Text(more) => text.push_str(more),
+            AssistantPart::Reasoning { text, opaque } => {
                 thought.push_str(text);
                 let kept = opaque.and_then(|o| serde_json::from_str::<Map<String, Value>>(o).ok());
                 back.extend(kept.into_iter().flatten());
             }
-            Said::Call { id, tool, args } => {
+            AssistantPart::Call { id, tool, args } => {
                 let function = OutFunction { name: tool.as_ref(), arguments: args };
                 tool_calls.push(OutCall { id, r#type: "function", function, extra_content: None });
             }
@@ -305,7 +305,7 @@ impl Reader for Chat {
         }
         let chunk: Chunk = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
         if let Some(error) = chunk.error.filter(|e| !e.is_null()) {
-            return Err(Bad::Server(crate::trouble::words(&error)));
+            return Err(Bad::Server(crate::request_error::words(&error)));
         }
         if let Some(usage) = chunk.usage {
             let details = |d: &Option<Details>, f: fn(&Details) -> Option<u64>| d.as_ref().and_then(f).unwrap_or(0);

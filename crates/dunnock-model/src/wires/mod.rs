@@ -1,6 +1,6 @@
 //! Wires: the bytes that go out to a server and those that come back, one file each.
 //!
-//! A wire renders the sides of a talk into a body ([`Wire::body`]), and reads what comes back into an [`Answer`]
+//! A wire renders the sides of a conversation into a body ([`Wire::body`]), and reads what comes back into an [`Answer`]
 //! ([`Reader`]). Addresses, headers and framing are here; what is peculiar about a server is in its provider's data.
 //!
 //! Invariant: each request begins with the bytes of the one before (where a cache mark moves, without that mark).
@@ -12,11 +12,11 @@ mod ollama;
 mod responses;
 
 use crate::answer::{Answer, Bad};
-use crate::head::Recorded;
+use crate::messages::ChatMessage;
+use crate::preamble::RecordedPreamble;
 use crate::provider::{Auth, Provider};
-use crate::talk::Side;
 use crate::words::words;
-use dunnock_core::ports::Offer;
+use dunnock_core::ports::ToolSpec;
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -51,8 +51,8 @@ pub(crate) enum Framing {
 
 /// What goes out.
 pub(crate) struct Outgoing<'a> {
-    pub(crate) head: &'a Recorded,
-    pub(crate) sides: &'a [Side<'a>],
+    pub(crate) preamble: &'a RecordedPreamble,
+    pub(crate) sides: &'a [ChatMessage<'a>],
     /// Without what some models refuse: 1 a summary of reasoning and usage in streams, 2 sealed reasoning and a schema, too.
     pub(crate) bare: u8,
 }
@@ -61,11 +61,11 @@ pub(crate) struct Outgoing<'a> {
 impl Outgoing<'_> {
     /// The tools, if there are any.
     fn tools(&self) -> Option<&str> {
-        Some(self.head.tools.get()).filter(|tools| *tools != "[]")
+        Some(self.preamble.tools.get()).filter(|tools| *tools != "[]")
     }
     /// What the answer is held to.
     fn schema(&self) -> Option<&str> {
-        self.head.schema.as_ref().filter(|_| self.bare < 2).map(|schema| schema.get())
+        self.preamble.schema.as_ref().filter(|_| self.bare < 2).map(|schema| schema.get())
     }
     /// Whether sealed reasoning is asked for, and goes back.
     fn sealed(&self) -> bool {
@@ -125,8 +125,8 @@ impl Wire {
     }
 
     /// The tools, as this wire has them.
-    pub(crate) fn tools(self, offers: &[Offer]) -> Result<Box<RawValue>, String> {
-        let tool = |offer: &Offer| -> Result<Box<RawValue>, serde_json::Error> {
+    pub(crate) fn tools(self, offers: &[ToolSpec]) -> Result<Box<RawValue>, String> {
+        let tool = |offer: &ToolSpec| -> Result<Box<RawValue>, serde_json::Error> {
             let schema: Box<RawValue> = serde_json::from_str(&offer.schema)?;
             match self {
                 Self::Chat | Self::Ollama => chat::tool(offer, schema),

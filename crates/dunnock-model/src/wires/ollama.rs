@@ -4,27 +4,27 @@
 
 use super::{Body, Outgoing, Reader, json};
 use crate::answer::{Answer, Bad};
-use crate::talk::{self, Bit, Said, Side};
+use crate::messages::{self, AssistantPart, ChatMessage, ContentPart};
 use dunnock_proto::{Stop, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
-    let head = outgoing.head;
-    let mut body = Body::new(head.names().1);
+    let preamble = outgoing.preamble;
+    let mut body = Body::new(preamble.names().1);
     let mut options = serde_json::Map::new();
-    if let Some(window) = head.window {
+    if let Some(window) = preamble.window {
         options.insert("num_ctx".into(), window.into());
     }
-    if let Some(most) = head.max_output {
+    if let Some(most) = preamble.max_output {
         options.insert("num_predict".into(), most.into());
     }
-    let mut more = head.body.clone();
+    let mut more = preamble.body.clone();
     if let Some(Value::Object(theirs)) = more.remove("options") {
         options.extend(theirs);
     }
-    // What does not fit is an error then, not a shorter request or a talk without its beginning; older servers pass over it.
+    // What does not fit is an error then, not a shorter request or a conversation without its beginning; older servers pass over it.
     body.raw("stream", "true").raw("truncate", "false").raw("shift", "false").field("options", &options);
     if let Some(tools) = outgoing.tools() {
         body.raw("tools", tools);
@@ -33,11 +33,11 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         body.raw("format", schema);
     }
     body.more(&more);
-    let mut messages = vec![json(&Out { role: "system", content: &head.system, ..Out::default() })];
+    let mut messages = vec![json(&Out { role: "system", content: &preamble.system, ..Out::default() })];
     for side in outgoing.sides {
         match side {
-            Side::Person(bits) => person(bits, head.quirks.merge, &mut messages),
-            Side::Model(said) => messages.push(answer(said, head.quirks.echo)),
+            ChatMessage::Person(bits) => person(bits, preamble.quirks.merge, &mut messages),
+            ChatMessage::Model(said) => messages.push(answer(said, preamble.quirks.echo)),
         }
     }
     body.end_with("messages", &messages)
@@ -71,9 +71,9 @@ struct OutFunction<'a> {
     arguments: &'a RawValue,
 }
 
-fn person(bits: &[Bit<'_>], merge: bool, messages: &mut Vec<String>) {
+fn person(bits: &[ContentPart<'_>], merge: bool, messages: &mut Vec<String>) {
     if merge {
-        let talk::Merged { results, pictures, words } = talk::merged(bits);
+        let messages::Merged { results, pictures, words } = messages::merged(bits);
         for (id, tool, text) in &results {
             let (tool_name, tool_call_id) = (Some(*tool), Some(*id));
             messages.push(json(&Out { role: "tool", content: text, tool_name, tool_call_id, ..Out::default() }));
@@ -87,12 +87,12 @@ fn person(bits: &[Bit<'_>], merge: bool, messages: &mut Vec<String>) {
     let mut images: Vec<&str> = Vec::new();
     for bit in bits {
         match bit {
-            Bit::Result { id, tool, text, .. } => {
+            ContentPart::Result { id, tool, text, .. } => {
                 let (tool_name, tool_call_id) = (Some(tool.as_ref()), Some(id.as_str()));
                 messages.push(json(&Out { role: "tool", content: text, tool_name, tool_call_id, ..Out::default() }));
             }
-            Bit::Picture(picture) => images.push(&picture.base64),
-            Bit::Text(text) => {
+            ContentPart::Picture(picture) => images.push(&picture.base64),
+            ContentPart::Text(text) => {
                 let images = std::mem::take(&mut images);
                 messages.push(json(&Out { role: "user", content: text, images, ..Out::default() }));
             }
@@ -100,14 +100,14 @@ fn person(bits: &[Bit<'_>], merge: bool, messages: &mut Vec<String>) {
     }
 }
 
-fn answer(said: &[Said<'_>], echo: bool) -> String {
+fn answer(said: &[AssistantPart<'_>], echo: bool) -> String {
     let (mut text, mut thought, mut tool_calls) = (String::new(), String::new(), Vec::new());
     for one in said {
         match one {
-            Said::Text(more) => text.push_str(more),
-            Said::Reasoning { text, .. } if echo => thought.push_str(text),
-            Said::Reasoning { .. } => {}
-            Said::Call { id, tool, args } => {
+            AssistantPart::Text(more) => text.push_str(more),
+            AssistantPart::Reasoning { text, .. } if echo => thought.push_str(text),
+            AssistantPart::Reasoning { .. } => {}
+            AssistantPart::Call { id, tool, args } => {
                 if let Ok(arguments) = serde_json::from_str::<&RawValue>(args) {
                     tool_calls.push(OutCall { id, function: OutFunction { name: tool.as_ref(), arguments } });
                 }
@@ -167,7 +167,7 @@ impl Reader for Ollama {
         }
         let line: Line = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
         if let Some(error) = line.error.filter(|e| !e.is_null()) {
-            return Err(Bad::Server(crate::trouble::words(&json!({ "error": error }))));
+            return Err(Bad::Server(crate::request_error::words(&json!({ "error": error }))));
         }
         if let Some(message) = line.message {
             answer.reasoning(&message.thinking.unwrap_or_default())?;

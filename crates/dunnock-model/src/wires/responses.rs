@@ -4,15 +4,15 @@
 
 use super::{Body, Outgoing, Reader, json};
 use crate::answer::{Answer, Bad};
-use crate::talk::{self, Bit, Said, Side};
+use crate::messages::{self, AssistantPart, ChatMessage, ContentPart};
 use crate::wires::chat::data_url;
-use dunnock_core::ports::Offer;
+use dunnock_core::ports::ToolSpec;
 use dunnock_proto::{Stop, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-pub(crate) fn tool(offer: &Offer, parameters: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
+pub(crate) fn tool(offer: &ToolSpec, parameters: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
     #[derive(Serialize)]
     struct Tool<'a> {
         r#type: &'static str,
@@ -26,19 +26,19 @@ pub(crate) fn tool(offer: &Offer, parameters: Box<RawValue>) -> Result<Box<RawVa
 }
 
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
-    let head = outgoing.head;
-    let mut body = Body::new(head.names().1);
+    let preamble = outgoing.preamble;
+    let mut body = Body::new(preamble.names().1);
     body.raw("stream", "true").raw("store", "false");
-    if head.quirks.sealed && outgoing.sealed() {
+    if preamble.quirks.sealed && outgoing.sealed() {
         body.raw("include", r#"["reasoning.encrypted_content"]"#);
     }
-    if head.quirks.sealed && outgoing.extras() {
+    if preamble.quirks.sealed && outgoing.extras() {
         body.raw("reasoning", r#"{"summary":"auto"}"#);
     }
-    if let Some(most) = head.max_output {
+    if let Some(most) = preamble.max_output {
         body.field("max_output_tokens", &most);
     }
-    body.field("instructions", &head.system);
+    body.field("instructions", &preamble.system);
     if let Some(tools) = outgoing.tools() {
         body.raw("tools", tools);
     }
@@ -46,13 +46,13 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         let name = r#"{"format":{"type":"json_schema","name":"plan","strict":false,"schema":"#;
         body.raw("text", &format!("{name}{}}}}}", schema));
     }
-    body.more(&head.body);
+    body.more(&preamble.body);
     let mut input = Vec::new();
     for side in outgoing.sides {
         match side {
-            Side::Person(bits) if head.quirks.merge => merged(bits, &mut input),
-            Side::Person(bits) => person(bits, &mut input),
-            Side::Model(said) => said.iter().for_each(|one| input.extend(answer(one, outgoing.sealed()))),
+            ChatMessage::Person(bits) if preamble.quirks.merge => merged(bits, &mut input),
+            ChatMessage::Person(bits) => person(bits, &mut input),
+            ChatMessage::Model(said) => said.iter().for_each(|one| input.extend(answer(one, outgoing.sealed()))),
         }
     }
     body.end_with("input", &input)
@@ -88,13 +88,13 @@ fn output(id: &str, text: &str) -> String {
     json(&Output { r#type: "function_call_output", call_id: id, output: text })
 }
 
-fn person(bits: &[Bit<'_>], input: &mut Vec<String>) {
+fn person(bits: &[ContentPart<'_>], input: &mut Vec<String>) {
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     for bit in bits {
         match bit {
-            Bit::Result { id, text, .. } => input.push(output(id, text)),
-            Bit::Picture(picture) => pieces.push(Piece::InputImage { image_url: data_url(picture) }),
-            Bit::Text(text) => {
+            ContentPart::Result { id, text, .. } => input.push(output(id, text)),
+            ContentPart::Picture(picture) => pieces.push(Piece::InputImage { image_url: data_url(picture) }),
+            ContentPart::Text(text) => {
                 pieces.push(Piece::InputText { text });
                 input.push(message("user", std::mem::take(&mut pieces)));
             }
@@ -102,8 +102,8 @@ fn person(bits: &[Bit<'_>], input: &mut Vec<String>) {
     }
 }
 
-fn merged(bits: &[Bit<'_>], input: &mut Vec<String>) {
-    let talk::Merged { results, pictures, words } = talk::merged(bits);
+fn merged(bits: &[ContentPart<'_>], input: &mut Vec<String>) {
+    let messages::Merged { results, pictures, words } = messages::merged(bits);
     input.extend(results.iter().map(|(id, _, text)| output(id, text)));
     let mut pieces: Vec<Piece<'_>> =
         pictures.into_iter().map(|picture| Piece::InputImage { image_url: data_url(picture) }).collect();
@@ -115,11 +115,11 @@ fn merged(bits: &[Bit<'_>], input: &mut Vec<String>) {
     }
 }
 
-fn answer(said: &Said<'_>, sealed: bool) -> Option<String> {
+fn answer(said: &AssistantPart<'_>, sealed: bool) -> Option<String> {
     match said {
-        Said::Reasoning { opaque, .. } => opaque.filter(|item| sealed && wanted_back(item)).map(str::to_owned),
-        Said::Text(text) => Some(message("assistant", vec![Piece::OutputText { text }])),
-        Said::Call { id, tool, args } => {
+        AssistantPart::Reasoning { opaque, .. } => opaque.filter(|item| sealed && wanted_back(item)).map(str::to_owned),
+        AssistantPart::Text(text) => Some(message("assistant", vec![Piece::OutputText { text }])),
+        AssistantPart::Call { id, tool, args } => {
             #[derive(Serialize)]
             struct Call<'a> {
                 r#type: &'static str,
@@ -283,10 +283,10 @@ impl Reader for Responses {
             }
             "error" => {
                 let told = event.error.filter(|e| !e.is_null()).unwrap_or(json!({"message": event.message}));
-                return Err(Bad::Server(crate::trouble::words(&told)));
+                return Err(Bad::Server(crate::request_error::words(&told)));
             }
             "" => match event.error.filter(|e| !e.is_null()) {
-                Some(error) => return Err(Bad::Server(crate::trouble::words(&error))),
+                Some(error) => return Err(Bad::Server(crate::request_error::words(&error))),
                 None => return Err(Bad::Garbage("an event without a type".into())),
             },
             _ => {}
@@ -398,7 +398,7 @@ impl Responses {
     fn over(&mut self, data: &str, answer: &mut Answer) -> Result<(), Bad> {
         let response: WireResponse<'_> = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
         if let Some(error) = response.error.filter(|e| !e.is_null()) {
-            return Err(Bad::Server(crate::trouble::words(&error)));
+            return Err(Bad::Server(crate::request_error::words(&error)));
         }
         if response.status.as_deref() == Some("failed") {
             return Err(Bad::Server("the server gave up".into()));

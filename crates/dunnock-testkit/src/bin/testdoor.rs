@@ -1,14 +1,14 @@
 //! A door that tests start, kill and start again.
 //!
 //! `dunnock-testdoor drive DIR SCENARIO` makes the scenario's session in DIR if there is none, drives it until it rests,
-//! answers its questions, and prints one line for each fact it is told: `FACT seq kind chain`. `hold` stops before it
+//! answers its questions, and prints one line for each event it is told: `FACT seq kind chain`. `hold` stops before it
 //! answers; `follow` attaches and only prints; `answer` answers one question and goes. Whatever is printed is
 //! acknowledged.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 use dunnock_core::{State, apply};
-use dunnock_engine::{Door, World, create, deposit};
+use dunnock_engine::{Connection, Ports, create, submit_offline};
 use dunnock_proto::*;
 use dunnock_store::Sqlite;
 use dunnock_testkit::scenario::Scenario;
@@ -71,13 +71,13 @@ async fn run() -> i32 {
 /// Prints a frame that was received; folds it.
 fn show(frame: &Frame, s: &mut State) -> Option<Event> {
     match frame {
-        Frame::Fact(record) => {
+        Frame::Event(record) => {
             say(&format!("FACT {} {} {}", record.envelope.seq, record.envelope.kind, record.chain()));
             let Decoded::Known(event) = record.decode() else { return None };
             apply(s, &event);
             Some(event)
         }
-        Frame::Partial(Partial::Turn { text, .. }) => {
+        Frame::Partial(Partial::Step { text, .. }) => {
             say(&format!("PARTIAL {text}"));
             None
         }
@@ -85,7 +85,7 @@ fn show(frame: &Frame, s: &mut State) -> Option<Event> {
             say(&format!("PIECE {offset} {text}"));
             None
         }
-        Frame::Delta(Delta::Said { text }) => {
+        Frame::Delta(Delta::Notice { text }) => {
             say(&format!("SAID {text}"));
             None
         }
@@ -93,13 +93,13 @@ fn show(frame: &Frame, s: &mut State) -> Option<Event> {
     }
 }
 
-fn order(id: &str, command: Command) -> Order {
-    Order { id: id.parse().unwrap(), expect: None, command }
+fn order(id: &str, command: Command) -> CommandRequest {
+    CommandRequest { id: id.parse().unwrap(), expect: None, command }
 }
 
 /// Ids are fixed, so that a command sent again after a kill is the same command.
-async fn drive(world: World, session: SessionId, scenario: &Scenario, answer: bool) -> i32 {
-    let mut door = match Door::open(world, session, 0).await {
+async fn drive(world: Ports, session: SessionId, scenario: &Scenario, answer: bool) -> i32 {
+    let mut door = match Connection::open(world, session, 0).await {
         Ok(door) => door,
         Err(error) => {
             say(&format!("ERROR {error}"));
@@ -156,7 +156,7 @@ async fn drive(world: World, session: SessionId, scenario: &Scenario, answer: bo
 }
 
 /// Loads the newest session and says how long that took and how much memory it holds.
-async fn load_only(world: World, session: SessionId) -> i32 {
+async fn load_only(world: Ports, session: SessionId) -> i32 {
     let resident = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
@@ -170,7 +170,7 @@ async fn load_only(world: World, session: SessionId) -> i32 {
 }
 
 /// Makes and drives one session after the other, for a time.
-async fn many(world: World, scenario: &Scenario, time: std::time::Duration) -> i32 {
+async fn many(world: Ports, scenario: &Scenario, time: std::time::Duration) -> i32 {
     let began = std::time::Instant::now();
     let mut sessions = 0;
     while began.elapsed() < time {
@@ -182,7 +182,7 @@ async fn many(world: World, scenario: &Scenario, time: std::time::Duration) -> i
             }
         };
         // Each session begins its script anew.
-        let world = World { model: scenario.model(), ..world.clone() };
+        let world = Ports { model: scenario.model(), ..world.clone() };
         let code = drive(world, session, scenario, true).await;
         if code != 0 {
             return code;
@@ -193,8 +193,8 @@ async fn many(world: World, scenario: &Scenario, time: std::time::Duration) -> i
     0
 }
 
-async fn follow(world: World, session: SessionId) -> i32 {
-    let mut door = match Door::open(world, session, 0).await {
+async fn follow(world: Ports, session: SessionId) -> i32 {
+    let mut door = match Connection::open(world, session, 0).await {
         Ok(door) => door,
         Err(error) => {
             say(&format!("ERROR {error}"));
@@ -219,7 +219,7 @@ async fn follow(world: World, session: SessionId) -> i32 {
 }
 
 /// What `approve` does: leaves an answer and goes.
-async fn answer_once(world: World, session: SessionId) -> i32 {
+async fn answer_once(world: Ports, session: SessionId) -> i32 {
     let s = dunnock_engine::load(world.log.as_ref(), &session).await.unwrap().state;
     let Some(q) = s.questions.first() else {
         say("NOTHING");
@@ -230,7 +230,7 @@ async fn answer_once(world: World, session: SessionId) -> i32 {
         _ => Answer::Yes,
     };
     let reply = Command::Reply { question: q.id, hash: q.hash, answer, note: None };
-    match deposit(&world, &session, order(&format!("reply-{}", q.id), reply)).await {
+    match submit_offline(&world, &session, order(&format!("reply-{}", q.id), reply)).await {
         Ok(Ok(left)) => say(&format!("LEFT {left:?}")),
         Ok(Err(refusal)) => say(&format!("REFUSED {refusal}")),
         Err(error) => say(&format!("ERROR {error}")),

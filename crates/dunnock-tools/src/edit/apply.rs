@@ -3,7 +3,7 @@
 use super::find::{Miss, Rung, Step, edit_lines, places_of};
 use super::text::{Breaks, Text};
 use crate::root::Contents;
-use dunnock_core::patch::{FilePatch, Hunk, Line, Op, Patch, What};
+use dunnock_core::patch::{FileAction, FilePatch, Hunk, Line, Op, Patch};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -46,7 +46,7 @@ pub fn apply(
     };
     for part in &patch.files {
         match &part.what {
-            What::Add(path) => {
+            FileAction::Add(path) => {
                 let name = open(&mut files, path)?;
                 let file = files.entry(name.clone()).or_default();
                 if file.after.is_some() {
@@ -63,7 +63,7 @@ pub fn apply(
                 file.after = Some(Contents { bytes, mode });
                 file.lines = std::iter::once(0..count).collect();
             }
-            What::Delete(path) => {
+            FileAction::Delete(path) => {
                 let name = open(&mut files, path)?;
                 let file = files.entry(name.clone()).or_default();
                 let Some(now) = file.after.take() else { return Err(format!("there is no {name}")) };
@@ -75,7 +75,7 @@ pub fn apply(
                 }
                 file.lines.clear();
             }
-            What::Update(path) => {
+            FileAction::Update(path) => {
                 let name = open(&mut files, path)?;
                 let file = files.entry(name.clone()).or_default();
                 let Some(now) = file.after.take() else { return Err(format!("there is no {name}")) };
@@ -87,7 +87,7 @@ pub fn apply(
                 file.rung = file.rung.max(rung);
                 file.lines = lines;
             }
-            What::Move { from, to } => {
+            FileAction::Move { from, to } => {
                 let (source, target) = (open(&mut files, from)?, open(&mut files, to)?);
                 let old = files.entry(source.clone()).or_default();
                 let Some(now) = old.after.take() else { return Err(format!("there is no {source}")) };

@@ -7,7 +7,7 @@
 //! Invariant: after `commit` returns, or after [`mend`](super::mend) when it never did, either every change was made or none,
 //! and no update of another program was lost.
 
-use super::journal::{Journal, Ours, Turn, aside};
+use super::journal::{FileOp, Journal, Ours, aside};
 use super::place::{Kind, Place, Rights};
 use super::{Contents, PathError, RepoPath, Root, part_name, place_error};
 use dunnock_core::failpoint;
@@ -39,7 +39,7 @@ struct Move<'a> {
     /// The new file: its number, and itself. While it is open here, whoever opens it waits.
     new: Ours,
     file: Option<File>,
-    turn: Turn,
+    op: FileOp,
     /// It was tried: what lies beside it may be the old file.
     turned: Cell<bool>,
 }
@@ -60,7 +60,7 @@ impl Root {
         let named = changes
             .iter()
             .zip(&parts)
-            .map(|(change, part)| (change.path.0.clone(), part.clone(), Ours::default(), turn_of(change)));
+            .map(|(change, part)| (change.path.0.clone(), part.clone(), Ours::default(), op_of(change)));
         let folders = self.missing_folders(changes);
         let page = |error| PathError::Io("the journal of this edit".into(), error);
         let mut journal = Journal::begin(journals, self.path(), named, &folders).map_err(page)?;
@@ -73,7 +73,7 @@ impl Root {
             return done; // the page stays: whoever comes next tries again
         }
         if done.is_err() {
-            for one in moves.iter().filter(|one| one.turn != Turn::Delete && !one.turned.get()) {
+            for one in moves.iter().filter(|one| one.op != FileOp::Delete && !one.turned.get()) {
                 one.place.remove(one.part.as_ref());
             }
             self.remove_folders(&made);
@@ -134,7 +134,7 @@ impl Root {
                 part,
                 new: Ours::default(),
                 file: None,
-                turn: turn_of(change),
+                op: op_of(change),
                 turned: Cell::new(false),
             };
             let Some(after) = &change.after else {
@@ -166,7 +166,7 @@ impl Root {
     }
 
     fn carry_out(&self, moves: &[Move<'_>], made: &[PathBuf], journal: &mut Journal) -> Result<(), PathError> {
-        let of = |one: &Move<'_>| (one.change.path.0.clone(), one.part.clone(), one.new.clone(), one.turn);
+        let of = |one: &Move<'_>| (one.change.path.0.clone(), one.part.clone(), one.new.clone(), one.op);
         // One file changes in one moment; more of them must be found again even if the power goes.
         let many = moves.len() > 1;
         let page = |error| PathError::Io("the journal of this edit".into(), error);
@@ -175,7 +175,7 @@ impl Root {
         let mut done = Ok(());
         for one in moves {
             one.turned.set(true);
-            done = turn(one);
+            done = op(one);
             failpoint::hit("edit.turned", "");
             if done.is_err() {
                 break;
@@ -187,7 +187,7 @@ impl Root {
         match done.and_then(|()| journal.done(many).map_err(page)) {
             Ok(()) => {
                 failpoint::hit("edit.done", "");
-                for one in moves.iter().filter(|one| one.turn != Turn::Create) {
+                for one in moves.iter().filter(|one| one.op != FileOp::Create) {
                     one.place.remove(one.part.as_ref());
                     one.place.remove(aside(&one.part).as_ref());
                 }
@@ -195,7 +195,7 @@ impl Root {
             }
             Err(error) => {
                 for one in moves.iter().filter(|one| one.turned.get()).rev() {
-                    if !one.turn.back(&one.place, one.name, one.part.as_ref(), &one.new, one.file.as_ref()) {
+                    if !one.op.back(&one.place, one.name, one.part.as_ref(), &one.new, one.file.as_ref()) {
                         return Err(PathError::Stuck(one.change.path.shown(), one.part.clone()));
                     }
                 }
@@ -205,16 +205,16 @@ impl Root {
     }
 }
 
-fn turn_of(change: &Change) -> Turn {
+fn op_of(change: &Change) -> FileOp {
     match (&change.before, &change.after) {
-        (None, _) => Turn::Create,
-        (Some(_), Some(_)) => Turn::Update,
-        (Some(_), None) => Turn::Delete,
+        (None, _) => FileOp::Create,
+        (Some(_), Some(_)) => FileOp::Update,
+        (Some(_), None) => FileOp::Delete,
     }
 }
 
 /// Puts the new file in its place, and looks at what was there. What is undone if this fails, its caller undoes.
-fn turn(one: &Move<'_>) -> Result<(), PathError> {
+fn op(one: &Move<'_>) -> Result<(), PathError> {
     let path = &one.change.path;
     let fail = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => PathError::Changed(path.shown()),
@@ -224,10 +224,10 @@ fn turn(one: &Move<'_>) -> Result<(), PathError> {
     // Nobody reads what may yet be taken back, and would then write on from there.
     one.file.iter().for_each(Place::keep_waiting);
     let Some(before) = &one.change.before else { return one.place.rename(part, one.name, false).map_err(fail) };
-    match one.turn {
-        Turn::Create => {}
-        Turn::Delete => one.place.rename(one.name, part, false).map_err(fail)?,
-        Turn::Update => match one.place.swap(part, one.name) {
+    match one.op {
+        FileOp::Create => {}
+        FileOp::Delete => one.place.rename(one.name, part, false).map_err(fail)?,
+        FileOp::Update => match one.place.swap(part, one.name) {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => return over(one, before),
             swapped => swapped.map_err(fail)?,
         },
@@ -285,7 +285,7 @@ impl Ours {
     }
 }
 
-impl Turn {
+impl FileOp {
     /// Takes it back, as far as it happened; what somebody else put there meanwhile stays. Whether there is nothing left to do.
     pub(super) fn back(self, place: &Place, name: &OsStr, part: &OsStr, new: &Ours, file: Option<&File>) -> bool {
         match self {

@@ -19,7 +19,7 @@ pub(super) struct Ours {
 /// What happens to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Turn {
+pub(super) enum FileOp {
     Create,
     Update,
     Delete,
@@ -30,7 +30,7 @@ struct Entry {
     path: Vec<u8>,
     part: String,
     new: Ours,
-    turn: Turn,
+    op: FileOp,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ pub(super) struct Journal {
 }
 
 /// A file, the name beside it, the number of the new one, and what happens.
-pub(super) type Moved = (PathBuf, String, Ours, Turn);
+pub(super) type Moved = (PathBuf, String, Ours, FileOp);
 
 /// How far an edit is: what its page is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,7 +124,7 @@ impl Journal {
         made: &[PathBuf],
         lasting: bool,
     ) -> io::Result<()> {
-        let entries = moves.map(|(path, part, new, turn)| Entry { path: bytes(&path), part, new, turn }).collect();
+        let entries = moves.map(|(path, part, new, op)| Entry { path: bytes(&path), part, new, op }).collect();
         let page = Page {
             root: bytes(&self.root),
             number: number(&self.root),
@@ -229,7 +229,7 @@ fn tidy(root: &Root, page: &Page, stage: Stage) -> bool {
         let (Some(name), Some(folder)) = (file.file_name(), file.parent()) else { continue };
         let Ok(place) = Place::open(root, folder) else { continue };
         match stage {
-            Stage::Open => all &= entry.turn.back(&place, name, entry.part.as_ref(), &entry.new, None),
+            Stage::Open => all &= entry.op.back(&place, name, entry.part.as_ref(), &entry.new, None),
             Stage::Parts | Stage::Done => {
                 place.remove(entry.part.as_ref());
                 place.remove(aside(&entry.part).as_ref());

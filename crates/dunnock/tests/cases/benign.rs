@@ -68,9 +68,9 @@ async fn command(case: &Case) -> Result<String, String> {
     };
     copy(&world.home.project(), &keep);
     let bare = world.command(&[]);
-    let mut by_hand = Command::new("bash");
-    by_hand.args(["-c", &line]).current_dir(world.home.project()).env_clear();
-    by_hand.envs(
+    let mut via_bridge = Command::new("bash");
+    via_bridge.args(["-c", &line]).current_dir(world.home.project()).env_clear();
+    via_bridge.envs(
         bare.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).filter(|(k, _)| k != "SCRIPT_KEY"),
     );
     for (name, value) in [
@@ -82,9 +82,9 @@ async fn command(case: &Case) -> Result<String, String> {
         ("GIT_EDITOR", "true"),
         ("EDITOR", "true"),
     ] {
-        by_hand.env(name, value);
+        via_bridge.env(name, value);
     }
-    let done = tokio::task::spawn_blocking(move || by_hand.stdin(std::process::Stdio::null()).output().unwrap())
+    let done = tokio::task::spawn_blocking(move || via_bridge.stdin(std::process::Stdio::null()).output().unwrap())
         .await
         .unwrap();
     std::fs::remove_dir_all(world.home.project()).unwrap();

@@ -622,9 +622,9 @@ async fn a_boxed_child_cannot_reach_the_server() {
         assert_eq!(api.post(&format!("/api/sessions/{id}/commands"), &order).0, 200);
         let view = api.until(&id, &["done"]);
         let ended: Vec<&serde_json::Value> =
-            view["facts"].as_array().unwrap().iter().filter(|f| f["kind"] == "finished").collect();
+            view["events"].as_array().unwrap().iter().filter(|f| f["kind"] == "finished").collect();
         let shown = |n: usize| ended[n]["body"]["shown"].as_str().unwrap().to_owned();
-        let level = ended[0]["body"]["level"].as_str().unwrap_or("?").to_owned();
+        let level = ended[0]["body"]["isolation"].as_str().unwrap_or("?").to_owned();
         let (first, second) = (shown(0), shown(1));
         let held = first.contains("no 127.0.0.1")
             && first.contains("over")

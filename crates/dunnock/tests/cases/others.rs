@@ -201,7 +201,7 @@ impl LowWorld {
         args.extend(flags);
         args.push("go");
         let mut command = self.world.command(&args);
-        command.env("DUNNOCK_BOX_LEVEL", &self.level);
+        command.env("DUNNOCK_SANDBOX_LEVEL", &self.level);
         World::came(&server, crate::ran(command).await)
     }
 }

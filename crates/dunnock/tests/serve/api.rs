@@ -28,14 +28,14 @@ async fn w3_a_session_is_made_read_listed_and_searched() {
     assert!(regex::Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$").unwrap().is_match(created), "{created}");
     assert_eq!(home.read("colour.txt"), "purple\n");
     let all = kinds(&view);
-    assert!(all.starts_with(&["created".into(), "taken".into(), "prompted".into()]), "{all:?}");
+    assert!(all.starts_with(&["created".into(), "owner_changed".into(), "prompted".into()]), "{all:?}");
     assert!(all.ends_with(&["ended".into()]), "{all:?}");
     // From a sequence number on, and in shares, without a gap.
     let seq = view["seq"].as_u64().unwrap();
     let mut from = 0;
     while from < seq {
         let share = api.get(&format!("/api/sessions/{id}?from={from}&limit=3"));
-        let facts = share["facts"].as_array().unwrap();
+        let facts = share["events"].as_array().unwrap();
         assert!(facts.len() <= 3 && facts[0]["seq"] == from + 1, "{share}");
         from = facts.last().unwrap()["seq"].as_u64().unwrap();
         assert_eq!(share["more"], from < seq);
@@ -59,7 +59,7 @@ async fn w3_a_session_is_made_read_listed_and_searched() {
     assert!(points.len() >= 2 && points[0]["step"] == 0, "{points:?}");
     // Back to before the first step: files, too.
     let to = points[0]["seq"].clone();
-    let order = json!({ "id": "back", "command": { "rewind": { "to": { "fact": to }, "scope": "both" } } });
+    let order = json!({ "id": "back", "command": { "rewind": { "to": { "event": to }, "scope": "both" } } });
     assert_eq!(api.post(&format!("/api/sessions/{id}/commands"), &order).0, 200);
     let end = Instant::now() + Duration::from_secs(60);
     while home.project().join("colour.txt").exists() {
@@ -90,14 +90,14 @@ async fn w6_a_call_waits_is_approved_and_the_loop_goes_on_by_itself() {
     let mut wrong = reply("r0", &view, "yes");
     wrong["command"]["reply"]["hash"] = json!("0".repeat(64));
     let (status, no) = api.post(&commands, &wrong);
-    assert_eq!((status, &no["why"]), (409, &json!("changed")), "{no:#}");
+    assert_eq!((status, &no["reason"]), (409, &json!("changed")), "{no:#}");
     assert_eq!(no["session"]["questions"][0]["id"], question["id"], "the fresh state comes along");
     let (status, taken) = api.post(&commands, &reply("r1", &view, "yes"));
     assert_eq!(status, 200, "{taken}");
     // The same id again gets the same answer; another answer comes too late.
     assert_eq!(api.post(&commands, &reply("r1", &view, "yes")), (200, taken));
     let (status, no) = api.post(&commands, &reply("r2", &view, "no"));
-    assert_eq!((status, &no["why"]), (409, &json!("no_question")));
+    assert_eq!((status, &no["reason"]), (409, &json!("no_question")));
     let view = api.until(&id, &["done"]);
     assert_eq!(kinds(&view).iter().filter(|k| *k == "replied").count(), 1);
 }
@@ -117,12 +117,12 @@ async fn w3_the_loser_gets_a_conflict_and_the_fresh_state() {
     let (status, no) = api.post(&commands, &titled(2));
     assert_eq!(status, 409);
     let version = &no["session"]["version"];
-    assert_eq!(no["why"], json!({ "stale": { "version": version } }), "{no:#}");
+    assert_eq!(no["reason"], json!({ "stale": { "version": version } }), "{no:#}");
     assert_eq!(no["session"]["title"], "title 1");
     assert!(no["error"].as_str().unwrap().contains("look again"), "{no}");
 }
 
-/// Holds W7: prompt, cancel, text, facts over the live channel, without a gap.
+/// Holds W7: prompt, cancel, text, events over the live channel, without a gap.
 #[tokio::test(flavor = "multi_thread")]
 async fn w7_the_live_channel_streams_and_resumes_without_a_gap() {
     let script = vec![shell("echo hi"), Served::from(Say::text("These words come slowly.")).gated()];
@@ -135,9 +135,9 @@ async fn w7_the_live_channel_streams_and_resumes_without_a_gap() {
     let welcome = live.next(Duration::from_secs(5)).unwrap();
     assert_eq!(welcome["welcome"]["link"], 1, "{welcome}");
     live.order("p1", &json!({ "prompt": { "text": "say hi" } })).unwrap();
-    let first = live.until(|m| m["fact"]["kind"] == "finished");
+    let first = live.until(|m| m["event"]["kind"] == "finished");
     assert!(first.iter().any(|m| m["accepted"]["id"] == "p1"), "{first:?}");
-    let seen: Vec<u64> = first.iter().filter_map(|m| m["fact"]["seq"].as_u64()).collect();
+    let seen: Vec<u64> = first.iter().filter_map(|m| m["event"]["seq"].as_u64()).collect();
     // Somebody else comes in the middle of an answer and is told what was said so far.
     server.open_gate(2);
     let said = live.until(|m| m["delta"]["text"]["text"].is_string());
@@ -145,17 +145,17 @@ async fn w7_the_live_channel_streams_and_resumes_without_a_gap() {
     let last = *seen.last().unwrap();
     drop(live);
     let mut again = api.live(&id, last).ok().unwrap();
-    let late = again.until(|m| m["partial"]["turn"]["text"].is_string());
-    assert!(!late.last().unwrap()["partial"]["turn"]["text"].as_str().unwrap().is_empty(), "{late:?}");
+    let late = again.until(|m| m["partial"]["step"]["text"].is_string());
+    assert!(!late.last().unwrap()["partial"]["step"]["text"].as_str().unwrap().is_empty(), "{late:?}");
     server.open_gate(1000);
-    let rest = again.until(|m| m["fact"]["kind"] == "ended");
-    let rest: Vec<u64> = late.iter().chain(&rest).filter_map(|m| m["fact"]["seq"].as_u64()).collect();
+    let rest = again.until(|m| m["event"]["kind"] == "ended");
+    let rest: Vec<u64> = late.iter().chain(&rest).filter_map(|m| m["event"]["seq"].as_u64()).collect();
     let all: Vec<u64> = seen.iter().chain(&rest).copied().collect();
     assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>(), "each fact once, in order");
     // Cancelling is a command like any other.
     again.order("p2", &json!({ "prompt": { "text": "again" } })).unwrap();
     again.order("i1", &json!("interrupt")).unwrap();
-    let stopped = again.until(|m| m["fact"]["kind"] == "ended");
+    let stopped = again.until(|m| m["event"]["kind"] == "ended");
     assert!(stopped.iter().any(|m| m["accepted"]["id"] == "i1" || m["refused"]["id"] == "i1"), "{stopped:?}");
 }
 
@@ -196,7 +196,7 @@ async fn a_reader_waits_for_the_next_fact_and_takes_nothing_over() {
     let before = api.get(&format!("/api/sessions/{id}"));
     let began = Instant::now();
     let after = api.get(&format!("/api/sessions/{id}?from={}&wait=1", before["seq"]));
-    assert!(began.elapsed() > Duration::from_millis(900) && after["facts"] == json!([]), "{after}");
+    assert!(began.elapsed() > Duration::from_millis(900) && after["events"] == json!([]), "{after}");
     assert_eq!(after["seq"], before["seq"], "looking makes no fact");
     let mut other = serve.api();
     let (path, from) = (format!("/api/sessions/{id}"), before["seq"].clone());
@@ -207,7 +207,7 @@ async fn a_reader_waits_for_the_next_fact_and_takes_nothing_over() {
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(api.post(&format!("/api/sessions/{id}/commands"), &prompt("p", "go")).0, 200);
     let (view, took): (Value, Duration) = waits.join().unwrap();
-    assert!(!view["facts"].as_array().unwrap().is_empty());
+    assert!(!view["events"].as_array().unwrap().is_empty());
     dunnock_testkit::timing::figure("a reader that waits is woken", took, Duration::from_secs(5));
     server.open_gate(100);
     api.until(&id, &["done"]);
@@ -223,7 +223,7 @@ async fn a_fork_goes_on_by_itself_and_a_whole_output_can_be_had() {
     let mut api = serve.api();
     let id = api.make(&json!({ "prompt": "count" }));
     let view = api.until(&id, &["done"]);
-    let full = view["facts"].as_array().unwrap().iter().find_map(|f| f["body"]["full"].as_str()).unwrap().to_owned();
+    let full = view["events"].as_array().unwrap().iter().find_map(|f| f["body"]["full"].as_str()).unwrap().to_owned();
     let heard = api.ask("GET", &format!("/api/sessions/{id}/blobs/{full}"), None).unwrap();
     assert_eq!(heard.status, 200);
     assert!(heard.body.starts_with("1\n2\n") && heard.body.ends_with("5000\n"));

@@ -39,7 +39,7 @@ async fn schemathesis_finds_no_server_error_and_no_breach_of_contract() {
     let program = std::env::var("SCHEMATHESIS").unwrap_or_else(|_| "schemathesis".into());
     let most = std::env::var("DUNNOCK_EXAMPLES").unwrap_or_else(|_| "12".into());
     let url = format!("http://{}", serve.at);
-    // Who it is, a session that is there, and no waiting for facts that never come.
+    // Who it is, a session that is there, and no waiting for events that never come.
     let config =
         format!("[auth.openapi]\nbearer = {{ bearer = \"{}\" }}\n[parameters]\nid = \"{id}\"\nwait = 0\n", serve.token);
     let file = home.dir.path().join("schemathesis.toml");

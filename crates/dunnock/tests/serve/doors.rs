@@ -34,22 +34,23 @@ async fn a_run_in_a_terminal_is_listed_followed_answered_and_steered_over_http()
     let id = first_session(&mut api);
     let view = api.until(&id, &["waiting"]);
     let mut live = api.live(&id, 0).ok().unwrap();
-    let told = live.until(|m| m["fact"]["kind"] == "asked");
-    assert!(told.iter().any(|m| m["fact"]["kind"] == "prompted"), "{told:?}");
+    let told = live.until(|m| m["event"]["kind"] == "asked");
+    assert!(told.iter().any(|m| m["event"]["kind"] == "prompted"), "{told:?}");
     // Answered from here; the terminal's process goes on with it.
     assert_eq!(api.post(&format!("/api/sessions/{id}/commands"), &reply("r", &view, "yes")).0, 200);
-    live.until(|m| m["fact"]["kind"] == "finished");
-    // Steered: a prompt while the model speaks belongs to the next turn.
+    live.until(|m| m["event"]["kind"] == "finished");
+    // Steered: a prompt while the model speaks belongs to the next step.
     live.order("steer", &json!({ "prompt": { "text": "and the other one" } })).unwrap();
     let heard = live.until(|m| m["accepted"]["id"] == "steer");
     assert_eq!(heard.last().unwrap()["accepted"]["id"], "steer", "{heard:?}");
     server.open_gate(1000);
-    let rest = live.until(|m| m["fact"]["kind"] == "ended");
-    assert_eq!(rest.last().unwrap()["fact"]["kind"], "ended", "{rest:?}");
+    let rest = live.until(|m| m["event"]["kind"] == "ended");
+    assert_eq!(rest.last().unwrap()["event"]["kind"], "ended", "{rest:?}");
     assert_eq!(run.wait().unwrap().code(), Some(0), "the terminal saw the same end");
     let view = api.until(&id, &["done"]);
-    let taken: Vec<&Value> = view["facts"].as_array().unwrap().iter().filter(|f| f["kind"] == "taken").collect();
-    let ended = view["facts"].as_array().unwrap().iter().find(|f| f["kind"] == "ended").unwrap()["seq"].as_u64();
+    let taken: Vec<&Value> =
+        view["events"].as_array().unwrap().iter().filter(|f| f["kind"] == "owner_changed").collect();
+    let ended = view["events"].as_array().unwrap().iter().find(|f| f["kind"] == "ended").unwrap()["seq"].as_u64();
     let others = taken.iter().skip(1).all(|f| f["seq"].as_u64() > ended);
     assert!(others, "driven by the terminal to its end, and by the server at most after that: {taken:?}");
     assert_eq!(kinds(&view).iter().filter(|k| *k == "replied").count(), 1);
@@ -90,7 +91,7 @@ async fn a_session_of_the_server_is_listed_followed_answered_and_steered_in_a_te
     let told = crate::told(steer.wait_with_output().unwrap());
     assert!(told.code == 0 && told.out.contains("Both done."), "{told:?}");
     assert_eq!(follow.wait().unwrap().code(), Some(0));
-    assert_eq!(kinds(&view).iter().filter(|k| *k == "taken").count(), 1, "the server drove it all along");
+    assert_eq!(kinds(&view).iter().filter(|k| *k == "owner_changed").count(), 1, "the server drove it all along");
     drop(live);
 }
 
@@ -135,9 +136,9 @@ async fn r22_a_client_that_is_gone_and_a_server_that_is_killed_lose_nothing() {
     let id = api.make(&json!({}));
     let mut live = api.live(&id, 0).ok().unwrap();
     live.order("p", &json!({ "prompt": { "text": "work" } })).unwrap();
-    let seen = live.until(|m| m["fact"]["kind"] == "finished");
+    let seen = live.until(|m| m["event"]["kind"] == "finished");
     let accepted = seen.iter().any(|m| m["accepted"]["id"] == "p");
-    let last = seen.iter().filter_map(|m| m["fact"]["seq"].as_u64()).max().unwrap();
+    let last = seen.iter().filter_map(|m| m["event"]["seq"].as_u64()).max().unwrap();
     assert!(accepted);
     // The browser is closed: work goes on without it.
     drop(live);
@@ -148,12 +149,12 @@ async fn r22_a_client_that_is_gone_and_a_server_that_is_killed_lose_nothing() {
     let mut api = serve.api();
     let view = api.get(&format!("/api/sessions/{id}"));
     assert!(view["seq"].as_u64().unwrap() >= last, "what was seen is there");
-    assert_eq!(view["facts"].as_array().unwrap().iter().filter(|f| f["cause"] == "input p").count(), 1);
+    assert_eq!(view["events"].as_array().unwrap().iter().filter(|f| f["cause"] == "input p").count(), 1);
     // Whoever comes back finds it going on, from where they were.
     let mut live = api.live(&id, last).ok().unwrap();
     server.open_gate(1000);
-    let rest = live.until(|m| m["fact"]["kind"] == "ended");
-    let numbers: Vec<u64> = rest.iter().filter_map(|m| m["fact"]["seq"].as_u64()).collect();
+    let rest = live.until(|m| m["event"]["kind"] == "ended");
+    let numbers: Vec<u64> = rest.iter().filter_map(|m| m["event"]["seq"].as_u64()).collect();
     assert_eq!(numbers, (last + 1..=last + numbers.len() as u64).collect::<Vec<_>>());
     assert_eq!(home.read("log.txt"), "one\n", "the command ran once");
 }
@@ -180,6 +181,6 @@ async fn a_server_that_ends_leaves_nothing_and_what_ran_goes_on_later() {
     let serve = Serve::start(&home);
     let mut api = serve.api();
     let view = api.get(&format!("/api/sessions/{id}"));
-    let outcome = view["facts"].as_array().unwrap().iter().find(|f| f["kind"] == "finished").unwrap();
-    assert_eq!(outcome["body"]["outcome"], "cut", "{outcome:#}");
+    let outcome = view["events"].as_array().unwrap().iter().find(|f| f["kind"] == "finished").unwrap();
+    assert_eq!(outcome["body"]["outcome"], "interrupted", "{outcome:#}");
 }

@@ -22,7 +22,7 @@ struct Op {
 enum What {
     /// A command with its id, the version it expected, and what came of it.
     Order { id: String, expect: Option<u64>, came: Came },
-    /// A look: facts and version then.
+    /// A look: events and version then.
     Look { seq: u64, version: u64 },
 }
 
@@ -110,27 +110,30 @@ fn by_http(api: &mut Api, session: &str, order: &Value) -> Came {
     let (status, answer) = api.post(&format!("/api/sessions/{session}/commands"), order);
     match status {
         200 => Came::Taken(answer["seq"].as_u64().unwrap()),
-        409 => Came::Refused(answer["why"].clone(), answer["session"]["version"].as_u64().unwrap()),
+        409 => Came::Refused(answer["reason"].clone(), answer["session"]["version"].as_u64().unwrap()),
         _ => unreachable!("{status}: {answer}"),
     }
 }
 
 fn by_live(live: &mut Live, order: &Value) -> Came {
-    live.say(&json!({ "order": order })).unwrap();
+    live.say(&json!({ "command": order })).unwrap();
     loop {
         let message = live.next(Duration::from_secs(30)).unwrap();
         if message["accepted"]["id"] == order["id"] {
             return Came::Taken(message["accepted"]["seq"].as_u64().unwrap());
         }
         if message["refused"]["id"] == order["id"] {
-            return Came::Refused(message["refused"]["why"].clone(), message["refused"]["version"].as_u64().unwrap());
+            return Came::Refused(
+                message["refused"]["reason"].clone(),
+                message["refused"]["version"].as_u64().unwrap(),
+            );
         }
     }
 }
 
 /// Holds what clients saw against the log: the log is the order in which everything happened.
 fn check(ops: &[Op], facts: &[Value]) -> Result<BTreeMap<&'static str, usize>, String> {
-    // Which facts each command made, and the version before and after every fact.
+    // Which events each command made, and the version before and after every event.
     let mut made: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let (mut version_at, mut state) = (vec![0u64], dunnock_core::State::default());
     for fact in facts {
@@ -174,7 +177,7 @@ fn check(ops: &[Op], facts: &[Value]) -> Result<BTreeMap<&'static str, usize>, S
                 if stale && expect == &Some(*version) {
                     return Err(format!("{id} was refused as stale at the version that it expected"));
                 }
-                // The version that was told stood from its fact until the next of a person's.
+                // The version that was told stood from its event until the next of a person's.
                 let from = version_at.iter().position(|v| v == version).ok_or(format!("{id}: no version {version}"))?;
                 let to = version_at.iter().rposition(|v| v == version).unwrap_or(from);
                 points.push((op, from as u64, to as u64));
@@ -236,7 +239,7 @@ async fn r7_eight_clients_ten_thousand_operations_one_order() {
     let mut facts: Vec<Value> = Vec::new();
     loop {
         let share = api.get(&format!("/api/sessions/{id}?from={}", facts.len()));
-        facts.extend(share["facts"].as_array().unwrap().iter().cloned());
+        facts.extend(share["events"].as_array().unwrap().iter().cloned());
         if share["more"] == false {
             break;
         }
@@ -314,8 +317,8 @@ async fn two_hundred_clients_receive_every_frame_in_order() {
     let heard: Vec<(Vec<u64>, String)> = tokio::task::block_in_place(|| {
         std::thread::scope(|scope| {
             let one = |live: &mut Live| {
-                let all = live.until(|m| m["fact"]["kind"] == "ended");
-                let seqs = all.iter().filter_map(|m| m["fact"]["seq"].as_u64()).collect();
+                let all = live.until(|m| m["event"]["kind"] == "ended");
+                let seqs = all.iter().filter_map(|m| m["event"]["seq"].as_u64()).collect();
                 let said: Vec<(u64, &str)> = all
                     .iter()
                     .filter_map(|m| {

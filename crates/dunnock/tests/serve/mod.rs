@@ -94,7 +94,7 @@ pub fn reply(id: &str, view: &Value, answer: &str) -> Value {
     json!({ "id": id, "command": { "reply": { "question": question["id"], "hash": question["hash"], "answer": answer } } })
 }
 
-/// The kinds of the facts of a session.
+/// The kinds of the events of a session.
 pub fn kinds(view: &Value) -> Vec<String> {
-    view["facts"].as_array().unwrap().iter().map(|fact| fact["kind"].as_str().unwrap().to_owned()).collect()
+    view["events"].as_array().unwrap().iter().map(|fact| fact["kind"].as_str().unwrap().to_owned()).collect()
 }

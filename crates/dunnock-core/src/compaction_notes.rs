@@ -1,0 +1,264 @@
+//! What a summary must not lose: the task, the person's answers, the plan, changed files. Put together by code, word for word.
+
+use crate::apply::within;
+use crate::state::Question;
+use crate::transcript::ends;
+use dunnock_proto::{Answer, Asked, CallPart, Event, Part, PlanStep, QuestionId, QuestionKind, Seq, Span, Step};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// Answers of the person that are told again, the last ones.
+const ANSWERS: usize = 20;
+
+/// A fold of what counts as said in a log.
+#[derive(Debug, Clone, Default)]
+pub struct CompactionNotes {
+    prompts: Vec<Arc<str>>,
+    /// The calls of the last answer.
+    calls: (Step, Vec<Arc<CallPart>>),
+    asked: Vec<(QuestionId, String)>,
+    answers: Vec<(String, String)>,
+    plan: Vec<PlanStep>,
+}
+
+impl CompactionNotes {
+    /// Folds an event in, if it counts.
+    pub fn add(&mut self, visible: &[Span], seq: Seq, event: &Event) {
+        if !within(visible, seq) {
+            return;
+        }
+        match event {
+            Event::Prompted(e) if e.images.is_empty() => self.prompts.push(e.text.clone()),
+            Event::Prompted(e) => {
+                self.prompts.push(format!("{}\n[with {} pictures]", e.text, e.images.len()).into());
+            }
+            Event::Planned(e) => self.plan.clone_from(&e.steps),
+            Event::Answered(e) => self.calls = (e.step, Part::calls(&e.parts).cloned().collect()),
+            Event::Asked(e) => {
+                let text = self.question(e);
+                self.asked.push((e.question, text));
+            }
+            Event::Replied(e) => self.replied(e.question, &e.answer, e.note.as_deref()),
+            Event::Created(_)
+            | Event::Forked(_)
+            | Event::Moved(_)
+            | Event::Configured(_)
+            | Event::PreambleSet(_)
+            | Event::Continued(_)
+            | Event::StepStarted(_)
+            | Event::OutboxWritten(_)
+            | Event::StepFailed(_)
+            | Event::TimerFired(_)
+            | Event::Granted(_)
+            | Event::Revoked(_)
+            | Event::Allowed(_)
+            | Event::CheckCalled(_)
+            | Event::Started(_)
+            | Event::Finished(_)
+            | Event::InterruptRequested(_)
+            | Event::Ended(_)
+            | Event::OwnerChanged(_)
+            | Event::Checkpointed(_)
+            | Event::Baselined(_)
+            | Event::RewindRequested(_)
+            | Event::Rewound(_)
+            | Event::RewindFailed(_)
+            | Event::CompactionStarted(_)
+            | Event::Compacted(_)
+            | Event::CompactionFailed(_)
+            | Event::Titled(_)
+            | Event::Noticed(_) => {}
+        }
+    }
+
+    /// A question for a reader who no longer sees the call that it was about.
+    fn question(&self, asked: &Asked) -> String {
+        let view = asked.kind.view();
+        let QuestionKind::Approval(approval) = &asked.kind else { return view.text.unwrap_or(view.heading) };
+        let (step, calls) = &self.calls;
+        let call = calls.get(usize::from(approval.call.index)).filter(|_| *step == approval.call.step);
+        let call = call.map_or_else(|| view.heading.clone(), |call| format!("{} {}", call.tool, call.args));
+        format!("{call} ({})", view.reasons.join("; "))
+    }
+
+    fn replied(&mut self, question: QuestionId, answer: &Answer, note: Option<&str>) {
+        let Some(at) = self.asked.iter().position(|(asked, _)| *asked == question) else { return };
+        let (_, asked) = self.asked.remove(at);
+        let said = match answer {
+            Answer::Yes | Answer::Always { .. } => "yes".to_owned(),
+            Answer::No => "no".to_owned(),
+            Answer::Edit { args } => format!("yes, with {args}"),
+            Answer::Text { text } => text.to_string(),
+        };
+        let note = note.map_or_else(String::new, |note| format!(" ({note})"));
+        self.answers.push((asked, said + &note));
+        if self.answers.len() > ANSWERS {
+            self.answers.remove(0);
+        }
+    }
+
+    /// All of it as one text of about `room` bytes. The first and the last thing that the person asked go before all else.
+    #[must_use]
+    pub fn text(&self, open: &[Question], changed: &[String], room: usize) -> String {
+        let mut text = String::from(
+            "The talk up to here was replaced to make room. The program itself, not a model, put down what follows, word for word.\n",
+        );
+        text.push_str("\n# What the person asked, in order\n");
+        for (n, prompt) in self.prompts(room / 2) {
+            let _ = match prompt {
+                Some(prompt) => writeln!(text, "{n}. {prompt}"),
+                None => writeln!(text, "[{n} more, left out]"),
+            };
+        }
+        if !self.answers.is_empty() {
+            text.push_str("\n# What the person answered\n");
+            let row = |(question, answer): &(String, String)| {
+                format!("- {}\n  answer: {}", short(question, room / 40), short(answer, room / 40))
+            };
+            // The last ones first, as many as there is room for; told in their order.
+            let rows: Vec<String> = self.answers.iter().rev().map(row).collect();
+            let mut told = fitting(rows, room / 8);
+            told.reverse();
+            told.iter().for_each(|row| text.push_str(&format!("{row}\n")));
+        }
+        if !open.is_empty() {
+            text.push_str("\n# What waits for the person\n");
+            for question in open {
+                let known = self.asked.iter().find(|(id, _)| *id == question.id);
+                let words = known.map_or_else(|| question.kind.view().heading, |(_, words)| words.clone());
+                let _ = writeln!(text, "- {} {}", question.id, short(&words, room / 40));
+            }
+        }
+        if !self.plan.is_empty() {
+            text.push_str("\n# The plan\n");
+            let row = |step: &PlanStep| {
+                let state = if step.state.is_empty() { "pending" } else { &step.state };
+                format!("- [{state}] {}", short(&step.text, room / 40))
+            };
+            let told = fitting(self.plan.iter().map(row).collect(), room / 8);
+            told.iter().for_each(|row| text.push_str(&format!("{row}\n")));
+        }
+        if !changed.is_empty() {
+            text.push_str("\n# Files changed in this session\n");
+            let told = fitting(changed.iter().map(|path| format!("- {path}")).collect(), room / 4);
+            told.iter().for_each(|row| text.push_str(&format!("{row}\n")));
+        }
+        text
+    }
+
+    /// The prompts that fit, each with its number; `None` for some that do not.
+    fn prompts(&self, room: usize) -> Vec<(usize, Option<String>)> {
+        let all = self.prompts.len();
+        let mut left = room;
+        let mut told = vec![None; all];
+        // The first, then from the last to the second: a task is most of its first words and its last.
+        let order = (0..all.min(1)).chain((1..all).rev());
+        for n in order {
+            let prompt = &self.prompts[n];
+            // One that is too long for all there is loses its middle, and says so.
+            let most = if n == 0 || n + 1 == all { room / 2 } else { left.min(room / 4) };
+            let text = short(prompt, most);
+            if text.len() > left && n != 0 && n + 1 != all {
+                break;
+            }
+            left = left.saturating_sub(text.len());
+            told[n] = Some(text);
+        }
+        let mut rows = Vec::new();
+        let gone = told.iter().filter(|text| text.is_none()).count();
+        for (n, text) in told.into_iter().enumerate() {
+            match text {
+                Some(text) => rows.push((n + 1, Some(text))),
+                None if rows.last().is_some_and(|(_, text): &(usize, Option<String>)| text.is_some()) => {
+                    rows.push((gone, None));
+                }
+                None => {}
+            }
+        }
+        rows
+    }
+}
+
+/// The rows that fit, and how many do not.
+fn fitting(rows: Vec<String>, room: usize) -> Vec<String> {
+    let all = rows.len();
+    let mut left = room.max(400);
+    let mut told: Vec<String> = Vec::new();
+    for row in rows {
+        let Some(less) = left.checked_sub(row.len() + 1) else { break };
+        left = less;
+        told.push(row);
+    }
+    if told.len() < all {
+        told.push(format!("- and {} more", all - told.len()));
+    }
+    told
+}
+
+fn short(text: &str, most: usize) -> String {
+    if text.len() <= most.max(200) { text.to_owned() } else { ends(text, most.max(200), "") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dunnock_proto::{CallId, Hash, Planned, Prompted, QuestionKind, Replied};
+
+    fn told(facts: &[Event], room: usize) -> String {
+        let mut carried = CompactionNotes::default();
+        let visible = [Span { from: 1, to: 1000 }];
+        for (seq, event) in (1..).zip(facts) {
+            carried.add(&visible, seq, event);
+        }
+        carried.text(&[], &["src/a.rs".into()], room)
+    }
+
+    fn prompt(text: &str) -> Event {
+        Prompted { text: text.into(), images: Vec::new() }.into()
+    }
+
+    #[test]
+    fn task_answers_plan_and_files_are_told_word_for_word() {
+        let asked = Asked {
+            question: QuestionId(1),
+            kind: QuestionKind::Person {
+                call: CallId { step: Step(1), index: 0 },
+                text: "tabs or blanks?".into(),
+                choices: Vec::new(),
+            },
+            hash: Hash::ZERO,
+        };
+        let text = told(
+            &[
+                prompt("rewrite the “parser”\nin Rust"),
+                asked.into(),
+                Replied { question: QuestionId(1), answer: Answer::Text { text: "tabs".into() }, note: None }.into(),
+                Planned { steps: vec![PlanStep { text: "read it".into(), state: "done".into() }] }.into(),
+                prompt("and the docs"),
+            ],
+            8_000,
+        );
+        for part in [
+            "1. rewrite the “parser”\nin Rust\n",
+            "2. and the docs",
+            "tabs or blanks?\n  answer: tabs",
+            "[done] read it",
+            "- src/a.rs",
+        ] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn the_first_and_the_last_prompt_stay_and_the_text_stays_short() {
+        let many: Vec<Event> = (0..100).map(|n| prompt(&format!("wish {n} {}", "x".repeat(300)))).collect();
+        let text = told(&many, 4_000);
+        assert!(
+            text.contains("1. wish 0 ") && text.contains("100. wish 99 ") && text.contains("more, left out]"),
+            "{text}"
+        );
+        assert!(text.len() < 5_000, "{}", text.len());
+        let huge = told(&[prompt(&format!("begin {} end", "y".repeat(1 << 20)))], 4_000);
+        assert!(huge.contains("begin ") && huge.contains(" end") && huge.len() < 5_000, "{}", huge.len());
+    }
+}

@@ -1,0 +1,253 @@
+//! What a front end holds: a session that it drives itself or is attached to, without having to know which.
+//!
+//! When the owner's process ends, a door that was attached takes over; it goes on from the last event it has seen.
+
+#[cfg(unix)]
+use crate::attach::{Attached, NotAttached};
+use crate::driver::{Driver, Handle};
+use crate::hub::Frames;
+use crate::own::Ownership;
+use crate::ports::Ports;
+use crate::session_pool::{SessionPool, SessionRef};
+use dunnock_core::ports::LogError;
+use dunnock_proto::{Command, CommandRequest, Frame, InputId, QuestionId, Refused, Seq, SessionId};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a door tries when the owner neither answers nor is gone.
+const TRY_FOR: Duration = Duration::from_secs(2);
+
+/// A command that was not taken, with where the session stands.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Refusal {
+    /// Why not.
+    pub reason: Refused,
+    /// The version now.
+    pub version: Seq,
+    /// The questions that stand now.
+    pub questions: Vec<QuestionId>,
+}
+
+/// Why there is no door.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The log cannot be used.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The folders for locks and sockets cannot be used.
+    #[error("the folder for locks cannot be used: {0}")]
+    Folder(#[from] std::io::Error),
+    /// The owner is there and silent.
+    #[error("process {pid} has this session open and does not answer; if it is stopped, continue it (fg) or end it")]
+    Silent {
+        /// The owner.
+        pid: u32,
+    },
+    /// Somebody drives the session, and what was asked for needs it at rest.
+    #[error("process {pid} has this session open; end it first")]
+    InUse {
+        /// The owner.
+        pid: u32,
+    },
+    /// The owner is another release.
+    #[error("process {pid} has this session open and is {version}; use the same release, or end that process")]
+    Mismatch {
+        /// The owner.
+        pid: u32,
+        /// What it says of itself.
+        version: String,
+    },
+}
+
+enum Inner {
+    Own {
+        handle: Handle,
+        frames: Frames,
+        /// Where the driver is shared with other doors: it stays while we do.
+        _guest: Option<SessionRef>,
+    },
+    #[cfg(unix)]
+    Far(Attached),
+}
+
+/// A door on a session.
+pub struct Connection {
+    world: Ports,
+    /// What this process holds open for many doors, if this is one of them.
+    hall: Option<Arc<SessionPool>>,
+    session: SessionId,
+    seen: Seq,
+    inner: Inner,
+}
+
+impl Connection {
+    /// Opens a session: drives it if nobody does, attaches otherwise. Frames begin after the event `from`.
+    ///
+    /// # Errors
+    /// When the log or the folders cannot be used, or the owner cannot be spoken with.
+    pub async fn open(world: Ports, session: SessionId, from: Seq) -> Result<Self, ConnectError> {
+        let inner = reach(&world, None, &session, from).await?;
+        Ok(Self { world, hall: None, session, seen: from, inner })
+    }
+
+    /// One of many doors of this process.
+    pub(crate) async fn through(
+        hall: Arc<SessionPool>,
+        world: Ports,
+        session: SessionId,
+        from: Seq,
+    ) -> Result<Self, ConnectError> {
+        let inner = reach(&world, Some(&hall), &session, from).await?;
+        Ok(Self { world, hall: Some(hall), session, seen: from, inner })
+    }
+
+    /// Opens a session that another process drives; `None` if nobody does.
+    ///
+    /// # Errors
+    /// As above.
+    pub async fn join(world: Ports, session: SessionId, from: Seq) -> Result<Option<Self>, ConnectError> {
+        if Ownership::hold(&world.locks, &session)?.is_some() {
+            return Ok(None);
+        }
+        Self::open(world, session, from).await.map(Some)
+    }
+
+    /// The driver, if it is in this process.
+    #[must_use]
+    pub fn handle(&self) -> Option<&Handle> {
+        match &self.inner {
+            Inner::Own { handle, .. } => Some(handle),
+            #[cfg(unix)]
+            Inner::Far(_) => None,
+        }
+    }
+
+    /// The next frame. Events come in order and without a gap, whoever drives; a change of owner is not seen.
+    ///
+    /// # Errors
+    /// When the session can no longer be reached.
+    pub async fn next(&mut self) -> Result<Frame, ConnectError> {
+        loop {
+            let frame = match &mut self.inner {
+                Inner::Own { frames, .. } => frames.next().await?,
+                #[cfg(unix)]
+                Inner::Far(far) => far.next().await,
+            };
+            match frame {
+                Some(Frame::Event(record)) if record.envelope.seq <= self.seen => {}
+                Some(Frame::Event(record)) => {
+                    self.seen = record.envelope.seq;
+                    return Ok(Frame::Event(record));
+                }
+                Some(Frame::Closing | Frame::Lagged) | None => self.reach_again().await?,
+                Some(
+                    frame @ (Frame::Partial(_) | Frame::Delta(_) | Frame::Accepted { .. } | Frame::Refused { .. }),
+                ) => {
+                    return Ok(frame);
+                }
+            }
+        }
+    }
+
+    async fn reach_again(&mut self) -> Result<(), ConnectError> {
+        if let Inner::Own { handle, frames, .. } = &mut self.inner
+            && handle.summary().borrow().gone.is_none()
+        {
+            *frames = handle.frames(self.seen); // only this listener was cut off
+            return Ok(());
+        }
+        self.inner = reach(&self.world, self.hall.as_ref(), &self.session, self.seen).await?;
+        Ok(())
+    }
+
+    /// Sends a command with an id of its own; see [`Door::order`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn send(&mut self, command: Command) -> Result<Result<Seq, Refusal>, ConnectError> {
+        self.expecting(None, command).await
+    }
+
+    /// The same, for a session that is at this version.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn expecting(
+        &mut self,
+        expect: Option<Seq>,
+        command: Command,
+    ) -> Result<Result<Seq, Refusal>, ConnectError> {
+        let id = InputId::from_random(self.world.clock.random());
+        self.order(CommandRequest { id, expect, command }).await
+    }
+
+    /// Sends a command and waits until it is durable or refused. If the owner dies meanwhile it is sent again, with the
+    /// same id, to whoever drives then: it is carried out once.
+    ///
+    /// # Errors
+    /// When the session can no longer be reached.
+    pub async fn order(&mut self, order: CommandRequest) -> Result<Result<Seq, Refusal>, ConnectError> {
+        loop {
+            let answer = match &mut self.inner {
+                Inner::Own { handle, .. } => handle.order(order.clone()).await.map(|answer| {
+                    answer.map_err(|(why, version, questions)| Refusal { reason: why, version, questions })
+                }),
+                #[cfg(unix)]
+                Inner::Far(far) => far.order(&order).await,
+            };
+            match answer {
+                Some(answer) => return Ok(answer),
+                None => {
+                    tokio::time::sleep(Duration::from_millis(2)).await; // a driver that leaves takes a moment
+                    self.inner = reach(&self.world, self.hall.as_ref(), &self.session, self.seen).await?;
+                }
+            }
+        }
+    }
+
+    /// Leaves. A driver of our own stops, and somebody attached takes over; one that is shared goes on as long as it is needed.
+    pub async fn close(self) {
+        match self.inner {
+            Inner::Own { .. } if self.hall.is_some() => {}
+            Inner::Own { handle, .. } => handle.close().await,
+            #[cfg(unix)]
+            Inner::Far(_) => {}
+        }
+    }
+}
+
+async fn reach(
+    world: &Ports,
+    hall: Option<&Arc<SessionPool>>,
+    session: &SessionId,
+    from: Seq,
+) -> Result<Inner, ConnectError> {
+    let began = Instant::now();
+    loop {
+        if let Some(hall) = hall {
+            if let Some((handle, guest)) = hall.enter(world, session).await? {
+                let frames = handle.frames(from);
+                return Ok(Inner::Own { handle, frames, _guest: Some(guest) });
+            }
+        } else if let Some(ownership) = Ownership::try_take(&world.locks, &world.runtime, session, &world.app)? {
+            let handle = Driver::start(world.clone(), session.clone(), ownership).await?;
+            let frames = handle.frames(from);
+            return Ok(Inner::Own { handle, frames, _guest: None });
+        }
+        let note = Ownership::note(&world.locks, session);
+        #[cfg(unix)]
+        if let Some(note) = &note {
+            match Attached::connect(&note.socket, &world.app, session, from).await {
+                Ok(far) => return Ok(Inner::Far(far)),
+                Err(NotAttached::Nobody) => {}
+                Err(NotAttached::Silent) => return Err(ConnectError::Silent { pid: note.pid }),
+                Err(NotAttached::Mismatch(version)) => return Err(ConnectError::Mismatch { pid: note.pid, version }),
+            }
+        }
+        if began.elapsed() > TRY_FOR {
+            return Err(ConnectError::Silent { pid: note.map_or(0, |n| n.pid) });
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}

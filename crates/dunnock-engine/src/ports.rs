@@ -1,0 +1,119 @@
+//! Everything a driver needs, chosen once: ports, clock, folders. And how a session begins.
+
+use crate::catch_up::load;
+use dunnock_core::ports::{Appended, Batch, Checkpoints, Files, Log, LogError, Model, Tools};
+use dunnock_core::{State, apply};
+use dunnock_proto::{At, Cause, Config, Created, Event, Forked, Hash, Isolation, Owner, Seq, SessionId, seal};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Time and chance. The core knows neither; they come in here.
+pub trait Clock: Send + Sync {
+    /// The wall clock. It may jump: nothing but display and waiting depends on it.
+    fn now(&self) -> At;
+    /// Sixteen bytes that nobody can guess.
+    fn random(&self) -> [u8; 16];
+}
+
+/// The machine's own.
+#[derive(Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> At {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+    fn random(&self) -> [u8; 16] {
+        let mut out = [0; 16];
+        if getrandom::fill(&mut out).is_err() {
+            std::process::abort(); // a machine that cannot draw a random number cannot make a safe name for anything
+        }
+        out
+    }
+}
+
+/// What a driver needs.
+#[derive(Clone)]
+pub struct Ports {
+    /// Where events go.
+    pub log: Arc<dyn Log>,
+    /// Who answers.
+    pub model: Arc<dyn Model>,
+    /// Who acts.
+    pub tools: Arc<dyn Tools>,
+    /// Who knows the files, so that a check is bound to what it checked.
+    pub files: Option<Arc<dyn Files>>,
+    /// Who keeps files, if anybody.
+    pub checkpoints: Option<Arc<dyn Checkpoints>>,
+    /// Time and chance.
+    pub clock: Arc<dyn Clock>,
+    /// For locks that all processes of this user share.
+    pub locks: PathBuf,
+    /// For sockets: short, private, gone at log-out.
+    pub runtime: PathBuf,
+    /// How well commands are confined here.
+    pub level: Isolation,
+    /// This release.
+    pub app: String,
+    /// Millionths of a US dollar for one day over all sessions, if bounded.
+    pub day_budget: Option<u64>,
+}
+
+impl Ports {
+    /// A name for this process at this takeover.
+    pub(crate) fn fresh_owner(&self) -> Owner {
+        Owner(u128::from_le_bytes(self.clock.random()))
+    }
+}
+
+/// Makes a session. Nothing drives it yet.
+///
+/// # Errors
+/// When the log cannot be written.
+pub async fn create(world: &Ports, workspace: &str, config: Config) -> Result<SessionId, LogError> {
+    let base = world.files.as_ref().and_then(|files| files.commit(workspace));
+    let created = Created { workspace: workspace.into(), app: world.app.clone(), config, base };
+    begin_with(world, created.into()).await
+}
+
+/// Makes a session whose past is another's, up to the event `at`.
+///
+/// # Errors
+/// When the log cannot be read or written, or there is no such event.
+pub async fn fork(world: &Ports, from: &SessionId, at: Seq) -> Result<SessionId, LogError> {
+    let whole = load(world.log.as_ref(), from).await?;
+    if at == 0 || at > whole.state.seq {
+        return Err(LogError::Failed(format!("session {from} has no fact {at}; it has {}", whole.state.seq)));
+    }
+    let forked = Forked {
+        from: from.clone(),
+        at,
+        workspace: whole.state.workspace.as_deref().unwrap_or_default().into(),
+        app: world.app.clone(),
+        config: whole.state.config.as_ref().clone(),
+        step: whole.state.step,
+    };
+    begin_with(world, forked.into()).await
+}
+
+async fn begin_with(world: &Ports, event: Event) -> Result<SessionId, LogError> {
+    let session = SessionId::from_random(world.clock.random());
+    let mut state = State::default();
+    apply(&mut state, &event);
+    let records = vec![seal(0, Hash::ZERO, world.clock.now(), Cause::Driver, &event)];
+    let listing = crate::commit::listing(&state);
+    let batch = Batch {
+        session: session.clone(),
+        after: 0,
+        records,
+        inputs: Vec::new(),
+        blobs: Vec::new(),
+        listing,
+        charge: None,
+    };
+    match world.log.append(batch).await? {
+        Appended::Done => Ok(session),
+        Appended::Conflict | Appended::Repeated(..) => Err(LogError::Failed("the new session's id was taken".into())),
+    }
+}

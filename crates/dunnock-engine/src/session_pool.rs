@@ -1,0 +1,207 @@
+//! The sessions that one process holds open for many doors: each is driven once, however many look at it.
+//!
+//! A session is driven here from the first door that comes until nobody is left and nothing is under way. Parked ones are let go:
+//! they cost nothing, and the next door takes them up again. One that another process owns is attached to, like by any door.
+//!
+//! Invariant: a room's driver is begun and ended with its lock held, so there is never a second one in this process.
+
+use crate::connection::{ConnectError, Connection};
+use crate::driver::{Driver, Handle, SessionSummary};
+use crate::own::Ownership;
+use crate::ports::Ports;
+use dunnock_core::ports::{Log, LogError};
+use dunnock_proto::{Decoded, Event, Seq, SessionId};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// How long a session stays open after its last door: a client that sends one command after the other finds it still there.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// Chooses the world of a workspace.
+pub type ChoosePorts = Box<dyn Fn(&str) -> Result<Ports, String> + Send + Sync>;
+
+/// What a process holds open.
+pub struct SessionPool {
+    log: Arc<dyn Log>,
+    pick: ChoosePorts,
+    closed: AtomicBool,
+    rooms: Mutex<HashMap<SessionId, Arc<Slot>>>,
+}
+
+/// One session: its driver, if it is driven here, and how many look at it.
+struct Slot {
+    driver: tokio::sync::Mutex<Option<Handle>>,
+    guests: watch::Sender<usize>,
+}
+
+/// Somebody who looks at a session that is driven here.
+pub(crate) struct SessionRef {
+    hall: Arc<SessionPool>,
+    session: SessionId,
+    room: Arc<Slot>,
+}
+
+impl Drop for SessionRef {
+    fn drop(&mut self) {
+        self.room.guests.send_modify(|n| *n -= 1);
+        let empty = |driver: &Option<Handle>| driver.as_ref().is_none_or(is_gone);
+        if self.room.driver.try_lock().is_ok_and(|driver| empty(&driver)) {
+            self.hall.tidy(&self.session, &self.room);
+        }
+    }
+}
+
+fn is_gone(handle: &Handle) -> bool {
+    handle.summary().borrow().gone.is_some()
+}
+
+impl SessionPool {
+    /// An empty one.
+    #[must_use]
+    pub fn new(log: Arc<dyn Log>, pick: ChoosePorts) -> Arc<Self> {
+        Arc::new(Self { log, pick, closed: AtomicBool::new(false), rooms: Mutex::default() })
+    }
+
+    /// The log that all its sessions are in.
+    #[must_use]
+    pub fn log(&self) -> &Arc<dyn Log> {
+        &self.log
+    }
+
+    /// Whether this process drives a session right now.
+    #[must_use]
+    pub fn drives(&self, session: &SessionId) -> bool {
+        let room = self.rooms().get(session).cloned();
+        // A driver that is being begun or ended has the lock: one that is there soon, or was a moment ago.
+        room.is_some_and(|room| {
+            room.driver.try_lock().map_or(true, |driver| driver.as_ref().is_some_and(|h| !is_gone(h)))
+        })
+    }
+
+    /// The world of a workspace.
+    ///
+    /// # Errors
+    /// When its settings cannot be used.
+    pub fn world(&self, workspace: &str) -> Result<Ports, ConnectError> {
+        (self.pick)(workspace).map_err(|why| LogError::Failed(why).into())
+    }
+
+    /// A door on a session; frames begin after the event `from`.
+    ///
+    /// # Errors
+    /// As [`Door::open`].
+    pub async fn door(self: &Arc<Self>, session: SessionId, from: Seq) -> Result<Connection, ConnectError> {
+        let world = self.world(&self.workspace(&session).await?)?;
+        Connection::through(self.clone(), world, session, from).await
+    }
+
+    /// Lets everything go: what is under way is told to stop, and reports.
+    pub async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        let rooms: Vec<Arc<Slot>> = self.rooms().values().cloned().collect();
+        let closing = rooms.into_iter().map(|room| {
+            tokio::spawn(async move {
+                if let Some(handle) = room.driver.lock().await.take() {
+                    handle.close().await;
+                }
+            })
+        });
+        for task in closing.collect::<Vec<_>>() {
+            let _ = task.await;
+        }
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Slot>>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The folder of a session, from its first event.
+    async fn workspace(&self, session: &SessionId) -> Result<String, LogError> {
+        let mut found = None;
+        let first = &mut |record: dunnock_proto::Record| {
+            found = match record.decode() {
+                Decoded::Known(Event::Created(e)) => Some(e.workspace),
+                Decoded::Known(Event::Forked(e)) => Some(e.workspace),
+                Decoded::Known(_) | Decoded::Unknown(_) => None,
+            };
+            false
+        };
+        self.log.read(session, 0, first).await?;
+        found.map(|folder| folder.to_string()).ok_or_else(|| LogError::Failed(format!("there is no session {session}")))
+    }
+
+    /// The driver of a session in this process, begun if nobody drives it; `None` if another process does.
+    pub(crate) async fn enter(
+        self: &Arc<Self>,
+        world: &Ports,
+        session: &SessionId,
+    ) -> Result<Option<(Handle, SessionRef)>, ConnectError> {
+        let fresh = || Arc::new(Slot { driver: tokio::sync::Mutex::default(), guests: watch::Sender::new(0) });
+        let room = {
+            let mut rooms = self.rooms();
+            let room = rooms.entry(session.clone()).or_insert_with(fresh).clone();
+            // Counted from now on, so that neither the driver nor the room goes before we have it.
+            room.guests.send_modify(|n| *n += 1);
+            room
+        };
+        let guest = SessionRef { hall: self.clone(), session: session.clone(), room: room.clone() };
+        let mut driver = room.driver.lock().await;
+        if let Some(handle) = driver.as_ref().filter(|handle| !is_gone(handle)) {
+            return Ok(Some((handle.clone(), guest)));
+        }
+        *driver = None;
+        if self.closed.load(Ordering::Acquire) {
+            return Err(LogError::Failed("this server is about to end".into()).into());
+        }
+        let Some(ownership) = Ownership::try_take(&world.locks, &world.runtime, session, &world.app)? else {
+            return Ok(None);
+        };
+        // Whoever asked for it may leave meanwhile: what is begun comes to its end all the same.
+        let begun = tokio::spawn(Driver::start(world.clone(), session.clone(), ownership));
+        let handle = begun.await.map_err(|e| LogError::Failed(e.to_string()))??;
+        *driver = Some(handle.clone());
+        tokio::spawn(self.clone().keep(session.clone(), room.clone(), handle.clone()));
+        Ok(Some((handle, guest)))
+    }
+
+    /// Until the driver is gone, or nobody needs it any more.
+    async fn keep(self: Arc<Self>, session: SessionId, room: Arc<Slot>, handle: Handle) {
+        let (mut summary, mut guests) = (handle.summary(), room.guests.subscribe());
+        while summary.wait_for(|s| s.gone.is_some() || idle(s)).await.is_ok() && !is_gone(&handle) {
+            tokio::select! {
+                left = guests.wait_for(|n| *n == 0) => drop(left),
+                _ = summary.changed() => continue,
+            }
+            tokio::time::sleep(LINGER).await;
+            // Nobody comes in while the lock is held.
+            let _alone = room.driver.lock().await;
+            if idle(&summary.borrow_and_update()) && *guests.borrow_and_update() == 0 {
+                handle.clone().close().await;
+                break;
+            }
+        }
+        let mut driver = room.driver.lock().await;
+        if driver.as_ref().is_some_and(|other| other.owner() == handle.owner()) {
+            *driver = None;
+        }
+        if driver.is_none() {
+            self.tidy(&session, &room);
+        }
+    }
+
+    /// Forgets a room whose driver is gone, unless somebody is in it or on the way to it: they were counted under the same lock.
+    fn tidy(&self, session: &SessionId, room: &Arc<Slot>) {
+        let mut rooms = self.rooms();
+        let ours = rooms.get(session).is_some_and(|known| Arc::ptr_eq(known, room));
+        if ours && *room.guests.borrow() == 0 {
+            rooms.remove(session);
+        }
+    }
+}
+
+fn idle(summary: &SessionSummary) -> bool {
+    summary.parked && !summary.due
+}

@@ -1,0 +1,112 @@
+//! A command for a session that this process does not want to drive: `approve`, `answer`, a prompt for later.
+//!
+//! If somebody drives it, they are told. Otherwise the events are stored and nothing begins: that is for whoever drives
+//! next.
+
+use crate::catch_up::load;
+use crate::commit::{charge, day_left, ledger, listing, news};
+use crate::connection::{ConnectError, Refusal};
+use crate::own::Ownership;
+use crate::ports::Ports;
+use dunnock_core::policy::Policy;
+use dunnock_core::ports::{Appended, Batch, LogError};
+use dunnock_core::{DecideContext, Input, apply, decide, failpoint};
+use dunnock_proto::{Cause, CommandRequest, Seq, SessionId, seal};
+use std::time::{Duration, Instant};
+
+/// Whether somebody drives the session that a command was left for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Submitted {
+    /// Its owner took the command.
+    ToOwner(Seq),
+    /// Nobody drives; it is stored.
+    Stored(Seq),
+}
+
+/// Leaves a command for a session.
+///
+/// # Errors
+/// When the log cannot be used or the owner cannot be spoken with. A refusal is an answer.
+pub async fn submit_offline(
+    world: &Ports,
+    session: &SessionId,
+    order: CommandRequest,
+) -> Result<Result<Submitted, Refusal>, ConnectError> {
+    let began = Instant::now();
+    loop {
+        #[cfg(unix)]
+        if let Some(answer) = to_owner(world, session, &order).await? {
+            return Ok(answer.map(Submitted::ToOwner));
+        }
+        // Nobody may begin to drive between the look and the write: they would never hear of it.
+        let Some(_alone) = Ownership::hold(&world.locks, session)? else {
+            if began.elapsed() > Duration::from_secs(3) {
+                let pid = Ownership::note(&world.locks, session).map_or(0, |note| note.pid);
+                return Err(ConnectError::Silent { pid });
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            continue;
+        };
+        if let Some(seq) = world.log.answered(session, &order.id).await? {
+            return Ok(Ok(Submitted::Stored(seq)));
+        }
+        let loaded = load(world.log.as_ref(), session).await?;
+        let before = &loaded.state;
+        let at = world.clock.now();
+        let ledger = ledger(world, at).await?;
+        let input = Input::Order(order.clone());
+        let now = DecideContext {
+            day_left: day_left(world, ledger, &loaded, before),
+            tree_at: None,
+            preamble_drift: news(world, before, &input),
+            policy: Policy::default(),
+        };
+        let events = match decide(before, &now, input) {
+            Ok(events) => events,
+            Err(why) => {
+                let questions = before.questions.iter().map(|q| q.id).collect();
+                return Ok(Err(Refusal { reason: why, version: before.version, questions }));
+            }
+        };
+        let (mut next, mut chain, mut records) = (before.clone(), loaded.chain, Vec::new());
+        for event in &events {
+            let record = seal(next.seq, chain, at, Cause::Input(order.id.clone()), event);
+            chain = record.chain();
+            records.push(record);
+            apply(&mut next, event);
+        }
+        let inputs = vec![(order.id.clone(), next.seq)];
+        let (session, listing, charge) = (session.clone(), listing(&next), charge(world, ledger, &loaded, &next));
+        let batch = Batch { session, after: before.seq, records, inputs, blobs: Vec::new(), listing, charge };
+        failpoint::hit("deposit.before", "");
+        match world.log.append(batch).await {
+            Ok(Appended::Done) => {
+                failpoint::hit("deposit.after", "");
+                return Ok(Ok(Submitted::Stored(next.seq)));
+            }
+            Ok(Appended::Repeated(_, seq)) => return Ok(Ok(Submitted::Stored(seq))),
+            Ok(Appended::Conflict) => {}
+            // The next round asks whether it was answered.
+            Err(LogError::Unsure(_)) => world.log.reopen().await?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The owner's answer, if there is an owner.
+#[cfg(unix)]
+async fn to_owner(
+    world: &Ports,
+    session: &SessionId,
+    order: &CommandRequest,
+) -> Result<Option<Result<Seq, Refusal>>, ConnectError> {
+    use crate::attach::{Attached, NotAttached};
+    let Some(note) = Ownership::note(&world.locks, session) else { return Ok(None) };
+    let Ok(now) = load(world.log.as_ref(), session).await else { return Ok(None) };
+    match Attached::connect(&note.socket, &world.app, session, now.state.seq).await {
+        Ok(mut owner) => Ok(owner.order(order).await),
+        Err(NotAttached::Nobody) => Ok(None),
+        Err(NotAttached::Silent) => Err(ConnectError::Silent { pid: note.pid }),
+        Err(NotAttached::Mismatch(version)) => Err(ConnectError::Mismatch { pid: note.pid, version }),
+    }
+}

@@ -1,0 +1,613 @@
+//! The model port: providers, one client, and the preamble.
+
+use crate::ask::{PromptRequest, RefusedExtras, Timeouts, Transport, ask, some_of};
+use crate::bridge::{self, BridgeSettings, ListFiles};
+use crate::dialects::{Callable, Dialect, plan};
+use crate::preamble::{PreambleInputs, Prompts, RecordedPreamble};
+use crate::preamble_drift::{self, PROGRAM, PROMPT, TOOLS};
+use crate::preset::{self, BRIDGE_MODEL, Preset};
+use crate::profile::{EditFormat, Profile, Profiles, Size};
+use crate::provider::{Provider, Quirks};
+use crate::request_error::RequestError;
+use crate::window;
+use crate::wires::{self, Wire};
+use dunnock_core::Request;
+use dunnock_core::ports::{Blob, BoxFuture, CancellationToken, DeltaSink, Model, ModelRequest, Summary, ToolSpec};
+use dunnock_proto::{
+    Answered, Config, Failure, Hash, Message, Noticed, OutboxWritten, Part, Preamble, Price, Source, StepFailed, Tool,
+    Usage,
+};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Connections that are kept for the next request.
+const IDLE: usize = 64;
+/// The longest summary, in tokens.
+const SUMMARY: u64 = 1_500;
+
+/// Makes what a preamble is made of, for a workspace.
+pub type MakePreambleInputs = Arc<dyn Fn(&Config, &str) -> Result<PreambleInputs, String> + Send + Sync>;
+
+/// Speaks to every provider that is configured.
+pub struct ModelClient {
+    providers: Vec<Provider>,
+    /// Those that are configured and cannot be used, and why.
+    unusable: Vec<(String, String)>,
+    prompts: Prompts,
+    profiles: Profiles,
+    pub(crate) brief: MakePreambleInputs,
+    patience: Timeouts,
+    app: String,
+    without: RefusedExtras,
+    /// Lists the files of a folder, for whoever cannot look.
+    list: Option<ListFiles>,
+    /// For servers on this machine: no proxy, and no certificates, whose reading takes longer than everything else.
+    near: OnceLock<Result<reqwest::Client, String>>,
+    /// For those on this machine that want certificates all the same.
+    near_tls: OnceLock<Result<reqwest::Client, String>>,
+    far: OnceLock<Result<reqwest::Client, String>>,
+}
+
+impl ModelClient {
+    /// A speaker; nothing is connected to yet.
+    #[must_use]
+    pub fn new(
+        providers: Vec<Provider>,
+        prompts: Prompts,
+        brief: MakePreambleInputs,
+        patience: Timeouts,
+        app: &str,
+    ) -> Self {
+        let (near, near_tls, far) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let (unusable, profiles) = (Vec::new(), Profiles::default());
+        let (app, without, list) = (app.into(), RefusedExtras::default(), None);
+        Self { providers, unusable, prompts, profiles, brief, patience, app, without, list, near, near_tls, far }
+    }
+
+    /// Follows the profiles that are kept there.
+    #[must_use]
+    pub fn following(self, profiles: Profiles) -> Self {
+        Self { profiles, ..self }
+    }
+
+    /// Lists files for conversations that are carried.
+    #[must_use]
+    pub fn listing(self, list: ListFiles) -> Self {
+        Self { list: Some(list), ..self }
+    }
+
+    /// Where profiles are kept.
+    #[must_use]
+    pub fn profiles(&self) -> &Profiles {
+        &self.profiles
+    }
+
+    /// Knows of providers that cannot be used, to say why when one is asked for.
+    #[must_use]
+    pub fn without(self, unusable: Vec<(String, String)>) -> Self {
+        Self { unusable, ..self }
+    }
+
+    pub(crate) fn provider(&self, model: &str) -> Result<&Provider, String> {
+        let Some((name, rest)) = model.split_once('/') else {
+            return Err(format!(
+                "{model:?} is not a model: write provider/model. \"dunnock models list\" shows those there are"
+            ));
+        };
+        if rest.is_empty() {
+            return Err(format!(
+                "{model:?} names no model: write {name}/MODEL. \"dunnock models list\" shows those there are"
+            ));
+        }
+        if let Some((_, why)) = self.unusable.iter().find(|(known, _)| known == name) {
+            return Err(why.clone());
+        }
+        self.providers.iter().find(|p| p.name == name).ok_or_else(|| {
+            let known: Vec<&str> = self.providers.iter().map(|p| p.name.as_str()).collect();
+            format!(
+                "there is no provider {name:?}; there are {}. Add one as [providers.{name}] in the configuration",
+                known.join(", ")
+            )
+        })
+    }
+
+    /// Whether a model's provider is there; the model itself only its server knows.
+    ///
+    /// # Errors
+    /// What is wrong with the name, and what to do.
+    pub fn knows(&self, model: &str) -> Result<(), String> {
+        if model == BRIDGE_MODEL {
+            return Ok(());
+        }
+        self.provider(model).map(drop)
+    }
+
+    pub(crate) fn client(&self, provider: &Provider) -> Result<&reqwest::Client, String> {
+        let near = provider.is_local();
+        let tls = provider.base_url.starts_with("https:");
+        let slot = match (near, tls) {
+            (true, false) => &self.near,
+            (true, true) => &self.near_tls,
+            (false, _) => &self.far,
+        };
+        let made = slot.get_or_init(|| {
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            let mut builder = reqwest::Client::builder()
+                .user_agent(format!("dunnock/{}", self.app))
+                .connect_timeout(self.patience.connect)
+                .redirect(reqwest::redirect::Policy::none())
+                .tcp_nodelay(true)
+                .pool_idle_timeout(Duration::from_secs(90))
+                .pool_max_idle_per_host(IDLE);
+            if near {
+                builder = builder.no_proxy();
+                if !tls {
+                    builder = builder.tls_certs_only([]);
+                }
+            }
+            builder.build().map_err(|e| format!("no connection can be made: {e}"))
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    /// The models that a provider says it has, sorted.
+    ///
+    /// # Errors
+    /// Why it could not be asked.
+    pub async fn models(&self, provider: &Provider, within: Duration) -> Result<Vec<String>, String> {
+        let path = Some(provider.wire.models_path());
+        let request = wires::request(self.client(provider)?, provider, provider.wire, reqwest::Method::GET, path);
+        let request = request.timeout(within);
+        let response = request.send().await.map_err(|e| RequestError::unreachable(provider, &e).words)?;
+        let status = response.status().as_u16();
+        let body = some_of(response, within).await;
+        if status != 200 {
+            return Err(RequestError::status(provider, "", status, None, &body).words);
+        }
+        let json: serde_json::Value =
+            serde_json::from_slice(&body).map_err(|e| format!("not a list of models: {e}"))?;
+        let list = json["data"].as_array().or_else(|| json["models"].as_array());
+        let name = |m: &serde_json::Value| m["id"].as_str().or_else(|| m["name"].as_str()).map(str::to_owned);
+        let mut models: Vec<String> = list.into_iter().flatten().filter_map(name).collect();
+        models.sort();
+        models.dedup();
+        Ok(models)
+    }
+
+    /// What a model costs, if the table says: only at the provider's own address.
+    #[must_use]
+    pub fn price(&self, model: &str) -> Option<Price> {
+        let provider = self.provider(model).ok().filter(|provider| provider.is_known())?;
+        crate::prices_table::listed(&provider.name, model.split_once('/')?.1)
+    }
+
+    /// Those it knows.
+    #[must_use]
+    pub fn providers(&self) -> &[Provider] {
+        &self.providers
+    }
+
+    /// How a session's model is spoken to.
+    fn traits(&self, config: &Config) -> Result<Traits, String> {
+        let preset = Preset::of(config);
+        let known = match preset {
+            Preset::Plain => self.known(&config.model)?,
+            // A plan has a form of its own, whatever else the model can do.
+            Preset::Planner => Traits { dialect: Dialect::Plan, edit: EditFormat::Any, ..self.known(&config.model)? },
+            Preset::Carried => Traits::of(&Provider::plain("bridge", Wire::Chat, "")),
+        };
+        Ok(Traits { preset, timeout: config.bridge.as_ref().map_or(0, |bridge| bridge.timeout), ..known })
+    }
+
+    /// What is known of a model: by its profile, and beyond that by what is configured.
+    fn known(&self, model: &str) -> Result<Traits, String> {
+        let provider = self.provider(model)?;
+        let kept = self.profiles.get(model)?.filter(|kept| kept.asked == (provider.wire, provider.address()));
+        let mut traits = Traits::of(provider);
+        if let Some(kept) = kept {
+            traits = Traits {
+                wire: kept.wire,
+                dialect: kept.dialect,
+                constrained: kept.constrained,
+                edit: kept.edit,
+                size: kept.profile,
+                window: provider.window.or(kept.window),
+                parallel: kept.parallel,
+                preset: Preset::Plain,
+                timeout: 0,
+                quirks: Quirks { merge: kept.merge || provider.quirks.merge, ..provider.quirks },
+            };
+        }
+        Ok(Traits { dialect: provider.dialect.unwrap_or(traits.dialect), ..traits })
+    }
+
+    async fn render(&self, config: &Config, workspace: &str) -> Result<(Preamble, Blob), String> {
+        let mut traits = self.traits(config)?;
+        if !config.profile.is_empty() {
+            traits.size = config.profile.parse()?;
+        }
+        if traits.preset == Preset::Carried {
+            return self.render_carried(config, workspace, &traits);
+        }
+        let provider = self.provider(&config.model)?;
+        if let Some(window) = config.window {
+            traits.window = Some(window);
+        } else if traits.window.is_none() {
+            traits.window = self.window(&config.model, provider, traits.wire).await?;
+        }
+        let mut briefing = (self.brief)(config, workspace)?;
+        briefing.offers = traits.offers(briefing.offers);
+        let mut recorded = self.recorded(&config.model, provider, &traits, &briefing)?;
+        // What is paid for, or counted, is bounded: only then can it be held back before it is asked for.
+        if recorded.max_output.is_none() && (config.price.is_some() || config.budget.tokens.is_some()) {
+            recorded.max_output = Some(window::longest(&config.model));
+        }
+        // A small window has no room for a long answer.
+        if let (Some(most), Some(window)) = (&mut recorded.max_output, traits.window) {
+            *most = (*most).min((window / 4).max(1));
+        }
+        let sources = self.sources(&briefing, &traits)?;
+        fits(&recorded, traits.size)?;
+        let blob = recorded.blob()?;
+        let preamble = Preamble {
+            hash: blob.hash,
+            model: config.model.clone(),
+            wire: traits.wire.to_string(),
+            dialect: traits.dialect.to_string(),
+            profile: traits.size.to_string(),
+            version: self.app.clone(),
+            tools: briefing.offers.into_iter().map(|o| Tool { name: traits.ours(&o.tool.name), ..o.tool }).collect(),
+            bytes: blob.bytes.len() as u64,
+            window: traits.window,
+            max_output: recorded.max_output,
+            reason: "start".into(),
+            first_changed: None,
+            sources,
+            via_bridge: false,
+        };
+        Ok((preamble, blob))
+    }
+
+    /// A preamble for a person who carries it: instructions for whatever chat they go to.
+    fn render_carried(&self, config: &Config, workspace: &str, traits: &Traits) -> Result<(Preamble, Blob), String> {
+        let Some(bridge) = config.bridge.clone() else {
+            return Err(
+                "this session has no folder for a conversation that is carried. Begin one: dunnock bridge new \"...\""
+                    .into(),
+            );
+        };
+        let mut briefing = (self.brief)(config, workspace)?;
+        briefing.offers = traits.offers(briefing.offers);
+        let sources = self.sources(&briefing, traits)?;
+        let provider = Provider::plain("bridge", Wire::Chat, "");
+        let mut recorded =
+            self.recorded(BRIDGE_MODEL, &provider, traits, &PreambleInputs { offers: Vec::new(), ..briefing.clone() })?;
+        recorded.carried = Some(BridgeSettings { bridge, root: workspace.into() });
+        let blob = recorded.blob()?;
+        let preamble = Preamble {
+            hash: blob.hash,
+            model: BRIDGE_MODEL.into(),
+            wire: bridge::WIRE.into(),
+            dialect: bridge::DIALECT.into(),
+            profile: traits.size.to_string(),
+            version: self.app.clone(),
+            tools: briefing.offers.into_iter().map(|o| o.tool).collect(),
+            bytes: blob.bytes.len() as u64,
+            window: None,
+            max_output: None,
+            reason: "start".into(),
+            first_changed: None,
+            sources,
+            via_bridge: true,
+        };
+        Ok((preamble, blob))
+    }
+
+    /// What a preamble is made of that may change while a session lives.
+    fn sources(&self, briefing: &PreambleInputs, traits: &Traits) -> Result<Vec<Source>, String> {
+        let source = |name: &str, text: &str| Source { name: name.to_owned(), hash: Hash::of(text.as_bytes()) };
+        let mut all: Vec<Source> = briefing.instructions.iter().map(|(name, text)| source(name, text)).collect();
+        for name in self.prompts.used(traits.size, traits.dialect, traits.preset) {
+            all.push(source(&format!("{PROMPT}{name}"), &self.prompts.source(name)?.1));
+        }
+        let tools: Vec<String> =
+            briefing.offers.iter().map(|o| format!("{}\n{}\n{}", o.tool.name, o.description, o.schema)).collect();
+        all.push(source(TOOLS, &tools.join("\n")));
+        all.push(source(PROGRAM, &self.app));
+        Ok(all)
+    }
+
+    /// What this release would make a preamble of, if one were made now of the same kind.
+    fn sources_now(
+        &self,
+        config: &Config,
+        workspace: &str,
+        preamble: &Preamble,
+    ) -> Result<(PreambleInputs, Vec<Source>), String> {
+        let mut traits = self.traits(config)?;
+        traits.size = preamble.profile.parse()?;
+        if !preamble.via_bridge {
+            traits.dialect = preamble.dialect.parse()?;
+        }
+        let mut briefing = (self.brief)(config, workspace)?;
+        briefing.offers = traits.offers(briefing.offers);
+        let sources = self.sources(&briefing, &traits)?;
+        Ok((briefing, sources))
+    }
+
+    /// How much a model holds, as its server or the table says.
+    pub(crate) async fn window(&self, model: &str, provider: &Provider, wire: Wire) -> Result<Option<u64>, String> {
+        let name = model.split_once('/').map_or("", |(_, name)| name);
+        let asking = window::of(self.client(provider)?, provider, wire, name);
+        Ok(tokio::time::timeout(Duration::from_secs(2), asking).await.unwrap_or(None))
+    }
+
+    pub(crate) fn recorded(
+        &self,
+        model: &str,
+        provider: &Provider,
+        traits: &Traits,
+        briefing: &PreambleInputs,
+    ) -> Result<RecordedPreamble, String> {
+        let none: &[ToolSpec] = &[];
+        let offers = if traits.dialect == Dialect::Native { &briefing.offers } else { none };
+        let callable = match traits.dialect {
+            Dialect::Native => Vec::new(),
+            Dialect::Text | Dialect::Plan => callable(&briefing.offers)?,
+        };
+        let room = traits.window.map_or(u64::MAX, |w| w / 4).min(provider.max_output.unwrap_or(8_000));
+        let schema = match (traits.dialect, traits.constrained) {
+            (Dialect::Plan, true) => {
+                Some(RawValue::from_string(plan::schema(&callable, room)).map_err(|e| e.to_string())?)
+            }
+            _ => None,
+        };
+        let body = match &provider.body {
+            Some(text) => serde_json::from_str(text)
+                .map_err(|e| format!("providers.{}.body is not a JSON object: {e}", provider.name))?,
+            None => serde_json::Map::new(),
+        };
+        Ok(RecordedPreamble {
+            v: 2,
+            model: model.to_owned(),
+            wire: traits.wire,
+            dialect: traits.dialect,
+            system: self.prompts.system(briefing, traits)?,
+            tools: traits.wire.tools(offers)?,
+            callable,
+            schema,
+            window: traits.window,
+            max_output: provider.max_output,
+            quirks: traits.quirks,
+            body,
+            carried: None,
+        })
+    }
+
+    pub(crate) async fn send(
+        &self,
+        question: &PromptRequest<'_>,
+        live: DeltaSink,
+        halt: CancellationToken,
+    ) -> Result<Answered, StepFailed> {
+        let refuse = |error| StepFailed::unsent(question.step, Failure::Rejected, error);
+        let provider = self.provider(&question.preamble.model).map_err(refuse)?;
+        let client = self.client(provider).map_err(refuse)?;
+        let line = Transport { client, provider, patience: self.patience, without: &self.without };
+        ask(&line, question, live, halt).await
+    }
+}
+
+/// How a model is spoken to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Traits {
+    pub(crate) wire: Wire,
+    pub(crate) dialect: Dialect,
+    pub(crate) constrained: bool,
+    pub(crate) edit: EditFormat,
+    pub(crate) size: Size,
+    pub(crate) window: Option<u64>,
+    pub(crate) parallel: bool,
+    pub(crate) quirks: Quirks,
+    pub(crate) preset: Preset,
+    /// Seconds that a command of a carried conversation may take.
+    pub(crate) timeout: u64,
+}
+
+impl Traits {
+    /// As it is configured: a model about which nothing else is known.
+    pub(crate) fn of(provider: &Provider) -> Self {
+        Self {
+            wire: provider.wire,
+            dialect: Dialect::Native,
+            constrained: true,
+            edit: EditFormat::Any,
+            size: Size::Default,
+            window: provider.window,
+            parallel: true,
+            quirks: provider.quirks,
+            preset: Preset::Plain,
+            timeout: 0,
+        }
+    }
+
+    /// What is offered to it.
+    fn offers(&self, all: Vec<ToolSpec>) -> Vec<ToolSpec> {
+        let mut offers = self.preset.offers(all);
+        if self.preset == Preset::Plain {
+            offers.retain(|offer| Profile::offers(self.size, self.edit, &offer.tool.name));
+        }
+        offers
+    }
+
+    /// Our name of a tool that it is offered.
+    fn ours(&self, name: &str) -> String {
+        if self.preset == Preset::Planner { preset::ours(name).into() } else { name.into() }
+    }
+}
+
+pub(crate) fn callable(offers: &[ToolSpec]) -> Result<Vec<Callable>, String> {
+    let one = |offer: &ToolSpec| {
+        let schema = serde_json::from_str(&offer.schema).map_err(|e| e.to_string())?;
+        Ok(Callable { name: offer.tool.name.clone(), schema })
+    };
+    offers.iter().map(one).collect()
+}
+
+/// Instructions and tools must leave room to work in.
+fn fits(preamble: &RecordedPreamble, size: Size) -> Result<(), String> {
+    let Some(window) = preamble.window else { return Ok(()) };
+    let need = preamble.tokens();
+    if need <= window * 3 / 4 {
+        return Ok(());
+    }
+    let way = match size {
+        Size::Default => "Use --profile small, or give it a larger window",
+        Size::Small => "Give it a larger window",
+    };
+    let name = &preamble.model;
+    Err(format!("instructions and tools take about {need} tokens, and {name} holds {window}. {way}"))
+}
+
+impl Model for ModelClient {
+    fn render_preamble<'a>(
+        &'a self,
+        config: &'a Config,
+        workspace: &'a str,
+    ) -> BoxFuture<'a, Result<(Preamble, Blob), String>> {
+        Box::pin(self.render(config, workspace))
+    }
+
+    fn ask(
+        &self,
+        asking: ModelRequest,
+        live: DeltaSink,
+        halt: CancellationToken,
+    ) -> BoxFuture<'_, Result<(Answered, Vec<Blob>), StepFailed>> {
+        Box::pin(async move {
+            let recorded = recorded(&asking)?;
+            if let Some(carried) = &recorded.carried {
+                let again = || bridge::hand_over(&asking, carried, &recorded.system, self.list.as_ref());
+                return bridge::wait(&asking, carried, &again, live, halt).await;
+            }
+            let ModelRequest { request, pictures, .. } = asking;
+            let messages = request.messages();
+            let (preamble, step, hash) = (&recorded, request.step, request.hash());
+            let question =
+                PromptRequest { preamble, step, hash, messages: &messages, pictures: &pictures, anyway: false };
+            self.send(&question, live, halt).await.map(|answered| (answered, Vec::new()))
+        })
+    }
+
+    fn hand_over(&self, asking: ModelRequest) -> BoxFuture<'_, Result<OutboxWritten, StepFailed>> {
+        Box::pin(async move {
+            let recorded = recorded(&asking)?;
+            let step = asking.request.step;
+            let fail = |error: String| StepFailed::unsent(step, Failure::Rejected, error);
+            let carried = recorded.carried.ok_or_else(|| fail("nobody carries requests of this model".into()))?;
+            let list = self.list.clone();
+            let work = move || bridge::hand_over(&asking, &carried, &recorded.system, list.as_ref());
+            tokio::task::spawn_blocking(work).await.map_err(|error| fail(error.to_string()))?
+        })
+    }
+
+    fn preamble_drift<'a>(
+        &'a self,
+        config: &'a Config,
+        workspace: &'a str,
+        preamble: &'a Preamble,
+        known: &'a [Source],
+    ) -> Option<Noticed> {
+        let (briefing, now) = self.sources_now(config, workspace, preamble).ok()?;
+        preamble_drift::notice(&briefing, known, now)
+    }
+
+    fn summarise(&self, preamble: Arc<[u8]>, request: Request, halt: CancellationToken) -> BoxFuture<'_, Summary> {
+        Box::pin(async move {
+            let mut summed = Summary { text: Err(String::new()), usage: Usage::default(), broke: false };
+            summed.text = self.sum_up(&preamble, &request, halt, &mut summed).await;
+            summed
+        })
+    }
+}
+
+impl ModelClient {
+    async fn sum_up(
+        &self,
+        preamble: &[u8],
+        request: &Request,
+        halt: CancellationToken,
+        summed: &mut Summary,
+    ) -> Result<Arc<str>, String> {
+        let mut recorded = RecordedPreamble::read(preamble)?;
+        if recorded.carried.is_some() {
+            return Err("a conversation that is carried is not summed up: the chat keeps it".into());
+        }
+        // The conversation as one text: a model that is to sum up must not be able to go on with the work instead.
+        let talk: Vec<String> = request.messages().iter().map(told).collect();
+        recorded.system = self.prompts.summary()?;
+        recorded.dialect = Dialect::Native;
+        recorded.schema = None;
+        recorded.max_output = Some(recorded.max_output.map_or(SUMMARY, |most| most.min(SUMMARY)));
+        recorded.tools = serde_json::value::to_raw_value::<[u8; 0]>(&[]).map_err(|e| e.to_string())?;
+        let mut text = talk.join("\n\n");
+        loop {
+            let messages = [Message::User { text: text.as_str().into(), images: Vec::new() }];
+            let quiet: DeltaSink = Arc::new(|_| {});
+            let (preamble, step, hash, pictures) = (&recorded, request.step, request.hash(), BTreeMap::new());
+            let question =
+                PromptRequest { preamble, step, hash, messages: &messages, pictures: &pictures, anyway: false };
+            let sent = self.send(&question, quiet, halt.clone()).await;
+            summed.usage += sent.as_ref().map_or_else(|failed| failed.usage, |answered| answered.usage);
+            summed.broke |= sent.as_ref().is_err_and(|failed| failed.incomplete);
+            let answered = match sent {
+                Ok(answered) => answered,
+                // Too long for one request: the task stands at the beginning, what matters now at the end.
+                Err(failed) if failed.failure == Failure::Overflow && text.len() > 4_000 => {
+                    let head = text.floor_char_boundary(text.len() / 8);
+                    let tail = text.ceil_char_boundary(text.len() - text.len() * 3 / 8);
+                    text = format!(
+                        "{}\n[left out]\n{}",
+                        text.get(..head).unwrap_or_default(),
+                        text.get(tail..).unwrap_or_default()
+                    );
+                    continue;
+                }
+                // One that was cut off at its limit says enough.
+                Err(failed) if failed.failure == Failure::Rejected && !failed.partial.trim().is_empty() => {
+                    return Ok(failed.partial);
+                }
+                Err(failed) => return Err(failed.error),
+            };
+            let said = Part::words(&answered.parts);
+            return if said.trim().is_empty() { Err("the model gave no summary".into()) } else { Ok(said.into()) };
+        }
+    }
+}
+
+/// A preamble as it was recorded.
+fn recorded(asking: &ModelRequest) -> Result<RecordedPreamble, StepFailed> {
+    RecordedPreamble::read(&asking.preamble).map_err(|why| {
+        let error = format!("the instructions of this session cannot be read: {why}");
+        StepFailed::unsent(asking.request.step, Failure::Rejected, error)
+    })
+}
+
+/// A message as plain text, for a summary.
+fn told(message: &Message) -> String {
+    match message {
+        Message::User { text, .. } => format!("PERSON: {text}"),
+        Message::Notice { text } => format!("HARNESS: {text}"),
+        Message::Result { tool, text, .. } => format!("RESULT of {tool}: {text}"),
+        Message::Assistant { parts, .. } => {
+            let part = |part: &Part| match part {
+                Part::Text { text } => text.to_string(),
+                Part::Call(call) => format!("CALL {} {}", call.tool, call.args),
+                Part::Reasoning { .. } => String::new(),
+            };
+            format!("AGENT: {}", parts.iter().map(part).collect::<Vec<_>>().join("\n"))
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Messages as two sides that take turns, in the words of a dialect: what every wire renders from.
+//!
+//! Invariant: a side is a function of the messages up to it, so that each request begins with the bytes of the one before.
+//! Invariant: what only its maker can read goes back to its maker alone.
+
+use crate::dialects::{Callable, Dialect, plan, text_calls};
+use base64::Engine as _;
+use dunnock_proto::{CallPart, Hash, Message, Part};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// A picture as wires want it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Picture {
+    pub(crate) media: &'static str,
+    pub(crate) base64: String,
+}
+
+/// What the person's side brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ContentPart<'a> {
+    Text(Cow<'a, str>),
+    Picture(Picture),
+    Result { id: String, tool: Cow<'a, str>, text: &'a str, ok: bool },
+}
+
+/// What the model's side brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AssistantPart<'a> {
+    /// Only to its maker.
+    Reasoning {
+        text: &'a str,
+        opaque: Option<&'a str>,
+    },
+    Text(Cow<'a, str>),
+    Call {
+        id: String,
+        tool: Cow<'a, str>,
+        args: &'a str,
+    },
+}
+
+/// One side, until the other's turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ChatMessage<'a> {
+    Person(Vec<ContentPart<'a>>),
+    Model(Vec<AssistantPart<'a>>),
+}
+
+/// The kind of a picture, by its first bytes.
+#[must_use]
+pub fn picture_kind(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+/// Who is spoken to, and how.
+pub(crate) struct Target<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) wire: &'a str,
+    pub(crate) dialect: Dialect,
+    /// What may be called in words, by the names that it was told.
+    pub(crate) callable: &'a [Callable],
+}
+
+/// The sides of a conversation. Fails when a picture is not there.
+pub(crate) fn sides<'a>(
+    messages: &'a [Message],
+    pictures: &BTreeMap<Hash, Arc<[u8]>>,
+    to: &Target<'_>,
+) -> Result<Vec<ChatMessage<'a>>, String> {
+    let mut sides: Vec<ChatMessage<'a>> = Vec::new();
+    let mut names = Names::default();
+    let mut faults: VecDeque<Option<&'a str>> = VecDeque::new();
+    for message in messages {
+        match message {
+            Message::User { text, images } => {
+                for hash in images {
+                    let bytes = pictures.get(hash).ok_or("a picture of this talk is not there any more")?;
+                    let media = picture_kind(bytes).unwrap_or("application/octet-stream");
+                    let base64 = base64::engine::general_purpose::STANDARD.encode(bytes);
+                    push(&mut sides, ContentPart::Picture(Picture { media, base64 }));
+                }
+                push(&mut sides, ContentPart::Text(Cow::Borrowed(text)));
+            }
+            Message::Notice { text } => {
+                let text = format!("[from the harness, not the person]\n{text}");
+                push(&mut sides, ContentPart::Text(Cow::Owned(text)));
+            }
+            Message::Result { tool, text, ok, .. } => {
+                let id = names.answered();
+                let fault = faults.pop_front().flatten();
+                let bit = match to.dialect {
+                    Dialect::Native => ContentPart::Result { id, tool: plain_name(tool), text, ok: *ok },
+                    Dialect::Text => ContentPart::Text(Cow::Owned(text_calls::result(tool, text, *ok))),
+                    Dialect::Plan => ContentPart::Text(Cow::Owned(plan::result(to.callable, tool, text, *ok, fault))),
+                };
+                push(&mut sides, bit);
+            }
+            Message::Assistant { model, wire, parts, cut } => {
+                let own = model.as_ref() == to.model && wire.as_ref() == to.wire;
+                let calls: Vec<&CallPart> = Part::calls(parts).map(AsRef::as_ref).collect();
+                faults = calls.iter().map(|call| call.fault.as_deref()).collect();
+                let said = match to.dialect {
+                    Dialect::Native => native(parts, *cut, own, &mut names),
+                    Dialect::Text => {
+                        names.skip(calls.len());
+                        written(parts, own, text_calls::answer(parts, *cut))
+                    }
+                    Dialect::Plan => {
+                        names.skip(calls.len());
+                        written(parts, own, plan::answer(to.callable, parts, *cut))
+                    }
+                };
+                match sides.last_mut() {
+                    Some(ChatMessage::Model(before)) => before.extend(said),
+                    Some(ChatMessage::Person(_)) | None => sides.push(ChatMessage::Model(said)),
+                }
+            }
+        }
+    }
+    Ok(sides)
+}
+
+/// One more bit of the person's side.
+fn push<'a>(sides: &mut Vec<ChatMessage<'a>>, bit: ContentPart<'a>) {
+    match sides.last_mut() {
+        Some(ChatMessage::Person(bits)) => bits.push(bit),
+        Some(ChatMessage::Model(_)) | None => sides.push(ChatMessage::Person(vec![bit])),
+    }
+}
+
+fn reasoning(parts: &[Part], own: bool) -> impl Iterator<Item = AssistantPart<'_>> {
+    parts.iter().filter_map(move |part| match part {
+        Part::Reasoning { text, opaque } if own => Some(AssistantPart::Reasoning { text, opaque: opaque.as_deref() }),
+        Part::Reasoning { .. } | Part::Text { .. } | Part::Call(_) => None,
+    })
+}
+
+fn written<'a>(parts: &'a [Part], own: bool, text: String) -> Vec<AssistantPart<'a>> {
+    reasoning(parts, own).chain([AssistantPart::Text(Cow::Owned(text))]).collect()
+}
+
+fn native<'a>(parts: &'a [Part], cut: bool, own: bool, names: &mut Names) -> Vec<AssistantPart<'a>> {
+    let mut said: Vec<AssistantPart<'a>> = Vec::new();
+    for part in parts {
+        match part {
+            Part::Reasoning { text, opaque } if own => {
+                said.push(AssistantPart::Reasoning { text, opaque: opaque.as_deref() })
+            }
+            Part::Reasoning { .. } => {}
+            Part::Text { text } if text.is_empty() => {}
+            Part::Text { text } => said.push(AssistantPart::Text(Cow::Borrowed(text))),
+            // Servers parse these again; some end the request at arguments that are not JSON. The log keeps what was
+            // written.
+            Part::Call(call) => {
+                let args = if call.fault.is_some() || call.broken().is_some() { "{}" } else { &call.args };
+                said.push(AssistantPart::Call { id: names.call(&call.id, own), tool: plain_name(&call.tool), args });
+            }
+        }
+    }
+    if cut {
+        said.push(AssistantPart::Text("\n[cut off here]".into()));
+    }
+    // No message without content.
+    if said.iter().all(|s| matches!(s, AssistantPart::Reasoning { .. })) {
+        said.push(AssistantPart::Text("".into()));
+    }
+    said
+}
+
+/// The name of a tool as every wire takes it: models make some up that would end each later request.
+fn plain_name(name: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.chars().all(plain) && (1..=64).contains(&name.len()) {
+        return Cow::Borrowed(name);
+    }
+    let name: String = name.chars().take(64).map(|c| if plain(c) { c } else { '_' }).collect();
+    Cow::Owned(if name.is_empty() { "unknown".into() } else { name })
+}
+
+/// Names of calls as wires take them: to their maker as it gave them, where they are plain and new; else nine letters and
+/// digits, which every one takes.
+#[derive(Debug, Default)]
+struct Names {
+    used: BTreeSet<String>,
+    open: VecDeque<String>,
+    count: usize,
+}
+
+impl Names {
+    fn call(&mut self, given: &str, own: bool) -> String {
+        self.count += 1;
+        let plain = own
+            && !given.is_empty()
+            && given.len() <= 40
+            && given.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        let ours = |n: usize| format!("c{n:08}");
+        let mut id = if plain { given.to_owned() } else { ours(self.count) };
+        let mut n = self.count;
+        while !self.used.insert(id.clone()) {
+            id = ours(n);
+            n += 10_000_000;
+        }
+        self.open.push_back(id.clone());
+        id
+    }
+    fn skip(&mut self, calls: usize) {
+        self.count += calls;
+        self.open.extend(std::iter::repeat_n(String::new(), calls));
+    }
+    /// Results come in the order of the calls.
+    fn answered(&mut self) -> String {
+        self.open.pop_front().unwrap_or_default()
+    }
+}
+
+/// A person's side in one message: results (id, tool, text), pictures, words.
+pub(crate) struct Merged<'a> {
+    pub(crate) results: Vec<(&'a str, &'a str, Cow<'a, str>)>,
+    pub(crate) pictures: Vec<&'a Picture>,
+    pub(crate) words: String,
+}
+
+/// The person's side for servers that take one message in a turn: results, then pictures with all words; words after results
+/// become a part of the last of them, since nothing else may follow a result there.
+pub(crate) fn merged<'a>(bits: &'a [ContentPart<'a>]) -> Merged<'a> {
+    let (mut results, mut pictures, mut words) = (Vec::new(), Vec::new(), Vec::new());
+    for bit in bits {
+        match bit {
+            ContentPart::Result { id, tool, text, .. } => {
+                results.push((id.as_str(), tool.as_ref(), Cow::Borrowed(*text)))
+            }
+            ContentPart::Picture(picture) => pictures.push(picture),
+            ContentPart::Text(text) => words.push(text.as_ref()),
+        }
+    }
+    let mut words = words.join("\n\n");
+    if let Some((_, _, last)) = results.last_mut()
+        && pictures.is_empty()
+        && !words.is_empty()
+    {
+        *last = Cow::Owned(format!("{last}\n\n{words}"));
+        words.clear();
+    }
+    Merged { results, pictures, words }
+}

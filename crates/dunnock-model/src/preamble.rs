@@ -1,0 +1,230 @@
+//! The preamble of a session: system text and tools, rendered once and recorded.
+//!
+//! Invariant: nothing in a preamble changes from step to step: no clock, no git state, no counts. What is sent later is the
+//! recorded bytes, never what this release would render.
+
+use crate::bridge::BridgeSettings;
+use crate::client::Traits;
+use crate::dialects::{Callable, Dialect, schema};
+use crate::preset::Preset;
+use crate::profile::Size;
+use crate::provider::Quirks;
+use crate::wires::Wire;
+use dunnock_core::ports::{Blob, ToolSpec};
+use minijinja::{UndefinedBehavior, Value, context};
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+use serde_json::value::RawValue;
+use std::path::PathBuf;
+
+/// What the model is told of where it works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Environment {
+    /// The system.
+    pub os: String,
+    /// What runs a command line.
+    pub shell: String,
+    /// The workspace.
+    pub root: String,
+    /// Whether it is a git repository.
+    pub git: bool,
+}
+
+/// What a preamble is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreambleInputs {
+    /// Where the model works.
+    pub environment: Environment,
+    /// Source and text of instructions, the more specific later.
+    pub instructions: Vec<(String, String)>,
+    /// What it may call.
+    pub offers: Vec<ToolSpec>,
+    /// What earlier runs of a planner's task came to.
+    pub memory: String,
+}
+
+/// Prompts: template files in the binary, each of which the user may replace.
+#[derive(Debug, Clone, Default)]
+pub struct Prompts {
+    folder: Option<PathBuf>,
+    /// For the stateless service.
+    service: bool,
+}
+
+impl Prompts {
+    /// Every prompt: its name and the text in the binary.
+    pub const ALL: &'static [(&'static str, &'static str)] = &[
+        ("system.md", include_str!("../../../prompts/system.md")),
+        ("small.md", include_str!("../../../prompts/small.md")),
+        ("text-calls.md", include_str!("../../../prompts/text-calls.md")),
+        ("plan.md", include_str!("../../../prompts/plan.md")),
+        ("summary.md", include_str!("../../../prompts/summary.md")),
+        ("service.md", include_str!("../../../prompts/service.md")),
+        ("planner.md", include_str!("../../../prompts/planner.md")),
+        ("carried.md", include_str!("../../../prompts/carried.md")),
+    ];
+
+    /// Prompts that a file of the same name in `folder` replaces.
+    #[must_use]
+    pub fn replaced_in(folder: PathBuf) -> Self {
+        Self { folder: Some(folder), service: false }
+    }
+
+    /// The same, for the stateless service.
+    #[must_use]
+    pub fn for_service(self) -> Self {
+        Self { service: true, ..self }
+    }
+
+    pub(crate) fn source(&self, name: &str) -> Result<(String, String), String> {
+        let replaced = self.folder.as_ref().map(|folder| folder.join(name));
+        if let Some(path) = replaced {
+            match std::fs::read_to_string(&path) {
+                Ok(text) => return Ok((path.display().to_string(), text)),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(format!("the prompt {} cannot be read: {error}", path.display())),
+            }
+        }
+        let known = Self::ALL.iter().find(|(known, _)| *known == name);
+        known.map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).ok_or_else(|| format!("no prompt {name}"))
+    }
+
+    fn render(&self, name: &str, values: Value) -> Result<String, String> {
+        let (place, source) = self.source(name)?;
+        let mut env = minijinja::Environment::new();
+        env.set_undefined_behavior(UndefinedBehavior::Strict);
+        let told = |e: minijinja::Error| format!("the prompt {place} cannot be used: {e:#}");
+        let text = env.render_str(&source, values).map_err(told)?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// The prompts that the system text of a preamble is made of.
+    pub(crate) fn used(&self, size: Size, dialect: Dialect, preset: Preset) -> impl Iterator<Item = &'static str> {
+        let name = match (preset, size) {
+            (Preset::Planner, _) => "planner.md",
+            (Preset::Carried, _) => "carried.md",
+            (Preset::Plain, _) if self.service => "service.md",
+            (Preset::Plain, Size::Default) => "system.md",
+            (Preset::Plain, Size::Small) => "small.md",
+        };
+        let calls = match dialect {
+            _ if preset != Preset::Plain => None,
+            Dialect::Native => None,
+            Dialect::Text => Some("text-calls.md"),
+            Dialect::Plan => Some("plan.md"),
+        };
+        std::iter::once(name).chain(calls)
+    }
+
+    /// The system text.
+    ///
+    /// # Errors
+    /// When a replaced prompt cannot be read or rendered; says which.
+    pub(crate) fn system(&self, briefing: &PreambleInputs, traits: &Traits) -> Result<String, String> {
+        let Traits { size, dialect, parallel, preset, .. } = *traits;
+        let at = &briefing.environment;
+        let instructions = briefing.instructions.iter();
+        let instructions: Vec<Value> =
+            instructions.map(|(source, text)| context! { source => source.as_str(), text => text.as_str() }).collect();
+        let environment = context! {
+            os => at.os.as_str(), shell => at.shell.as_str(), root => at.root.as_str(), git => at.git,
+        };
+        let tool = |offer: &ToolSpec| {
+            let schema = serde_json::from_str(&offer.schema).unwrap_or_default();
+            let (name, about) = (offer.tool.name.as_str(), offer.description.as_str());
+            context! { name => name, about => about, arguments => schema::told(&schema) }
+        };
+        let tools: Vec<Value> = match dialect {
+            Dialect::Native => Vec::new(),
+            Dialect::Text | Dialect::Plan => briefing.offers.iter().map(tool).collect(),
+        };
+        let values = context! {
+            environment => environment, instructions => instructions, parallel => parallel, tools => tools,
+            memory => briefing.memory.as_str(), timeout => traits.timeout,
+        };
+        let texts = self.used(size, dialect, preset).map(|name| self.render(name, values.clone()));
+        Ok(texts.collect::<Result<Vec<String>, String>>()?.join("\n\n"))
+    }
+
+    /// What a model is told that shall sum conversation up.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn summary(&self) -> Result<String, String> {
+        self.render("summary.md", context! {})
+    }
+}
+
+/// A preamble as recorded: everything that the bytes of a request depend on beside the conversation.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RecordedPreamble {
+    /// Of this form.
+    pub(crate) v: u16,
+    /// `provider/model`.
+    pub(crate) model: String,
+    /// How the server is spoken to.
+    #[serde(default)]
+    pub(crate) wire: Wire,
+    /// How calls are written.
+    #[serde(default)]
+    pub(crate) dialect: Dialect,
+    /// The system text.
+    pub(crate) system: String,
+    /// The tools as the wire has them, byte for byte.
+    pub(crate) tools: Box<RawValue>,
+    /// What may be called in words, where the dialect is not the wire's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) callable: Vec<Callable>,
+    /// What the server holds the answer to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) schema: Option<Box<RawValue>>,
+    /// Tokens that the model holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) window: Option<u64>,
+    /// The longest answer to ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_output: Option<u64>,
+    /// What is peculiar about the server.
+    #[serde(default)]
+    pub(crate) quirks: Quirks,
+    /// More fields for each request.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) body: Map<String, serde_json::Value>,
+    /// Where a person finds it, who carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) carried: Option<BridgeSettings>,
+}
+
+impl RecordedPreamble {
+    pub(crate) fn blob(&self) -> Result<Blob, String> {
+        serde_json::to_vec(self).map(Blob::new).map_err(|e| e.to_string())
+    }
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
+        let preamble: Self = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+        if (1..=2).contains(&preamble.v) {
+            Ok(preamble)
+        } else {
+            Err(format!("a later release made it (form {})", preamble.v))
+        }
+    }
+    /// The provider's name and the model's.
+    pub(crate) fn names(&self) -> (&str, &str) {
+        self.model.split_once('/').unwrap_or((&self.model, ""))
+    }
+    /// About how many tokens this takes of every request.
+    pub(crate) fn tokens(&self) -> u64 {
+        estimate(self.system.as_bytes()) + estimate(self.tools.get().as_bytes())
+    }
+}
+
+/// Letters of a token in a language that is written with the Latin alphabet.
+pub(crate) const BYTES_PER_TOKEN: u64 = 4;
+
+/// About how many tokens a text takes: a guess that is low for code and right for prose, so that what it finds too long is
+/// too long. Other letters count as one each.
+pub(crate) fn estimate(text: &[u8]) -> u64 {
+    let plain = text.iter().filter(|byte| byte.is_ascii()).count() as u64;
+    // The first byte of each letter that has several.
+    let others = text.iter().filter(|byte| **byte >= 0xc0).count() as u64;
+    plain / BYTES_PER_TOKEN + others
+}

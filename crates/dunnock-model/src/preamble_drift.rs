@@ -1,0 +1,66 @@
+//! What changed of what a preamble is made of. The preamble stays; the model is told once, at the end of the conversation.
+
+use crate::preamble::PreambleInputs;
+use dunnock_proto::{Noticed, Source};
+
+/// How the names of prompts begin among sources.
+pub(crate) const PROMPT: &str = "prompt:";
+/// The tools, as a source.
+pub(crate) const TOOLS: &str = "tools:";
+/// The program, as a source.
+pub(crate) const PROGRAM: &str = "program:";
+/// Bytes of a changed file that are told; the rest can be read.
+const SHOWN: usize = 4_000;
+
+/// A notice of everything that is other than the model knows.
+pub(crate) fn notice(briefing: &PreambleInputs, known: &[Source], now: Vec<Source>) -> Option<Noticed> {
+    if known == now {
+        return None;
+    }
+    let was = |name: &str| known.iter().find(|source| source.name == name);
+    let mut said = Vec::new();
+    for source in &now {
+        let name = source.name.as_str();
+        let before = was(name);
+        if before == Some(source) {
+            continue;
+        }
+        said.push(match name {
+            TOOLS => "This program has other tools by now; this session goes on with those it began with.".to_owned(),
+            PROGRAM => "This program is another release by now; this session goes on with the instructions it began with."
+                .to_owned(),
+            _ => match name.strip_prefix(PROMPT) {
+                Some(prompt) => format!(
+                    "The prompt {prompt} is another by now; this session goes on with the instructions it began with, until it is shortened \
+                     or given another model."
+                ),
+                None => instructions(briefing, name, before.is_some()),
+            },
+        });
+    }
+    for gone in known.iter().filter(|source| !now.iter().any(|n| n.name == source.name)) {
+        if !gone.name.contains(':') {
+            said.push(format!("{} is gone: what it said no longer holds.", gone.name));
+        }
+    }
+    let text = if said.is_empty() {
+        "The instructions of this folder are in another order now.".into()
+    } else {
+        said.join("\n")
+    };
+    Some(Noticed { sources: now, ..Noticed::plain(text) })
+}
+
+fn instructions(briefing: &PreambleInputs, name: &str, known: bool) -> String {
+    let text = briefing.instructions.iter().find(|(source, _)| source == name).map_or("", |(_, text)| text.as_str());
+    let cut = text.floor_char_boundary(SHOWN);
+    let shown = text.get(..cut).unwrap_or_default();
+    let more = match text.len() - cut {
+        0 => String::new(),
+        more => format!("\n[{more} bytes more: read the file]"),
+    };
+    let how = if known { "has changed since you were told of it" } else { "is new" };
+    format!(
+        "{name} {how}. It is a file of the repository and never overrides the person. It says now:\n<instructions from=\"{name}\">\n{shown}{more}\n</instructions>"
+    )
+}

@@ -1,0 +1,649 @@
+//! Makes a child, and what happens in it before its program begins.
+//!
+//! Rung A and B: the child is the first process of its own process namespace. It makes the box, starts the command, buries what
+//! is orphaned, reports how the command ended, and ends; the kernel ends all others with it. Rung C, and no box at all: the
+//! child is the command.
+//!
+//! Invariant: from here to the program's beginning nothing is allocated, no lock is taken and nothing panics: only system calls
+//! on what lies ready. A call that fails is reported, and the child ends.
+
+use super::plan::{MountStep, Plan};
+use super::{Isolation, landlock};
+use libc::{c_char, c_int, c_void};
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::rc::Rc;
+
+/// Everything that is needed to start a program.
+pub(crate) struct Ready {
+    program: CString,
+    words: Pointers,
+    env: Pointers,
+    folder: CString,
+    fds: [OwnedFd; 3],
+    terminal: bool,
+    /// The most processes of this user, and what else a process is held by.
+    pub(crate) processes: Option<u64>,
+    /// How nice this program was started, whatever its launcher is by now.
+    pub(crate) nice: c_int,
+    plan: Option<Rc<Plan>>,
+    /// The network that it shares with others.
+    pub(crate) join: Option<Rc<Net>>,
+}
+
+/// A network of its own, which several boxes share: kept by its descriptors, with the user namespace that owns it.
+pub(crate) struct Net {
+    user: OwnedFd,
+    net: OwnedFd,
+}
+
+/// Texts, and the list of them that the kernel wants.
+struct Pointers {
+    _texts: Vec<CString>,
+    list: Vec<*const c_char>,
+}
+
+impl Pointers {
+    fn new(texts: Vec<CString>) -> Self {
+        let list = texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
+        Self { _texts: texts, list }
+    }
+}
+
+impl Ready {
+    pub(crate) fn new(
+        words: &[String],
+        env: Vec<(String, String)>,
+        folder: &str,
+        fds: [OwnedFd; 3],
+        terminal: bool,
+        plan: Option<Rc<Plan>>,
+    ) -> io::Result<Self> {
+        let program = CString::new(words.first().map_or("", String::as_str))?;
+        let words = words.iter().map(|w| CString::new(w.as_str())).collect::<Result<_, _>>()?;
+        let env = env.into_iter().map(|(k, v)| CString::new(format!("{k}={v}"))).collect::<Result<_, _>>()?;
+        let (words, env, folder) = (Pointers::new(words), Pointers::new(env), CString::new(folder)?);
+        Ok(Self { program, words, env, folder, fds, terminal, processes: None, nice: 0, plan, join: None })
+    }
+}
+
+/// How a child that reports came to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The program began; how it ended, where the child is not the program itself.
+    Began(Option<i32>),
+    /// The same, and nobody is left in its box but the first process, which is about to go.
+    Over(i32),
+    /// It did not begin: what failed.
+    Failed(String),
+}
+
+impl Fate {
+    /// What a child has reported so far; nothing, if nothing has come yet. At the end of the report, that it began.
+    pub(crate) fn read(report: &OwnedFd) -> Option<Self> {
+        let mut bytes = [0; 8];
+        let have = match rustix::io::read(report, &mut bytes) {
+            Ok(have) => have,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return None,
+            Err(_) => 0,
+        };
+        let number = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, i32::from_ne_bytes);
+        Some(match (have, number(0)) {
+            (0, _) => Self::Began(None),
+            (8, 0) => Self::Began(Some(number(4))),
+            (8, ALONE) => Self::Over(number(4)),
+            (8, what) => {
+                let error = io::Error::from_raw_os_error(number(4));
+                let what = usize::try_from(what).ok().and_then(|at| WHAT.get(at)).copied().unwrap_or("a call");
+                Self::Failed(if what == "execve" {
+                    error.to_string()
+                } else {
+                    format!("the box could not be made: {what}: {error}")
+                })
+            }
+            _ => Self::Failed("the box could not be made: it ended half way".into()),
+        })
+    }
+}
+
+/// The report of a box in which nobody is left.
+const ALONE: i32 = -1;
+
+/// What can fail, by its number.
+const WHAT: &[&str] = &[
+    "",
+    "execve",
+    "uid_map",
+    "loopback",
+    "private mounts",
+    "open_tree",
+    "mount_setattr",
+    "tmpfs",
+    "mkdir",
+    "a file",
+    "move_mount",
+    "overlay",
+    "proc",
+    "devpts",
+    "chdir",
+    "the descriptors",
+    "setsid",
+    "terminal",
+    "no_new_privs",
+    "landlock",
+    "landlock rule",
+    "landlock restriction",
+    "seccomp",
+    "capabilities",
+    "clone",
+    "parent",
+    "limits",
+    "setns",
+];
+const EXECVE: i32 = 1;
+const UID_MAP: i32 = 2;
+const LOOPBACK: i32 = 3;
+const PRIVATE: i32 = 4;
+const OPEN_TREE: i32 = 5;
+const MOUNT_SETATTR: i32 = 6;
+const TMPFS: i32 = 7;
+const MKDIR: i32 = 8;
+const FILE: i32 = 9;
+const MOVE_MOUNT: i32 = 10;
+const OVERLAY: i32 = 11;
+const PROC: i32 = 12;
+const DEVPTS: i32 = 13;
+const CHDIR: i32 = 14;
+const DESCRIPTORS: i32 = 15;
+const SETSID: i32 = 16;
+const TERMINAL: i32 = 17;
+const NO_NEW_PRIVS: i32 = 18;
+const LANDLOCK: i32 = 19;
+const LANDLOCK_RULE: i32 = 20;
+const RESTRICT: i32 = 21;
+const SECCOMP: i32 = 22;
+const CAPABILITIES: i32 = 23;
+const CLONE: i32 = 24;
+const PARENT: i32 = 25;
+const SETNS: i32 = 27;
+
+/// What the child works with: borrowed, on the stack of the launcher.
+struct Within<'a> {
+    ready: &'a Ready,
+    /// Where it reports, and where that is read.
+    report: RawFd,
+    read: RawFd,
+    /// Its three descriptors, above all that it will close.
+    fds: [RawFd; 3],
+    /// For what is taken hold of.
+    slots: *mut RawFd,
+    /// For the command, where the child is not it; and behind it for the first process, where another one makes that.
+    stack: *mut u8,
+    /// The first process, where another one made it.
+    joined: *mut libc::pid_t,
+    launcher: libc::pid_t,
+}
+
+const STACK: usize = 64 << 10;
+/// Should memory run out all the same, commands go before anything else does.
+const OOM: (&CStr, &[u8]) = (c"/proc/self/oom_score_adj", b"900");
+
+/// Starts a program; its process, and where it reports.
+#[expect(unsafe_code, reason = "clone has no safe wrapper")]
+pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)> {
+    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&read, true)?;
+    let [input, out, err] = &ready.fds;
+    let mut slots: Vec<RawFd> = vec![-1; ready.plan.as_ref().map_or(0, |plan| plan.slots)];
+    let mut stacks = vec![0u128; 3 * STACK / 16];
+    let mut joined: libc::pid_t = 0;
+    let base = stacks.as_mut_ptr().cast::<u8>();
+    let within = Within {
+        ready,
+        report: write.as_raw_fd(),
+        read: read.as_raw_fd(),
+        fds: [input.as_raw_fd(), out.as_raw_fd(), err.as_raw_fd()],
+        slots: slots.as_mut_ptr(),
+        stack: base.wrapping_add(STACK),
+        joined: &raw mut joined,
+        launcher: rustix::process::getpid().as_raw_nonzero().get(),
+    };
+    let argument = std::ptr::from_ref(&within).cast_mut().cast::<c_void>();
+    let rung = ready.plan.as_deref().map(|plan| plan.rung);
+    let (first, flags): (extern "C" fn(*mut c_void) -> c_int, c_int) = match rung {
+        // Makes the first process of the box, as the launcher's child, and ends.
+        Some(Isolation::A | Isolation::B) if ready.join.is_some() => (join, libc::CLONE_VM | libc::CLONE_VFORK),
+        Some(rung @ (Isolation::A | Isolation::B)) => {
+            let mounts = if rung == Isolation::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
+            let net = if ready.plan.as_ref().is_some_and(|plan| plan.network) { 0 } else { libc::CLONE_NEWNET };
+            (init, libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | mounts | net)
+        }
+        // The launcher waits, and its memory is shared, until the program begins.
+        Some(Isolation::C) | None => (command, libc::CLONE_VM | libc::CLONE_VFORK),
+    };
+    // SAFETY: the stack is ours, large enough and used by this child alone. Without CLONE_VM the child has a copy of
+    // everything; with it, this thread does not run until the child has ended or become another program. The launcher has one
+    // thread, so no lock is held by another.
+    #[cfg(test)]
+    super::quiet::quiet(true);
+    let pid = unsafe { libc::clone(first, base.wrapping_add(STACK).cast(), flags | libc::SIGCHLD, argument) };
+    #[cfg(test)]
+    super::quiet::quiet(false);
+    if pid < 0 {
+        let error = io::Error::last_os_error();
+        return Err(match rung {
+            Some(_) => io::Error::other(format!("the box could not be made: clone: {error}")),
+            None => error,
+        });
+    }
+    drop(stacks);
+    let mut pid = pid;
+    if ready.join.is_some() && rung.is_some_and(|rung| rung != Isolation::C) {
+        let _ = rustix::process::waitpid(rustix::process::Pid::from_raw(pid), rustix::process::WaitOptions::empty());
+        if joined <= 0 {
+            drop(write);
+            return Err(io::Error::other(match Fate::read(&read) {
+                Some(Fate::Failed(why)) => why,
+                _ => "the box could not be made: it ended half way".into(),
+            }));
+        }
+        pid = joined;
+    }
+    let pid = rustix::process::Pid::from_raw(pid).ok_or_else(|| io::Error::other("no such process"))?;
+    Ok((pid, read))
+}
+
+/// Ends the child with a report of what failed.
+#[expect(unsafe_code, reason = "plain system calls")]
+fn fail(report: RawFd, what: i32) -> ! {
+    // SAFETY: reads this thread's error number, writes eight bytes of its own, and ends.
+    unsafe {
+        let numbers = [what, *libc::__errno_location()];
+        libc::write(report, numbers.as_ptr().cast(), 8);
+        libc::_exit(127)
+    }
+}
+
+macro_rules! must {
+    ($within:expr, $what:expr, $call:expr) => {
+        if ($call) < 0 {
+            fail($within.report, $what)
+        }
+    };
+}
+
+/// Makes a network that boxes can share.
+#[expect(unsafe_code, reason = "clone has no safe wrapper")]
+pub(crate) fn network() -> io::Result<Net> {
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let maps = [format!("{user} {user} 1").into_bytes(), format!("{group} {group} 1").into_bytes()];
+    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let holder = Holder { maps: &maps, ready: write.as_raw_fd() };
+    let mut stack = vec![0u128; STACK / 16];
+    let top = stack.as_mut_ptr().cast::<u8>().wrapping_add(STACK);
+    let argument = std::ptr::from_ref(&holder).cast_mut().cast::<c_void>();
+    // SAFETY: the child has a copy of everything, and a stack of its own in it.
+    let pid = unsafe {
+        libc::clone(hold_network, top.cast(), libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::SIGCHLD, argument)
+    };
+    let failed = |what: &str, error: io::Error| io::Error::other(format!("the box could not be made: {what}: {error}"));
+    let pid = rustix::process::Pid::from_raw(pid.max(0)).ok_or_else(|| failed("clone", io::Error::last_os_error()))?;
+    drop(write);
+    let made = (|| {
+        let mut word = [0; 8];
+        let have = rustix::io::read(&read, &mut word)?;
+        let number = i32::from_ne_bytes([word[4], word[5], word[6], word[7]]);
+        if have != 8 || word[0] != 0 {
+            return Err(failed("a network", io::Error::from_raw_os_error(number)));
+        }
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+        let open = |name: &str| {
+            rustix::fs::open(format!("/proc/{}/ns/{name}", pid.as_raw_nonzero()), flags, rustix::fs::Mode::empty())
+        };
+        Ok(Net { user: open("user")?, net: open("net")? })
+    })();
+    // The descriptors keep it from now on.
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+    made
+}
+
+struct Holder<'a> {
+    maps: &'a [Vec<u8>; 2],
+    ready: RawFd,
+}
+
+/// Lives until its network was taken hold of.
+#[expect(unsafe_code, reason = "runs in a child: only system calls")]
+extern "C" fn hold_network(argument: *mut c_void) -> c_int {
+    // SAFETY: `network` passes a `Holder`, of which this process has a copy; plain system calls on it.
+    unsafe {
+        let holder = &*argument.cast::<Holder<'_>>();
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::prctl(libc::PR_SET_DUMPABLE, 1);
+        write_to(c"/proc/self/setgroups", b"deny");
+        if write_to(c"/proc/self/uid_map", &holder.maps[0]) < 0 {
+            fail(holder.ready, UID_MAP);
+        }
+        if write_to(c"/proc/self/gid_map", &holder.maps[1]) < 0 {
+            fail(holder.ready, UID_MAP);
+        }
+        if loopback() < 0 {
+            fail(holder.ready, LOOPBACK);
+        }
+        let numbers = [0, 0];
+        libc::write(holder.ready, numbers.as_ptr().cast(), 8);
+        loop {
+            libc::pause();
+        }
+    }
+}
+
+/// Enters a network that is there, and makes the first process of the box in it, as the launcher's own child.
+#[expect(unsafe_code, reason = "runs in a child that shares memory: only system calls")]
+extern "C" fn join(argument: *mut c_void) -> c_int {
+    // SAFETY: as in `command`: the launcher waits, and what it passed lives on its stack. What is written is the place that was
+    // made for it.
+    unsafe {
+        let within = &*argument.cast::<Within<'_>>();
+        let (Some(plan), Some(to)) = (&within.ready.plan, &within.ready.join) else { libc::_exit(127) };
+        must!(within, SETNS, libc::setns(to.user.as_raw_fd(), libc::CLONE_NEWUSER));
+        must!(within, SETNS, libc::setns(to.net.as_raw_fd(), libc::CLONE_NEWNET));
+        let mounts = if plan.rung == Isolation::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
+        let flags = libc::CLONE_NEWPID | libc::CLONE_NEWIPC | mounts | libc::CLONE_PARENT | libc::SIGCHLD;
+        let stack = within.stack.wrapping_add(2 * STACK);
+        let pid = libc::clone(init, stack.cast(), flags, argument);
+        must!(within, CLONE, pid);
+        *within.joined = pid;
+        libc::_exit(0)
+    }
+}
+
+/// The first process of a box.
+#[expect(unsafe_code, reason = "runs in a child: only system calls")]
+extern "C" fn init(argument: *mut c_void) -> c_int {
+    // SAFETY: `spawn` passes a `Within`, of which this process has a copy. All pointers in it were made from live values and
+    // point into that copy. Each call below is a plain system call on them.
+    unsafe {
+        let within = &*argument.cast::<Within<'_>>();
+        let Some(plan) = &within.ready.plan else { libc::_exit(127) };
+        // Should the launcher be gone, so is this, and with it everything in here.
+        must!(within, PARENT, libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL));
+        libc::close(within.read);
+        let mut reader = libc::pollfd { fd: within.report, events: 0, revents: 0 };
+        if libc::poll(&raw mut reader, 1, 0) > 0 {
+            libc::_exit(127); // it was gone before that could be said
+        }
+        must!(within, SETSID, libc::setsid());
+        // Here, since later this cannot be written any more. What it starts inherits it.
+        write_to(OOM.0, OOM.1);
+        if within.ready.join.is_none() {
+            // Its own maps are root's while nobody may look into it.
+            libc::prctl(libc::PR_SET_DUMPABLE, 1);
+            write_to(c"/proc/self/setgroups", b"deny");
+            must!(within, UID_MAP, write_to(c"/proc/self/uid_map", &plan.uid_map));
+            must!(within, UID_MAP, write_to(c"/proc/self/gid_map", &plan.gid_map));
+            if !plan.network {
+                must!(within, LOOPBACK, loopback());
+            }
+        }
+        for step in &plan.steps {
+            mount(within, step);
+        }
+        // Nobody in the box looks into this process, or makes it do anything.
+        libc::prctl(libc::PR_SET_DUMPABLE, 0);
+        let (stack, argument) = (within.stack.wrapping_add(STACK), argument);
+        // SAFETY: as in `spawn`: a stack of its own, and this thread waits.
+        let pid = libc::clone(command, stack.cast(), libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD, argument);
+        must!(within, CLONE, pid);
+        // All but the report: whoever reads the output must see its end, and locks are the launcher's to hold.
+        let report = within.report as u32;
+        must!(within, DESCRIPTORS, libc::syscall(libc::SYS_close_range, 0, report - 1, 0));
+        must!(within, DESCRIPTORS, libc::syscall(libc::SYS_close_range, report + 1, u32::MAX, 0));
+        let mut status = 0;
+        loop {
+            let gone = libc::waitpid(-1, &raw mut status, 0);
+            if gone == pid || (gone < 0 && *libc::__errno_location() != libc::EINTR) {
+                break;
+            }
+        }
+        // If nobody is left the end can be told now: taking the namespaces down takes longer than most commands.
+        let mut other = 0;
+        let alone = libc::waitpid(-1, &raw mut other, libc::WNOHANG) < 0 && *libc::__errno_location() == libc::ECHILD;
+        let numbers = [if alone { ALONE } else { 0 }, status];
+        libc::write(within.report, numbers.as_ptr().cast(), 8);
+        libc::_exit(0)
+    }
+}
+
+#[expect(unsafe_code, reason = "plain system calls")]
+fn write_to(path: &CStr, bytes: &[u8]) -> c_int {
+    // SAFETY: the path ends with a zero, the bytes are given with their length, and the descriptor is closed once.
+    unsafe {
+        let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return -1;
+        }
+        let done = libc::write(file, bytes.as_ptr().cast(), bytes.len());
+        libc::close(file);
+        if done < 0 { -1 } else { 0 }
+    }
+}
+
+/// Its own loopback is there, and must be switched on.
+#[expect(unsafe_code, reason = "plain system calls")]
+fn loopback() -> c_int {
+    // SAFETY: the request is zeroed and large enough for what these two calls read and write.
+    unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        if socket < 0 {
+            return -1;
+        }
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[0] = b'l' as c_char;
+        request.ifr_name[1] = b'o' as c_char;
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        let done = libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &raw const request);
+        libc::close(socket);
+        done
+    }
+}
+
+/// Of the kernel.
+#[repr(C)]
+struct MountAttr {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user: u64,
+}
+const RDONLY: u64 = 1;
+const NOSUID: u64 = 2;
+const RECURSIVE: c_int = 0x8000;
+const TREE_CLONE: c_int = 1;
+
+#[expect(unsafe_code, reason = "plain system calls")]
+fn mount(within: &Within<'_>, step: &MountStep) {
+    let none = std::ptr::null::<c_char>();
+    let empty = c"".as_ptr();
+    let plain = libc::MS_NOSUID | libc::MS_NODEV;
+    // SAFETY: every path is a text that ends with a zero and outlives the call; every slot is below the number of slots that
+    // were made; the attributes are given with their size.
+    unsafe {
+        let close = |fd: c_int, path: *const c_char, flags: c_int| {
+            let attr = MountAttr { set: RDONLY | NOSUID, clear: 0, propagation: 0, user: 0 };
+            let size = size_of::<MountAttr>();
+            libc::syscall(libc::SYS_mount_setattr, fd, path, flags | RECURSIVE, &raw const attr, size)
+        };
+        let tmpfs = |path: &CStr, flags: u64, data: &CStr| {
+            libc::mount(c"tmpfs".as_ptr(), path.as_ptr(), c"tmpfs".as_ptr(), flags, data.as_ptr().cast())
+        };
+        let was_there = || *libc::__errno_location() == libc::EEXIST;
+        match step {
+            MountStep::Private => {
+                let flags = libc::MS_REC | libc::MS_PRIVATE;
+                must!(within, PRIVATE, libc::mount(none, c"/".as_ptr(), none, flags, std::ptr::null()));
+            }
+            MountStep::Take { path, slot } => {
+                let flags = TREE_CLONE | libc::O_CLOEXEC | RECURSIVE | libc::AT_SYMLINK_NOFOLLOW;
+                let tree = libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags);
+                must!(within, OPEN_TREE, tree);
+                *within.slots.add(*slot) = tree as RawFd;
+            }
+            MountStep::ReadOnly => must!(within, MOUNT_SETATTR, close(libc::AT_FDCWD, c"/".as_ptr(), 0)),
+            MountStep::Close { slot } => {
+                must!(within, MOUNT_SETATTR, close(*within.slots.add(*slot), empty, libc::AT_EMPTY_PATH));
+            }
+            MountStep::Empty { path, data } => must!(within, TMPFS, tmpfs(path, plain, data)),
+            MountStep::Void { path } => {
+                must!(within, TMPFS, tmpfs(path, plain | libc::MS_RDONLY, c"mode=0000,size=4k"))
+            }
+            MountStep::Folder { path } => {
+                if libc::mkdir(path.as_ptr(), 0o755) < 0 && !was_there() {
+                    fail(within.report, MKDIR);
+                }
+            }
+            MountStep::File { path } => {
+                let file = libc::open(path.as_ptr(), libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC, 0);
+                must!(within, FILE, file);
+                libc::close(file);
+            }
+            MountStep::Remove { path } => must!(within, FILE, libc::unlink(path.as_ptr())),
+            MountStep::Put { slot, path } => {
+                let tree = *within.slots.add(*slot);
+                let done = libc::syscall(
+                    libc::SYS_move_mount,
+                    tree,
+                    empty,
+                    libc::AT_FDCWD,
+                    path.as_ptr(),
+                    4, /* from: empty path */
+                );
+                must!(within, MOVE_MOUNT, done);
+                libc::close(tree);
+            }
+            MountStep::Layer { path, data } => {
+                let kind = c"overlay".as_ptr();
+                must!(within, OVERLAY, libc::mount(kind, path.as_ptr(), kind, plain, data.as_ptr().cast()));
+            }
+            MountStep::Proc => {
+                let flags = plain | libc::MS_NOEXEC | libc::MS_RDONLY;
+                let done = libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), flags, std::ptr::null());
+                must!(within, PROC, done);
+            }
+            MountStep::Terminals => {
+                let data = c"newinstance,ptmxmode=0666,mode=0620".as_ptr().cast();
+                let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
+                let done = libc::mount(c"devpts".as_ptr(), c"/dev/pts".as_ptr(), c"devpts".as_ptr(), flags, data);
+                must!(within, DEVPTS, done);
+            }
+        }
+    }
+}
+
+/// The process that becomes the command.
+#[expect(unsafe_code, reason = "runs in a child that shares memory: only system calls")]
+extern "C" fn command(argument: *mut c_void) -> c_int {
+    // SAFETY: whoever made this process waits, and the `Within` it passed lives on its stack. Each call below is a plain system
+    // call on what lies ready there; nothing is written to shared memory but this thread's own stack and error number.
+    unsafe {
+        let within = &*argument.cast::<Within<'_>>();
+        let ready = within.ready;
+        let boxed = ready.plan.as_ref();
+        let own_tree = boxed.is_some_and(|plan| plan.rung != Isolation::C);
+        if !own_tree {
+            must!(within, PARENT, libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL));
+            if libc::getppid() != within.launcher {
+                libc::_exit(127);
+            }
+            must!(within, SETSID, libc::setsid());
+        }
+        hold(ready.processes, ready.nice);
+        if ready.terminal {
+            // A terminal belongs to the leader of a session; in a box of its own that is not the first process.
+            if own_tree {
+                must!(within, SETSID, libc::setsid());
+            }
+            must!(within, TERMINAL, libc::ioctl(within.fds[0], libc::TIOCSCTTY as _, 0));
+        }
+        must!(within, CHDIR, libc::chdir(ready.folder.as_ptr()));
+        for (to, from) in within.fds.iter().enumerate() {
+            must!(within, DESCRIPTORS, libc::dup2(*from, to as c_int));
+        }
+        // Everything else closes when the program begins, the report too: that is how its beginning is known.
+        must!(within, DESCRIPTORS, libc::syscall(libc::SYS_close_range, 3, u32::MAX, 4 /* on exec */));
+        if let Some(plan) = boxed {
+            must!(within, NO_NEW_PRIVS, libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+            restrict(within, plan);
+            must!(within, CAPABILITIES, without_capabilities());
+            let program = libc::sock_fprog { len: plan.filter.len() as u16, filter: plan.filter.as_ptr().cast_mut() };
+            must!(within, SECCOMP, libc::syscall(libc::SYS_seccomp, 1 /* filter */, 0, &raw const program));
+        }
+        if ready.program.is_empty() {
+            libc::_exit(0); // only whether the box can be made was asked
+        }
+        // Signals as a program expects them: Rust ignores this one.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::execve(ready.program.as_ptr(), ready.words.list.as_ptr(), ready.env.list.as_ptr());
+        fail(within.report, EXECVE)
+    }
+}
+
+/// What keeps a command from taking everything. One that fails leaves a bound out, not the command.
+#[expect(unsafe_code, reason = "plain system calls")]
+fn hold(processes: Option<u64>, nice: c_int) {
+    // SAFETY: limits are read into and written from a value of this function.
+    unsafe {
+        let lower = |resource, to: u64| {
+            let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            if libc::getrlimit(resource, &raw mut now) == 0 {
+                let limit = libc::rlimit { rlim_cur: now.rlim_cur.min(to), rlim_max: now.rlim_max.min(to) };
+                libc::setrlimit(resource, &raw const limit);
+            }
+        };
+        if let Some(processes) = processes {
+            // The last line, for ordinary users: threads of all that a user runs are counted here, so it is far out.
+            lower(libc::RLIMIT_NPROC, processes);
+        }
+        lower(libc::RLIMIT_CORE, 0);
+        // Where all want the machine at once, whoever watches comes first, and so do the person's own programs.
+        libc::setpriority(libc::PRIO_PROCESS, 0, nice + 10);
+    }
+    write_to(OOM.0, OOM.1);
+}
+
+#[expect(unsafe_code, reason = "plain system calls")]
+fn restrict(within: &Within<'_>, plan: &Plan) {
+    // Where there are mounts of its own, rules are made after them.
+    let rules = match &plan.ruleset {
+        Some(rules) => rules.as_raw_fd(),
+        None => match landlock::ruleset(&plan.attr, &plan.rules) {
+            Ok(rules) => rules,
+            Err(what) => fail(within.report, if what == landlock::Failed::Ruleset { LANDLOCK } else { LANDLOCK_RULE }),
+        },
+    };
+    // SAFETY: a descriptor and a number go in.
+    must!(within, RESTRICT, unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules, 0u32) });
+}
+
+/// Gives up every capability, also those that a program could be given.
+#[expect(unsafe_code, reason = "plain system calls")]
+fn without_capabilities() -> c_int {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: c_int,
+    }
+    // SAFETY: the header and the sets are as this version of the call wants them.
+    unsafe {
+        for capability in 0..64 {
+            // Ends at the first that this kernel does not know; without the right to, nothing changes, and there is nothing.
+            if libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) < 0 {
+                break;
+            }
+        }
+        let (header, none) = (Header { version: 0x2008_0522, pid: 0 }, [0u32; 6]);
+        libc::syscall(libc::SYS_capset, &raw const header, &raw const none) as c_int
+    }
+}

@@ -1,0 +1,382 @@
+//! From what is wanted to what is done: everything a child needs, made before it is there.
+
+use super::landlock::{ALL, Attr, DEVICE, READ, Rule, ruleset};
+use super::{Isolation, SandboxSpec, filter};
+use libc::sock_filter;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// The system's own folders: read, and run from.
+const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/snap",
+    "/gnu",
+    "/proc",
+    "/sys/devices",
+    "/sys/fs/cgroup",
+    "/sys/kernel/mm",
+    "/sys/class",
+    "/sys/bus",
+    "/sys/module",
+    "/var/lib/dpkg",
+];
+/// Devices that are harmless to all.
+const DEVICES: &[&str] =
+    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+/// Folders at the top that every box sees. All others are places of other users, other programs and other disks: empty in it.
+const SEEN: &[&str] = &[
+    "usr",
+    "bin",
+    "sbin",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "etc",
+    "opt",
+    "nix",
+    "snap",
+    "gnu",
+    "proc",
+    "sys",
+    "dev",
+    "lost+found",
+];
+/// Files of the system that only root can read, and that a command has no use for even so.
+const SECRETS: &[&str] =
+    &["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh"];
+/// Writable places of its own.
+const FRESH: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
+
+/// One thing that the first process of a box does before the command begins.
+#[derive(Debug)]
+pub(crate) enum MountStep {
+    /// No mount made here is seen outside.
+    Private,
+    /// Takes hold of a file or folder as it is now, to put it somewhere later.
+    Take { path: CString, slot: usize },
+    /// All that is mounted can only be read from now on, and gives nobody another identity.
+    ReadOnly,
+    /// What was taken hold of can only be read.
+    Close { slot: usize },
+    /// An empty folder over whatever is there.
+    Empty { path: CString, data: CString },
+    /// The same, of which nothing can be written.
+    Void { path: CString },
+    /// A folder, if it is not there.
+    Folder { path: CString },
+    /// A file, if it is not there.
+    File { path: CString },
+    /// A name goes.
+    Remove { path: CString },
+    /// Puts what was taken hold of.
+    Put { slot: usize, path: CString },
+    /// A folder with its changes above.
+    Layer { path: CString, data: CString },
+    /// The processes of this box.
+    Proc,
+    /// Terminals of this box.
+    Terminals,
+}
+
+/// Everything that a child needs.
+pub(crate) struct Plan {
+    pub(crate) rung: Isolation,
+    pub(crate) network: bool,
+    pub(crate) steps: Vec<MountStep>,
+    pub(crate) slots: usize,
+    pub(crate) attr: Attr,
+    pub(crate) rules: Vec<Rule>,
+    /// The rules made once for all, where there are no mounts that they depend on.
+    pub(crate) ruleset: Option<OwnedFd>,
+    pub(crate) filter: Vec<sock_filter>,
+    pub(crate) uid_map: Vec<u8>,
+    pub(crate) gid_map: Vec<u8>,
+}
+
+fn text(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
+}
+
+/// What a place is, without following a link.
+fn is_folder(path: &Path) -> Option<bool> {
+    path.symlink_metadata().ok().filter(|m| !m.is_symlink()).map(|m| m.is_dir())
+}
+
+/// The list of steps as it grows.
+struct Steps {
+    list: Vec<MountStep>,
+    slots: usize,
+    /// Folders that will be empty: names below them have to be made.
+    emptied: Vec<PathBuf>,
+    /// What was made or put below them.
+    made: std::collections::BTreeSet<PathBuf>,
+    put: Vec<PathBuf>,
+}
+
+impl Steps {
+    fn take(&mut self, path: &Path) -> io::Result<usize> {
+        self.list.push(MountStep::Take { path: text(path)?, slot: self.slots });
+        self.slots += 1;
+        Ok(self.slots - 1)
+    }
+
+    /// Whether a place lies in an emptied folder.
+    fn covered(&self, path: &Path) -> bool {
+        self.emptied.iter().any(|over| path.starts_with(over))
+    }
+
+    /// Whether something can be seen there: what is nearest to it decides.
+    fn visible(&self, path: &Path) -> bool {
+        let nearest = |all: &[PathBuf]| {
+            all.iter().filter(|over| path.starts_with(over)).map(|over| over.components().count()).max()
+        };
+        nearest(&self.emptied).is_none_or(|empty| nearest(&self.put).is_some_and(|put| put >= empty))
+    }
+
+    /// Makes the names that lead to a place below an emptied folder.
+    fn lead(&mut self, path: &Path, folder: bool) -> io::Result<()> {
+        if self.visible(path) {
+            return Ok(());
+        }
+        let mut names: Vec<&Path> =
+            path.ancestors().take_while(|p| !self.emptied.iter().any(|over| over == p)).collect();
+        names.reverse();
+        for name in names {
+            if self.made.insert(name.to_path_buf()) {
+                let path_of = text(name)?;
+                let leaf = name == path && !folder;
+                self.list.push(if leaf {
+                    MountStep::File { path: path_of }
+                } else {
+                    MountStep::Folder { path: path_of }
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, slot: usize, path: &Path, folder: bool) -> io::Result<()> {
+        self.lead(path, folder)?;
+        self.put.push(path.to_path_buf());
+        self.list.push(MountStep::Put { slot, path: text(path)? });
+        Ok(())
+    }
+
+    /// Puts a thing over itself, so that it stays where it is.
+    fn pin(&mut self, path: &Path, close: bool) -> io::Result<()> {
+        if let Some(folder) = is_folder(path) {
+            let slot = self.take(path)?;
+            if close {
+                self.list.push(MountStep::Close { slot });
+            }
+            self.put(slot, path, folder)?;
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    #[expect(unsafe_code, reason = "owns the descriptor that was just made")]
+    pub(crate) fn new(cage: &SandboxSpec, abi: i64) -> io::Result<Self> {
+        let steps = match cage.rung {
+            Isolation::A => mounts(cage)?,
+            Isolation::B | Isolation::C => {
+                Steps { list: Vec::new(), slots: 0, emptied: Vec::new(), made: Default::default(), put: Vec::new() }
+            }
+        };
+        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let (attr, rules) = (Attr::of(abi), rules(cage));
+        let ruleset = match cage.rung {
+            Isolation::A => None,
+            Isolation::B | Isolation::C => {
+                let made = ruleset(&attr, &rules).map_err(|_| io::Error::last_os_error())?;
+                // SAFETY: the descriptor is new, and nobody else has it.
+                let made = unsafe { OwnedFd::from_raw_fd(made) };
+                rustix::io::fcntl_setfd(&made, rustix::io::FdFlags::CLOEXEC)?;
+                Some(made)
+            }
+        };
+        Ok(Self {
+            rung: cage.rung,
+            network: cage.network,
+            steps: steps.list,
+            slots: steps.slots,
+            attr,
+            rules,
+            ruleset,
+            filter: filter::filter(cage.rung, cage.network, abi),
+            uid_map: format!("{user} {user} 1").into_bytes(),
+            gid_map: format!("{group} {group} 1").into_bytes(),
+        })
+    }
+}
+
+fn rules(cage: &SandboxSpec) -> Vec<Rule> {
+    let mut rules: Vec<Option<Rule>> = Vec::new();
+    let mut grant = |path: &Path, access: u64| rules.push(Rule::new(path, access));
+    // What only root can read cannot be hidden without mounts: root gets the rest, name by name.
+    let by_name = cage.rung != Isolation::A && rustix::process::geteuid().is_root();
+    for path in SYSTEM.iter().map(Path::new) {
+        if by_name && path == Path::new("/etc") {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+            entries
+                .filter(|entry| !SECRETS.iter().any(|s| entry == Path::new(s)))
+                .for_each(|entry| grant(&entry, READ));
+        } else {
+            grant(path, READ);
+        }
+    }
+    DEVICES.iter().for_each(|path| grant(Path::new(path), DEVICE | READ));
+    cage.readable.iter().for_each(|path| grant(path, READ));
+    grant(&cage.workspace, if cage.writes { ALL } else { READ });
+    cage.writable.iter().for_each(|path| grant(path, ALL));
+    match cage.rung {
+        Isolation::A => {
+            FRESH.iter().for_each(|path| grant(Path::new(path), ALL));
+            cage.private.iter().for_each(|path| grant(path, ALL));
+            cage.layered.iter().for_each(|layer| grant(&layer.below, ALL));
+            // The resolver's file, where the network is open.
+            grant(Path::new("/run"), READ);
+        }
+        Isolation::B | Isolation::C => {
+            grant(&cage.tmp, ALL);
+            cage.layered.iter().for_each(|layer| grant(&layer.below, READ));
+        }
+    }
+    let build = cage.build.iter().filter_map(|path| Some(Rule::new(path, ALL)?.own()));
+    rules.into_iter().flatten().chain(build).collect()
+}
+
+/// Folders that are empty in the box, none below another; and whether anybody may write there.
+fn emptied(cage: &SandboxSpec) -> Vec<PathBuf> {
+    let top = std::fs::read_dir("/").into_iter().flatten().flatten();
+    let elsewhere: Vec<PathBuf> =
+        top.filter(|e| !SEEN.iter().any(|seen| e.file_name() == *seen)).map(|entry| entry.path()).collect();
+    let wanted = cage.private.iter().map(PathBuf::as_path);
+    let private =
+        |path: &Path| cage.private.iter().any(|p| p == path) || FRESH.iter().any(|fresh| Path::new(fresh) == path);
+    let mut all: Vec<PathBuf> = wanted
+        .chain(elsewhere.iter().map(PathBuf::as_path))
+        .chain(FRESH.iter().map(Path::new))
+        .filter(|path| is_folder(path) == Some(true))
+        // Where there is nothing, there is nothing to cover; and nothing could be read there anyway.
+        .filter(|path| private(path) || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()))
+        .map(Path::to_path_buf)
+        .collect();
+    all.sort();
+    let mut tops: Vec<PathBuf> = Vec::new();
+    for path in all {
+        if !tops.iter().any(|top| path.starts_with(top)) {
+            tops.push(path);
+        }
+    }
+    tops
+}
+
+/// The mounts of rung A. Whatever shall stay writable is taken hold of first; then all becomes read-only; then what is to be
+/// read is taken hold of, places are emptied, and things are put back.
+fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
+    let mut s = Steps { list: Vec::new(), slots: 0, emptied: emptied(cage), made: Default::default(), put: Vec::new() };
+    s.list.push(MountStep::Private);
+    let workspace = s.take(&cage.workspace)?;
+    let mut back: Vec<(usize, &Path, bool)> = Vec::new();
+    let mut caches: Vec<(usize, &Path)> = Vec::new();
+    for path in &cage.writable {
+        caches.push((s.take(path)?, path));
+    }
+    for path in cage.build.iter().filter(|path| !cage.writes && is_folder(path) == Some(true)) {
+        back.push((s.take(path)?, path, true));
+    }
+    for layer in &cage.layered {
+        s.list.push(MountStep::Layer { path: text(&layer.below)?, data: layer_data(layer)? });
+        back.push((s.take(&layer.below)?, &layer.below, true));
+    }
+    s.list.push(MountStep::ReadOnly);
+    if !cage.writes {
+        s.list.push(MountStep::Close { slot: workspace });
+    }
+    for path in cage.readable.iter().filter(|path| s.covered(path)).collect::<Vec<_>>() {
+        if let Some(folder) = is_folder(path) {
+            back.push((s.take(path)?, path, folder));
+        }
+    }
+    let resolver = Path::new("/etc/resolv.conf").canonicalize().ok();
+    let resolver = resolver.filter(|path| cage.network && s.covered(path));
+    if let Some(path) = &resolver {
+        back.push((s.take(path)?, path, false));
+    }
+    for place in s.emptied.clone() {
+        let open = FRESH.iter().any(|fresh| Path::new(fresh) == place);
+        let data = if open { c"mode=1777,size=4g" } else { c"mode=0755,size=4g" };
+        s.list.push(MountStep::Empty { path: text(&place)?, data: data.to_owned() });
+    }
+    for place in cage.private.iter().map(PathBuf::as_path).chain(FRESH.iter().map(Path::new)) {
+        s.lead(place, true)?;
+    }
+    s.put(workspace, &cage.workspace, true)?;
+    // What lies above comes before what lies below.
+    back.sort_by_key(|(_, path, _)| path.components().count());
+    for (slot, path, folder) in back {
+        s.put(slot, path, folder)?;
+    }
+    for path in &cage.pinned {
+        s.pin(path, false)?;
+    }
+    for path in &cage.closed {
+        s.pin(path, true)?;
+    }
+    let nothing = PathBuf::from("/tmp/.nothing");
+    s.lead(&nothing, false)?;
+    // Others cannot read those, box or not.
+    let secrets: &[&str] = if rustix::process::geteuid().is_root() { SECRETS } else { &[] };
+    let mut hidden: Vec<&Path> =
+        cage.hidden.iter().map(PathBuf::as_path).chain(secrets.iter().map(Path::new)).collect();
+    hidden.sort();
+    for path in hidden {
+        // Below another one there is nothing left to hide.
+        if !s.visible(path) {
+            continue;
+        }
+        match is_folder(path) {
+            Some(true) => {
+                s.list.push(match cage.writable.iter().any(|cache| cache.starts_with(path)) {
+                    true => MountStep::Empty { path: text(path)?, data: c"mode=0755,size=64k".to_owned() },
+                    false => MountStep::Void { path: text(path)? },
+                });
+                s.put.retain(|put| !put.starts_with(path));
+                s.emptied.push(path.to_path_buf());
+            }
+            Some(false) => {
+                let slot = s.take(&nothing)?;
+                s.list.extend([MountStep::Close { slot }, MountStep::Put { slot, path: text(path)? }]);
+            }
+            None => {}
+        }
+    }
+    // They may lie in a folder of ours, which is hidden.
+    for (slot, path) in caches {
+        s.put(slot, path, true)?;
+    }
+    s.list.extend([MountStep::Remove { path: text(&nothing)? }, MountStep::Terminals, MountStep::Proc]);
+    Ok(s)
+}
+
+fn layer_data(layer: &super::Layer) -> io::Result<CString> {
+    // A comma or colon would be read as the end of the name.
+    let safe = |path: &Path| path.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:").replace(',', "\\,");
+    let (below, above, work) = (safe(&layer.below), safe(&layer.above), safe(&layer.work));
+    Ok(CString::new(format!("lowerdir={below},upperdir={above},workdir={work},userxattr"))?)
+}

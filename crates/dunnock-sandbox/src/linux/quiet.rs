@@ -1,0 +1,115 @@
+//! A test's own allocator: where nothing may be allocated, an allocation ends the process.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// The thread that is making a child, and its process. A child inherits both.
+static QUIET: AtomicI32 = AtomicI32::new(0);
+static MAKER: AtomicI32 = AtomicI32::new(0);
+
+/// Whether whoever asks must not: this process's other threads may, whoever was made by clone may not.
+#[expect(unsafe_code, reason = "plain system calls")]
+fn forbidden() -> bool {
+    // SAFETY: two numbers of this process and thread; nothing is allocated.
+    let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
+    let quiet = QUIET.load(Ordering::Relaxed);
+    quiet != 0 && (thread == quiet || process != MAKER.load(Ordering::Relaxed))
+}
+
+/// The thread that makes a child; 0 for none. From here to there nothing is allocated.
+pub(crate) fn quiet(on: bool) {
+    // SAFETY: as above.
+    #[expect(unsafe_code, reason = "plain system calls")]
+    let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
+    MAKER.store(process, Ordering::Relaxed);
+    QUIET.store(if on { thread } else { 0 }, Ordering::Relaxed);
+}
+
+struct Watched;
+
+#[expect(unsafe_code, reason = "an allocator is made of such")]
+// SAFETY: passes everything on to the system's.
+unsafe impl GlobalAlloc for Watched {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if forbidden() {
+            // SAFETY: ends the process; nothing is left to go wrong.
+            unsafe { libc::abort() };
+        }
+        // SAFETY: as the caller promised.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        if forbidden() {
+            // SAFETY: as above.
+            unsafe { libc::abort() };
+        }
+        // SAFETY: as the caller promised.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Watched = Watched;
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Fate, Isolation, Layer, Plan, Ready, SandboxSpec, abi, spawn};
+    use std::rc::Rc;
+
+    /// Every rung, with everything that a box can have; and no box.
+    #[test]
+    fn nothing_is_allocated_between_clone_and_exec() {
+        // In a process of its own: other tests beside it may allocate.
+        if std::env::var_os("DUNNOCK_QUIET").is_none() {
+            let name = "linux::quiet::tests::nothing_is_allocated_between_clone_and_exec";
+            let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+            let alone =
+                alone.args([name, "--exact", "--nocapture", "--test-threads", "1"]).env("DUNNOCK_QUIET", "1").output();
+            let (alone, said) = alone.map(|o| (o.status, String::from_utf8_lossy(&o.stdout).into_owned())).unwrap();
+            assert!(alone.success() && said.contains("1 passed"), "{alone}: {said}");
+            return said.lines().filter(|l| l.contains("nothing allocated")).for_each(|l| println!("{l}"));
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| {
+            std::fs::create_dir_all(dir.path().join(name)).unwrap();
+            dir.path().join(name).canonicalize().unwrap()
+        };
+        let cage = |rung| SandboxSpec {
+            rung,
+            workspace: at("w"),
+            writes: true,
+            build: vec![],
+            pinned: vec![at("w/.git")],
+            closed: vec![at("w/.git/hooks")],
+            hidden: vec![at("w/.dunnock")],
+            private: vec![at("home")],
+            readable: vec![at("home/tools")],
+            writable: vec![at("cache")],
+            layered: vec![Layer { below: at("home/below"), above: at("above"), work: at("work") }],
+            tmp: at("tmp"),
+            network: false,
+            shares: None,
+        };
+        let all =
+            [(None, false), (Some(Isolation::C), false), (Some(Isolation::B), false), (Some(Isolation::A), false)];
+        for (rung, shared) in all.into_iter().chain([(Some(Isolation::B), true), (Some(Isolation::A), true)]) {
+            let plan = rung.map(|rung| Rc::new(Plan::new(&cage(rung), abi()).unwrap()));
+            let null = || std::fs::File::options().read(true).write(true).open("/dev/null").unwrap().into();
+            let folder = at("w").display().to_string();
+            let words = ["/bin/sh".to_owned(), "-c".to_owned(), "exit 7".to_owned()];
+            let mut ready = Ready::new(&words, vec![], &folder, [null(), null(), null()], false, plan).unwrap();
+            if shared {
+                ready.join = Some(Rc::new(super::super::network().unwrap()));
+            }
+            let (pid, report) = spawn(&ready).unwrap();
+            let status = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()).unwrap().unwrap().1;
+            let fate = Fate::read(&report);
+            let ended = match &fate {
+                Some(Fate::Over(raw) | Fate::Began(Some(raw))) => raw >> 8,
+                _ => status.exit_status().unwrap_or(-1),
+            };
+            assert_eq!(ended, 7, "{rung:?}: {fate:?} {status:?}");
+            println!("{rung:?}: began and ended, nothing allocated on the way");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What lies around a session: files to mention, what it changed, where it can go back to, what it kept.
+
+use crate::App;
+use crate::answer::{ApiError, Json, Query, json};
+use crate::host::Point;
+use crate::sessions::id;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use dunnock_engine::fork as branch_off;
+use dunnock_proto::{Hash, Seq, SessionId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Files in one answer.
+const FILES: usize = 200;
+
+/// Which files are meant.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct FilesQuery {
+    /// Letters of the path, in this order; all files without it.
+    #[serde(rename = "match", default)]
+    letters: String,
+}
+
+/// Files of a session's folder.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Files {
+    /// Best first, 200 at most.
+    files: Vec<String>,
+    /// Whether there are more.
+    more: bool,
+}
+
+/// How well the letters fit: none if one is missing, otherwise the smaller the better.
+fn fits(path: &str, letters: &str) -> Option<usize> {
+    let lower = path.to_lowercase();
+    if let Some(at) = lower.rfind(letters) {
+        return Some((lower.len() - at) / 4);
+    }
+    let mut rest = lower.char_indices();
+    let (mut gaps, mut last) = (0, None);
+    for letter in letters.chars() {
+        let (at, _) = rest.find(|(_, c)| *c == letter)?;
+        gaps += last.map_or(0, |last: usize| at - last);
+        last = Some(at);
+    }
+    Some(1000 + gaps + lower.len())
+}
+
+/// The files of a folder that fit.
+async fn found(app: &App, workspace: String, letters: &str) -> Result<Response, ApiError> {
+    let (host, letters) = (app.host.clone(), letters.to_lowercase());
+    let found = tokio::task::spawn_blocking(move || {
+        let letters: String = letters.chars().filter(|c| !c.is_whitespace()).take(200).collect();
+        let all = host.files(&workspace);
+        let mut found: Vec<(usize, String)> = all
+            .into_iter()
+            .filter_map(|path| Some((if letters.is_empty() { 0 } else { fits(&path, &letters)? }, path)))
+            .collect();
+        found.sort_by_key(|(score, _)| *score);
+        let more = found.len() > FILES;
+        Files { files: found.into_iter().take(FILES).map(|(_, path)| path).collect(), more }
+    });
+    let found = found.await.map_err(|e| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
+    Ok(json(StatusCode::OK, &found))
+}
+
+/// Files of the folder, for mentions.
+pub(crate) async fn files(
+    State(app): State<App>,
+    Path(session): Path<String>,
+    Query(query): Query<FilesQuery>,
+) -> Result<Response, ApiError> {
+    let state = app.state(&id(&session)?).await?;
+    found(&app, state.workspace.as_deref().unwrap_or_default().to_owned(), &query.letters).await
+}
+
+/// Which files of which folder are meant.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct FolderQuery {
+    /// The folder; the one that the server was started in, if not given.
+    workspace: Option<String>,
+    /// Letters of the path, in this order; all files without it.
+    #[serde(rename = "match", default)]
+    letters: String,
+}
+
+/// The same before there is a session.
+pub(crate) async fn folder_files(
+    State(app): State<App>,
+    Query(query): Query<FolderQuery>,
+) -> Result<Response, ApiError> {
+    let folder = app.host.folder(query.workspace.as_deref())?;
+    found(&app, folder, &query.letters).await
+}
+
+/// Which steps are compared.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct DiffQuery {
+    /// `FROM..TO`, each of which may be left out; the whole session without it.
+    #[schemars(regex(pattern = r"^[0-9]{0,9}\.\.[0-9]{0,9}$"))]
+    steps: Option<String>,
+}
+
+/// What a session changed between two steps.
+pub(crate) async fn diff(
+    State(app): State<App>,
+    Path(session): Path<String>,
+    Query(query): Query<DiffQuery>,
+) -> Result<Response, ApiError> {
+    let session = id(&session)?;
+    app.state(&session).await?;
+    Ok(json(StatusCode::OK, &app.host.diff(&session, query.steps.as_deref()).await?))
+}
+
+/// Where a session can go back to.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Checkpoints {
+    checkpoints: Vec<Point>,
+}
+
+/// The steps that a session can go back to, by the command `rewind`.
+pub(crate) async fn checkpoints(State(app): State<App>, Path(session): Path<String>) -> Result<Response, ApiError> {
+    let session = id(&session)?;
+    app.state(&session).await?;
+    let checkpoints = app.host.points(&session).await?;
+    Ok(json(StatusCode::OK, &Checkpoints { checkpoints }))
+}
+
+/// Something that an event names by its hash: a whole output, a picture, a diff.
+pub(crate) async fn blob(
+    State(app): State<App>,
+    Path((session, hash)): Path<(String, String)>,
+) -> Result<Response, ApiError> {
+    let session = id(&session)?;
+    let hash: Hash = hash.parse().map_err(|_| ApiError::missing("such blob"))?;
+    let bytes = match app.hall.log().uses(&session, hash).await? {
+        true => app.hall.log().blob(hash).await?,
+        false => None,
+    };
+    let bytes = bytes.ok_or_else(|| ApiError::missing("such blob in this session"))?;
+    let mut answer = bytes.to_vec().into_response();
+    // Bytes that a model or a command chose: never shown as anything by a browser.
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    answer.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    // And if one did all the same, it could do nothing.
+    let nothing = HeaderValue::from_static("default-src 'none'; sandbox; frame-ancestors 'none'");
+    answer.headers_mut().insert(header::CONTENT_SECURITY_POLICY, nothing);
+    Ok(answer)
+}
+
+/// A picture for a prompt.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ImageUpload {
+    /// The bytes of a PNG, JPEG, GIF or WebP picture, in base64.
+    data: String,
+}
+
+/// A picture that is kept.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StoredImage {
+    /// What a prompt names it by.
+    hash: Hash,
+}
+
+/// What most servers take of one.
+const PICTURE: usize = 5 << 20;
+
+/// Keeps a picture with a session, for a prompt to name.
+pub(crate) async fn picture(
+    State(app): State<App>,
+    Path(session): Path<String>,
+    Json(picture): Json<ImageUpload>,
+) -> Result<Response, ApiError> {
+    use base64::Engine as _;
+    let session = id(&session)?;
+    app.seq(&session).await?;
+    let bad = |why: &str| ApiError::new(StatusCode::CONFLICT, why.to_owned());
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(picture.data.as_bytes())
+        .map_err(|_| bad("the picture is not in base64"))?;
+    if bytes.len() > PICTURE {
+        return Err(bad(&format!("the picture has {} MB, and servers take {}", bytes.len() >> 20, PICTURE >> 20)));
+    }
+    if !app.host.is_picture(&bytes) {
+        return Err(bad("it is not a PNG, JPEG, GIF or WebP picture"));
+    }
+    let blob = dunnock_core::ports::Blob::new(bytes);
+    app.hall.log().keep(&session, &blob).await?;
+    Ok(json(StatusCode::CREATED, &StoredImage { hash: blob.hash }))
+}
+
+/// What taking back the last task would do.
+pub(crate) async fn undo(State(app): State<App>, Path(session): Path<String>) -> Result<Response, ApiError> {
+    let session = id(&session)?;
+    app.state(&session).await?;
+    Ok(json(StatusCode::OK, &app.host.undo(&session).await?))
+}
+
+/// Where to branch off.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fork {
+    /// The last event that the new session has; all of them if not given.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    at: Option<Seq>,
+}
+
+/// A session that branched off.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ForkedSession {
+    id: SessionId,
+}
+
+/// A new session that goes on where this one was.
+pub(crate) async fn fork(
+    State(app): State<App>,
+    Path(session): Path<String>,
+    Json(fork): Json<Fork>,
+) -> Result<Response, ApiError> {
+    let session = id(&session)?;
+    let state = app.state(&session).await?;
+    let at = fork.at.unwrap_or(state.seq);
+    if at == 0 || at > state.seq {
+        return Err(ApiError::missing(format_args!("fact {at} in session {session}; it has {}", state.seq)));
+    }
+    let world = app.hall.world(state.workspace.as_deref().unwrap_or_default())?;
+    let id = branch_off(&world, &session, at).await?;
+    Ok(json(StatusCode::CREATED, &ForkedSession { id }))
+}

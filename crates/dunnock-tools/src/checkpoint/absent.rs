@@ -1,0 +1,74 @@
+//! Systems on which checkpoints do not exist yet: there is no checkpoint store.
+
+use crate::diff_view::{DiffView, ExportFilter, PackedTrees, Preview};
+use dunnock_core::ports::{BoxFuture, Checkpoints, Files, RestorePlan, Restored};
+use dunnock_proto::{Checkpointed, Seq, SessionId, Tree};
+
+/// Keeps the files of workspaces; not on this system.
+pub enum CheckpointStore {}
+
+impl CheckpointStore {
+    /// How two states differ.
+    pub fn compare<'a>(&'a self, _: &'a str, _: Tree, _: Tree) -> BoxFuture<'a, Result<Vec<DiffView>, String>> {
+        match *self {}
+    }
+    /// What going back would do.
+    pub fn preview<'a>(&'a self, _: RestorePlan<'a>) -> BoxFuture<'a, Result<Preview, String>> {
+        match *self {}
+    }
+    /// Takes states along.
+    pub fn pack_up<'a>(
+        &'a self,
+        _: &'a str,
+        _: Vec<Tree>,
+        _: ExportFilter,
+    ) -> BoxFuture<'a, Result<PackedTrees, String>> {
+        match *self {}
+    }
+    /// Takes in what was packed up elsewhere.
+    pub fn unpack<'a>(
+        &'a self,
+        _: &'a str,
+        _: SessionId,
+        _: Vec<Vec<u8>>,
+        _: Vec<Tree>,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        match *self {}
+    }
+    /// Writes the files of a state into an empty folder.
+    pub fn unfold<'a>(
+        &'a self,
+        _: &'a str,
+        _: Tree,
+        _: std::path::PathBuf,
+        _: bool,
+    ) -> BoxFuture<'a, Result<Vec<String>, String>> {
+        match *self {}
+    }
+    /// Bytes that are kept.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        match *self {}
+    }
+}
+
+impl Checkpoints for CheckpointStore {
+    fn keep<'a>(&'a self, _: &'a SessionId, _: &'a str, _: Seq) -> BoxFuture<'a, Checkpointed> {
+        match *self {}
+    }
+    fn restore<'a>(&'a self, _: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, String>> {
+        match *self {}
+    }
+    fn forget<'a>(&'a self, _: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
+        match *self {}
+    }
+}
+
+impl Files for CheckpointStore {
+    fn tree<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Tree, String>> {
+        match *self {}
+    }
+    fn holds<'a>(&'a self, _: &'a str, _: &'a Tree) -> BoxFuture<'a, bool> {
+        match *self {}
+    }
+}

@@ -1,0 +1,266 @@
+//! Files that leave the store: a copy in a folder of its own, and states that are carried to another machine.
+
+use super::diff::all;
+use super::object::{Entry, NameOnly, Node, decode, encode};
+use super::pack::{Pack, Root};
+use super::{CheckpointStore, Open, hash, now, restore, shown, tree};
+use crate::diff_view::{ExportFilter, PackedTrees};
+use dunnock_core::ports::{BoxFuture, WorkspaceCopy};
+use dunnock_proto::{Hash, SessionId, Tree};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// How the names of temporary copies begin.
+const COPY: &str = "dunnock-copy-";
+/// After that long a copy was left behind by a program that was killed.
+const OLD: Duration = Duration::from_secs(86_400);
+
+/// A folder that is gone when it is dropped.
+pub(crate) struct TempFolder {
+    path: String,
+    lacks: Vec<String>,
+}
+
+impl TempFolder {
+    pub(crate) fn new() -> io::Result<Self> {
+        let base = std::env::temp_dir();
+        sweep(&base);
+        let mut make = std::fs::DirBuilder::new();
+        make.mode(0o700);
+        let path = (0..100).find_map(|n: u32| {
+            let path = base.join(format!("{COPY}{}-{n}", std::process::id()));
+            make.create(&path).ok().map(|()| path)
+        });
+        let path = path.ok_or_else(|| io::Error::other("no folder for a copy can be made"))?;
+        let path = path.canonicalize()?.to_string_lossy().into_owned();
+        Ok(Self { path, lacks: Vec::new() })
+    }
+    pub(crate) fn folder(&self) -> &Path {
+        Path::new(&self.path)
+    }
+    pub(crate) fn lacking(self, lacks: Vec<String>) -> Self {
+        let mut this = self;
+        this.lacks = lacks;
+        this
+    }
+}
+
+impl Drop for TempFolder {
+    fn drop(&mut self) {
+        remove(Path::new(&self.path));
+    }
+}
+
+/// Removes a folder, also one with folders that may not be written.
+fn remove(folder: &Path) {
+    if std::fs::remove_dir_all(folder).is_ok() {
+        return;
+    }
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(dir) = open.pop() {
+        let _ = std::fs::set_permissions(&dir, std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
+        open.extend(entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()));
+    }
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+impl WorkspaceCopy for TempFolder {
+    fn path(&self) -> &str {
+        &self.path
+    }
+    fn lacks(&self) -> Option<String> {
+        let some: Vec<&str> = self.lacks.iter().take(5).map(String::as_str).collect();
+        (!some.is_empty()).then(|| format!("run on a copy of the files without {}", some.join(", ")))
+    }
+}
+
+/// Removes what programs left behind that were killed. (Only what is ours can be removed.)
+fn sweep(base: &Path) {
+    for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(COPY);
+        let age =
+            entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| SystemTime::now().duration_since(t).ok());
+        if ours && age.is_some_and(|age| age > OLD) {
+            remove(&entry.path());
+        }
+    }
+}
+
+impl Open<'_> {
+    /// Writes all files of a state into an empty folder; says what is not there.
+    pub(super) fn unfold(&mut self, top: &Hash, into: &Path, strange: bool) -> io::Result<Vec<String>> {
+        let mut everything = all(self.pack, top)?;
+        // A stranger does not say who else may write or on whose behalf a program runs.
+        for change in everything.values_mut().filter(|_| strange) {
+            if let Some(Node::File { mode, .. } | Node::Folder { mode, .. }) = &mut change.after {
+                *mode &= 0o755;
+            }
+        }
+        let failed = restore::restore(self.pack, into, &everything, |_| None, false)?;
+        if let Some((path, why)) = failed.first() {
+            return Err(io::Error::other(format!("{}: {why}", shown(path))));
+        }
+        let left = everything.iter().filter_map(|(path, change)| match &change.after {
+            Some(Node::Left { why: NameOnly::Own | NameOnly::Special, .. }) => None,
+            Some(Node::Left { .. }) => Some(shown(path)),
+            _ => None,
+        });
+        Ok(left.collect())
+    }
+}
+
+impl CheckpointStore {
+    /// Takes states along, with files changed on the way. States that are no longer kept are left out.
+    pub fn pack_up<'a>(
+        &'a self,
+        workspace: &'a str,
+        trees: Vec<Tree>,
+        change: ExportFilter,
+    ) -> BoxFuture<'a, Result<PackedTrees, String>> {
+        self.with(workspace, move |open| {
+            let mut carried = PackedTrees::default();
+            let mut known = HashMap::new();
+            for name in trees {
+                let Ok(top) = hash(&name) else { continue };
+                if !open.pack.has(&top) {
+                    continue;
+                }
+                let mut bag = Bag {
+                    pack: open.pack,
+                    objects: &mut carried.objects,
+                    changed: &mut carried.changed,
+                    known: &mut known,
+                    change: &change,
+                };
+                let new = bag.folder(&top, Path::new(""))?;
+                carried.trees.push((name, tree(new)));
+            }
+            Ok(carried)
+        })
+    }
+
+    /// Takes in what was packed up elsewhere, for a session.
+    pub fn unpack<'a>(
+        &'a self,
+        workspace: &'a str,
+        session: SessionId,
+        objects: Vec<Vec<u8>>,
+        trees: Vec<Tree>,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        self.with(workspace, move |open| {
+            let folders: HashMap<Hash, &[u8]> =
+                objects.iter().map(|bytes| (Hash::of(bytes), bytes.as_slice())).collect();
+            for name in &trees {
+                // A few folders that name each other can stand for more files than there is room in the world.
+                count(&folders, &hash(name)?, 0, &mut MOST_NAMES.clone())?;
+            }
+            for bytes in &objects {
+                open.pack.put(bytes)?;
+            }
+            for name in trees {
+                // What is there must be whole: a state is believed by its name later. A stranger's state must not bring what git
+                // or this program would act on.
+                let everything = all(open.pack, &hash(&name)?)?;
+                let own = |part: &std::ffi::OsStr| {
+                    part.eq_ignore_ascii_case(".git")
+                        || part.to_string_lossy().to_ascii_lowercase().starts_with(".dunnock")
+                };
+                let bad = everything.iter().find(|(path, change)| {
+                    !matches!(change.after, Some(Node::Left { .. }) | None) && path.iter().any(own)
+                });
+                if let Some((path, _)) = bad {
+                    return Err(io::Error::other(format!("it brings {}, which no session does", shown(path))));
+                }
+                open.pack.root(Root { at: now(), session: session.clone(), tree: name.0 })?;
+            }
+            open.sync()
+        })
+    }
+
+    /// Writes the files of a state into an empty folder; says what is not there.
+    pub fn unfold<'a>(
+        &'a self,
+        workspace: &'a str,
+        name: Tree,
+        into: PathBuf,
+        strange: bool,
+    ) -> BoxFuture<'a, Result<Vec<String>, String>> {
+        self.with(workspace, move |open| open.unfold(&hash(&name)?, &into, strange))
+    }
+}
+
+/// Names of a state that are taken in.
+const MOST_NAMES: usize = 2_000_000;
+/// Folders within folders.
+const DEEPEST: usize = 200;
+
+fn count(folders: &HashMap<Hash, &[u8]>, top: &Hash, depth: usize, left: &mut usize) -> io::Result<()> {
+    let bad = |why: &str| Err(io::Error::other(why.to_owned()));
+    let Some(bytes) = folders.get(top) else { return bad("a folder of it is missing") };
+    if depth > DEEPEST {
+        return bad("its folders are too deep");
+    }
+    for entry in decode(bytes)? {
+        match left.checked_sub(1) {
+            Some(less) => *left = less,
+            None => return bad("it has too many files"),
+        }
+        if let Node::Folder { hash, .. } = &entry.node {
+            count(folders, hash, depth + 1, left)?;
+        }
+    }
+    Ok(())
+}
+
+/// Objects on their way out.
+struct Bag<'a> {
+    pack: &'a mut Pack,
+    objects: &'a mut BTreeMap<Hash, Vec<u8>>,
+    changed: &'a mut Vec<(Hash, Hash)>,
+    /// What a folder or a file at a path became.
+    known: &'a mut HashMap<(Hash, PathBuf), Hash>,
+    change: &'a ExportFilter,
+}
+
+impl Bag<'_> {
+    fn folder(&mut self, top: &Hash, path: &Path) -> io::Result<Hash> {
+        if let Some(new) = self.known.get(&(*top, path.to_path_buf())) {
+            return Ok(*new);
+        }
+        let mut entries: Vec<Entry> = decode(&self.pack.get(top)?)?;
+        for entry in &mut entries {
+            let below = path.join(std::ffi::OsStr::new(std::str::from_utf8(&entry.name).unwrap_or("?")));
+            match &mut entry.node {
+                Node::Folder { hash, .. } => *hash = self.folder(hash, &below)?,
+                Node::File { hash, size, .. } => {
+                    let known = self.known.get(&(*hash, below.clone())).copied();
+                    let new = match known {
+                        Some(new) => new,
+                        None => {
+                            let content = (self.change)(&below, self.pack.get(hash)?);
+                            let new = Hash::of(&content);
+                            if new != *hash {
+                                self.changed.push((*hash, new));
+                            }
+                            self.objects.insert(new, content);
+                            new
+                        }
+                    };
+                    self.known.insert((*hash, below), new);
+                    *hash = new;
+                    *size = self.objects.get(&new).map_or(*size, |content| content.len() as u64);
+                }
+                Node::Link { .. } | Node::Left { .. } => {}
+            }
+        }
+        let bytes = encode(entries.iter().map(|entry| (entry.name.as_slice(), &entry.node)));
+        let new = Hash::of(&bytes);
+        self.objects.insert(new, bytes);
+        self.known.insert((*top, path.to_path_buf()), new);
+        Ok(new)
+    }
+}

@@ -1,0 +1,623 @@
+//! Keeps the files of a workspace, so that everything can be taken back.
+//!
+//! `scan.rs` looks at the files and keeps what is new, `pack.rs` is where it is kept, `diff.rs` compares two states,
+//! `restore.rs` brings one back, `collect.rs` keeps the whole within its bound. A state is the hash of the topmost folder
+//! (`object.rs`). The person's own git repository is neither used nor touched, and git need not be there.
+
+mod collect;
+mod diff;
+mod export;
+mod ignored;
+mod object;
+mod pack;
+mod restore;
+mod scan;
+
+use crate::diff_view::{DiffView, Preview};
+use diff::{Change, Changes, diff};
+use dunnock_core::ports::{BoxFuture, Checkpoints, Files, RestorePlan, Restored, Window, WorkspaceCopy};
+use dunnock_proto::{Checkpointed, Hash, Seq, SessionId, Tree};
+use object::{NameOnly, Node, Reader};
+use pack::{Locked, Pack, Root};
+use restore::Plan;
+use scan::{Scan, Seen};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// After there was too much to keep.
+const AGAIN: Duration = Duration::from_secs(600);
+/// How names of states begin.
+const PREFIX: &str = "files:";
+
+/// What is kept at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Bytes, over all workspaces.
+    pub bytes: u64,
+    /// For how long.
+    pub age: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { bytes: 2 << 30, age: Duration::from_secs(30 * 86_400) }
+    }
+}
+
+/// Keeps the files of workspaces in a folder of its own.
+pub struct CheckpointStore {
+    base: PathBuf,
+    own: Vec<PathBuf>,
+    bounds: Bounds,
+    stores: Mutex<HashMap<PathBuf, Arc<Mutex<Store>>>>,
+}
+
+/// What is kept of one workspace.
+struct Store {
+    dir: PathBuf,
+    root: PathBuf,
+    pack: Option<Pack>,
+    seen: Option<Seen>,
+    /// Files read since the index was last written.
+    unsaved: usize,
+    own: HashSet<PathBuf>,
+    /// What was not kept at the last look, so that it is said once.
+    told: BTreeMap<PathBuf, NameOnly>,
+    /// The state of which was last said what cannot be taken back.
+    last: Option<Hash>,
+    /// When there was too much to keep: looking again at once would find the same.
+    too_much: Option<Instant>,
+    /// Whether the whole was brought within its bound by this process.
+    bounded: bool,
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn tree(hash: Hash) -> Tree {
+    Tree(format!("{PREFIX}{hash}"))
+}
+
+fn hash(tree: &Tree) -> io::Result<Hash> {
+    let name = tree.0.strip_prefix(PREFIX).and_then(|hex| hex.parse().ok());
+    name.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "these files were not kept by this release"))
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl CheckpointStore {
+    /// Keeps files in `base`; `own` are files and folders of the program itself, by their real paths, which are left out.
+    #[must_use]
+    pub fn new(base: PathBuf, own: Vec<PathBuf>, bounds: Bounds) -> Self {
+        Self { base, own, bounds, stores: Mutex::default() }
+    }
+
+    /// Bytes that are kept, over all workspaces.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        collect::stores(&self.base).iter().map(|(_, size, _)| size).sum()
+    }
+
+    fn store(&self, workspace: &str) -> io::Result<Arc<Mutex<Store>>> {
+        let root = Path::new(workspace).canonicalize()?;
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = stores.get(&root) {
+            return Ok(store.clone());
+        }
+        let name = Hash::of(root.as_os_str().as_encoded_bytes()).to_string();
+        let dir = self.base.join(name.get(..32).unwrap_or(&name));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        let own = self.own.iter().filter_map(|path| Some(path.strip_prefix(&root).ok()?.to_path_buf())).collect();
+        let store = Store {
+            dir,
+            root: root.clone(),
+            pack: None,
+            seen: None,
+            unsaved: 0,
+            own,
+            told: BTreeMap::new(),
+            last: None,
+            too_much: None,
+            bounded: false,
+        };
+        let store = Arc::new(Mutex::new(store));
+        stores.insert(root, store.clone());
+        Ok(store)
+    }
+
+    /// Does something with what is kept of a workspace, alone, beside the driver.
+    fn with<'a, T: Send + 'static>(
+        &'a self,
+        workspace: &'a str,
+        work: impl FnOnce(&mut Open<'_>) -> io::Result<T> + Send + 'static,
+    ) -> BoxFuture<'a, Result<T, String>> {
+        let (store, base, bounds) = (self.store(workspace), self.base.clone(), self.bounds);
+        Box::pin(async move {
+            let store = store.map_err(|error| error.to_string())?;
+            let done = tokio::task::spawn_blocking(move || {
+                let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut open = store.open(bounds)?;
+                let done = work(&mut open);
+                let large = open.pack.size() > bounds.bytes / 8;
+                drop(open);
+                if large || !store.bounded || store.is_old(bounds) {
+                    store.bounded = true;
+                    collect::within(&base, bounds, &mut store);
+                }
+                done
+            });
+            done.await.map_err(|e| e.to_string())?.map_err(|e| words(&e))
+        })
+    }
+
+    /// How two states differ.
+    pub fn compare<'a>(
+        &'a self,
+        workspace: &'a str,
+        before: Tree,
+        after: Tree,
+    ) -> BoxFuture<'a, Result<Vec<DiffView>, String>> {
+        self.with(workspace, move |open| {
+            let changes = diff(open.pack, &hash(&before)?, &hash(&after)?)?;
+            differs(open.pack, &changes, SHOWN_IN_ALL)
+        })
+    }
+
+    /// What going back would do, and nothing else. `back.from` is what was kept last.
+    pub fn preview<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Preview, String>> {
+        let mut way = Way::of(back);
+        self.with(back.workspace, move |open| {
+            let now = open.look()?;
+            way.theirs.push((way.from.clone(), tree(now)));
+            let plan = open.plan(&now, &way)?;
+            let names = |paths: &[PathBuf]| paths.iter().map(|p| shown(p)).collect();
+            let changes = differs(open.pack, &plan.changes, 0)?;
+            Ok(Preview { kept: names(&plan.kept), large: names(&plan.large), lost: names(&plan.lost), changes })
+        })
+    }
+}
+
+/// An error for people.
+fn words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full; make room".into(),
+        io::ErrorKind::FileTooLarge => {
+            "there is too much in this folder to keep; put what programs make again into .gitignore".into()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// A way back, to be carried out beside the driver.
+struct Way {
+    session: SessionId,
+    to: Tree,
+    from: Tree,
+    ours: Vec<Window>,
+    theirs: Vec<Window>,
+    force: bool,
+}
+
+impl Way {
+    fn of(back: RestorePlan<'_>) -> Self {
+        let (ours, theirs) = (back.ours.to_vec(), back.theirs.to_vec());
+        let (session, to, from) = (back.session.clone(), back.to.clone(), back.from.clone());
+        Self { session, to, from, ours, theirs, force: back.force }
+    }
+}
+
+/// What is kept of a workspace, with its lock held.
+struct Open<'a> {
+    root: &'a Path,
+    own: &'a HashSet<PathBuf>,
+    pack: &'a mut Pack,
+    seen: &'a mut Option<Seen>,
+    unsaved: &'a mut usize,
+    told: &'a mut BTreeMap<PathBuf, NameOnly>,
+    last: &'a mut Option<Hash>,
+    too_much: &'a mut Option<Instant>,
+    dir: &'a Path,
+    /// New bytes that one look may keep.
+    most: u64,
+    _locked: Locked,
+}
+
+impl Store {
+    /// Whether a state is kept for longer than it should be.
+    fn is_old(&self, bounds: Bounds) -> bool {
+        let young = now() - i64::try_from(bounds.age.as_millis()).unwrap_or(i64::MAX);
+        let roots = self.pack.as_ref().map_or(&[][..], Pack::roots);
+        roots.len() > 1 && roots.iter().any(|root| root.at < young)
+    }
+
+    fn open(&mut self, bounds: Bounds) -> io::Result<Open<'_>> {
+        let locked = Pack::lock(&self.dir)?;
+        // Whose it is, for people.
+        let about = self.dir.join("about");
+        if !about.exists() {
+            let name = self.root.as_os_str().as_encoded_bytes();
+            let _ = pack::private_file(&about).and_then(|file| file.write_all_at(name, 0));
+        }
+        let replaced = match &mut self.pack {
+            Some(pack) => pack.refresh(&locked)?,
+            None => true,
+        };
+        if self.pack.is_none() {
+            self.pack = Some(Pack::open(&self.dir, &locked)?);
+        }
+        let Some(pack) = &mut self.pack else { return Err(io::ErrorKind::NotFound.into()) };
+        let unknown = self.seen.is_none();
+        if unknown {
+            self.seen = load_index(&self.dir);
+        }
+        if (replaced || unknown)
+            && let Some(seen) = &mut self.seen
+        {
+            seen.trust(pack);
+        }
+        Ok(Open {
+            root: &self.root,
+            own: &self.own,
+            pack,
+            seen: &mut self.seen,
+            unsaved: &mut self.unsaved,
+            told: &mut self.told,
+            last: &mut self.last,
+            too_much: &mut self.too_much,
+            dir: &self.dir,
+            most: bounds.bytes / 4 * 3,
+            _locked: locked,
+        })
+    }
+}
+
+impl Open<'_> {
+    /// Keeps the files as they are: what is returned survives a loss of power.
+    fn look(&mut self) -> io::Result<Hash> {
+        let top = self.look_only()?;
+        self.sync()?;
+        Ok(top)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let synced = self.pack.sync();
+        if synced.is_err() {
+            *self.seen = None; // it believes in what was not written
+            self.pack.give_up()?;
+        }
+        synced
+    }
+
+    /// Not yet on the disk.
+    fn look_only(&mut self) -> io::Result<Hash> {
+        let too_much = || io::Error::from(io::ErrorKind::FileTooLarge);
+        if self.too_much.is_some_and(|when| when.elapsed() < AGAIN) {
+            return Err(too_much());
+        }
+        let scan = Scan::new(self.pack, self.root, self.own, self.most);
+        let looked = match scan.look(self.root, self.seen.as_ref()) {
+            Ok(looked) => looked,
+            Err(error) => {
+                *self.too_much = (error.kind() == io::ErrorKind::FileTooLarge).then(Instant::now);
+                // What was written of it means nothing.
+                self.pack.give_up()?;
+                if let Some(seen) = self.seen.as_mut() {
+                    seen.trust(self.pack);
+                }
+                return Err(error);
+            }
+        };
+        let top = looked.seen.hash.ok_or_else(object::broken)?;
+        *self.unsaved += looked.read;
+        *self.seen = Some(looked.seen);
+        Ok(top)
+    }
+
+    /// Keeps the files for a session: what is returned survives a loss of power.
+    fn keep(&mut self, session: &SessionId, say: bool) -> io::Result<(Hash, Option<String>)> {
+        let top = self.look_only()?;
+        if let Err(error) = self.pack.root(Root { at: now(), session: session.clone(), tree: tree(top).0 }) {
+            *self.seen = None;
+            self.pack.give_up()?;
+            return Err(error);
+        }
+        self.sync()?;
+        let note = if say { self.note(top) } else { None };
+        if let Some(seen) = self.seen.as_ref()
+            && (*self.unsaved > 64.max(seen.files() / 50) || !self.dir.join("index").exists())
+        {
+            save_index(self.dir, seen);
+            *self.unsaved = 0;
+        }
+        Ok((top, note))
+    }
+
+    /// What is not kept and was not said before, and what of that has changed since.
+    fn note(&mut self, top: Hash) -> Option<String> {
+        let mut said = Vec::new();
+        if std::mem::take(&mut self.pack.put_aside) {
+            let aside = self.dir.join("objects.damaged");
+            said.push(format!(
+                "what was kept before is damaged and cannot be gone back to; it was put aside: {}",
+                aside.display()
+            ));
+        }
+        if let Some(last) = self.last.replace(top).filter(|last| *last != top) {
+            for (path, change) in diff(self.pack, &last, &top).unwrap_or_default() {
+                let Change { before: Some(Node::Left { why, .. }), after } = change else { continue };
+                if why == NameOnly::Own {
+                    continue;
+                }
+                let how = match after {
+                    None => "was deleted",
+                    Some(Node::Left { .. }) => "was changed",
+                    Some(_) => "was replaced",
+                };
+                said.push(format!("{} {how} and cannot be taken back ({})", shown(&path), why.words()));
+            }
+        }
+        let mut left = BTreeMap::new();
+        let mut sizes = HashMap::new();
+        if let Some(seen) = self.seen.as_ref() {
+            seen.left(&mut PathBuf::new(), &mut |path, why, size| {
+                left.insert(path.to_path_buf(), why);
+                sizes.insert(path.to_path_buf(), size);
+            });
+        }
+        // What programs make again is left out as promised; what else is left out is said once.
+        let worth =
+            |why: &NameOnly| !matches!(why, NameOnly::Build | NameOnly::Special | NameOnly::Own | NameOnly::Git);
+        let new: Vec<(&PathBuf, &NameOnly)> =
+            left.iter().filter(|(path, why)| worth(why) && !self.told.contains_key(*path)).collect();
+        if !new.is_empty() {
+            let some = new.iter().take(5).map(|(path, why)| match (why, sizes.get(*path)) {
+                (NameOnly::Large, Some(size)) => format!("{} ({} MB)", shown(path), size >> 20),
+                _ => format!("{} ({})", shown(path), why.words()),
+            });
+            let more = new.len().saturating_sub(5);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            said.push(format!(
+                "not kept, so changes to it cannot be taken back: {}{more}",
+                some.collect::<Vec<_>>().join(", ")
+            ));
+        }
+        *self.told = left;
+        (!said.is_empty()).then(|| said.join("; "))
+    }
+
+    fn windows(&mut self, windows: &[Window]) -> io::Result<Changes> {
+        let mut all = Changes::new();
+        for (before, after) in windows {
+            all.extend(diff(self.pack, &hash(before)?, &hash(after)?)?);
+        }
+        Ok(all)
+    }
+
+    fn plan(&mut self, from: &Hash, way: &Way) -> io::Result<Plan> {
+        let all = diff(self.pack, from, &hash(&way.to)?)?;
+        let (ours, theirs) = match way.force {
+            true => (Changes::new(), Changes::new()),
+            false => (self.windows(&way.ours)?, self.windows(&way.theirs)?),
+        };
+        Ok(restore::plan(all, &ours, &theirs, way.force))
+    }
+
+    fn restore(&mut self, way: &Way) -> io::Result<Restored> {
+        let from = hash(&way.from)?;
+        let mut plan = self.plan(&from, way)?;
+        // What was locked away is opened first: then it can be seen whether anything else of it changed.
+        let mut start = from;
+        if restore::unlock(self.root, &plan) {
+            start = self.look()?;
+            plan = self.plan(&start, way)?;
+        }
+        restore::sweep(self.root, &plan.changes);
+        // Between then and now: what we brought back before a kill, and what others did meanwhile.
+        let now = self.look()?;
+        let late = diff(self.pack, &start, &now)?;
+        plan.adjust(late, way.force);
+        let mut notes = plan.notes();
+        let seen = self.seen.as_ref();
+        let failed = restore::restore(self.pack, self.root, &plan.changes, |path| seen?.stamp(path), true)?;
+        if !failed.is_empty() {
+            let some: Vec<String> = failed.iter().take(10).map(|(p, why)| format!("{}: {why}", shown(p))).collect();
+            notes.push(format!("could not be brought back: {}", some.join("; ")));
+        }
+        // From here on files are changed, whatever else fails.
+        let after = match self.keep(&way.session, false) {
+            Ok((after, _)) => tree(after),
+            Err(error) => {
+                notes.push(format!("the files could not be looked at again: {}", words(&error)));
+                way.to.clone()
+            }
+        };
+        *self.last = hash(&after).ok();
+        Ok(Restored { tree: after, note: (!notes.is_empty()).then(|| notes.join(". ")) })
+    }
+
+    /// Whether what differs between two states is all ignored by git: that is not what a check was about.
+    fn differs_visibly(&mut self, a: &Hash, b: &Hash) -> io::Result<bool> {
+        let mut ignored = ignored::Ignored::new(self.root);
+        let changes = diff(self.pack, a, b)?;
+        Ok(changes.iter().any(|(path, change)| {
+            let folder = |node: &Option<Node>| matches!(node, Some(Node::Folder { .. }));
+            let made = |node: &Option<Node>| {
+                matches!(node, Some(Node::Left { why: NameOnly::Build | NameOnly::Special | NameOnly::Git, .. }) | None)
+            };
+            let own = |node: &Option<Node>| matches!(node, Some(Node::Left { why: NameOnly::Own, .. }));
+            let no_source = (made(&change.before) && made(&change.after)) || own(&change.before) || own(&change.after);
+            !no_source
+                && !in_cache(self.root, path)
+                && !ignored.ignores(path, folder(&change.before) || folder(&change.after))
+        }))
+    }
+}
+
+/// Whether a path lies in a folder that says of itself that it is a cache, or in the one kind that does not.
+fn in_cache(root: &Path, path: &Path) -> bool {
+    let is_cache = |part: &Path| part.ends_with("__pycache__") || root.join(part).join("CACHEDIR.TAG").is_file();
+    path.ancestors().any(|part| !part.as_os_str().is_empty() && is_cache(part))
+}
+
+fn load_index(dir: &Path) -> Option<Seen> {
+    let bytes = std::fs::read(dir.join("index")).ok()?;
+    let (check, body) = bytes.split_at_checked(32)?;
+    if Hash::of(body).0 != *check {
+        return None;
+    }
+    Seen::load(&mut Reader(body), 0).ok()
+}
+
+/// It may be lost: then files are read again.
+fn save_index(dir: &Path, seen: &Seen) {
+    let mut body = Vec::new();
+    seen.save(&mut body);
+    let mut bytes = Hash::of(&body).0.to_vec();
+    bytes.append(&mut body);
+    let part = dir.join("index.part");
+    let written = pack::private_file(&part).and_then(|file| {
+        file.set_len(0)?;
+        file.write_all_at(&bytes, 0)?;
+        std::fs::rename(&part, dir.join("index"))
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(part);
+    }
+}
+
+/// Contents up to this are shown.
+const SHOWN: u64 = 1 << 20;
+/// All of them together.
+const SHOWN_IN_ALL: u64 = 32 << 20;
+
+/// What differs, with contents of up to so many bytes in all.
+fn differs(pack: &mut Pack, changes: &Changes, mut left: u64) -> io::Result<Vec<DiffView>> {
+    let mut all = Vec::with_capacity(changes.len());
+    for (path, change) in changes {
+        let mut content = |node: &Option<Node>| match node {
+            Some(Node::File { hash, size, .. }) if *size <= SHOWN.min(left) => {
+                left -= size;
+                pack.get(hash).map(Some)
+            }
+            Some(Node::Link { target }) => Ok(Some(target.clone())),
+            _ => Ok(None),
+        };
+        let own = |node: &Option<Node>| matches!(node, Some(Node::Left { why: NameOnly::Own, .. }));
+        if own(&change.before) || own(&change.after) {
+            continue;
+        }
+        let how = match (&change.before, &change.after) {
+            (_, Some(Node::Left { .. })) | (Some(Node::Left { .. }), _) => "not kept",
+            (None, Some(Node::Folder { .. })) => "folder added",
+            (Some(Node::Folder { .. }), None) => "folder deleted",
+            (None, _) => "added",
+            (_, None) => "deleted",
+            (Some(Node::File { hash: a, .. }), Some(Node::File { hash: b, .. })) if a == b => "mode",
+            (Some(Node::Folder { .. }), Some(Node::Folder { .. })) => "mode",
+            (Some(Node::File { .. }), Some(Node::File { .. })) | (Some(Node::Link { .. }), Some(Node::Link { .. })) => {
+                "changed"
+            }
+            (Some(_), Some(Node::File { .. })) => "now a file",
+            (Some(_), Some(Node::Link { .. })) => "now a link",
+            (Some(_), Some(Node::Folder { .. })) => "now a folder",
+        };
+        let (before, after) = (content(&change.before)?, content(&change.after)?);
+        all.push(DiffView { path: shown(path), how, before, after });
+    }
+    Ok(all)
+}
+
+impl Checkpoints for CheckpointStore {
+    fn rest<'a>(&'a self, workspace: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Ok(root) = Path::new(workspace).canonicalize() else { return };
+            let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+            // The list's own is the last: nobody is at it. Whoever comes next reads it from the disk.
+            if stores.get(&root).is_some_and(|store| Arc::strong_count(store) == 1) {
+                stores.remove(&root);
+            }
+        })
+    }
+
+    fn keep<'a>(&'a self, session: &'a SessionId, workspace: &'a str, mark: Seq) -> BoxFuture<'a, Checkpointed> {
+        let session = session.clone();
+        let kept = self.with(workspace, move |open| open.keep(&session, mark > 0));
+        Box::pin(async move {
+            match kept.await {
+                Ok((top, note)) => Checkpointed { tree: Some(tree(top)), mark, note },
+                Err(why) => {
+                    let note =
+                        Some(format!("the files could not be kept, so what happens now cannot be taken back: {why}"));
+                    Checkpointed { tree: None, mark, note }
+                }
+            }
+        })
+    }
+
+    fn restore<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, String>> {
+        let way = Way::of(back);
+        self.with(back.workspace, move |open| open.restore(&way))
+    }
+
+    fn changed<'a>(
+        &'a self,
+        workspace: &'a str,
+        between: &'a Window,
+        ours: &'a [Window],
+    ) -> BoxFuture<'a, Result<Vec<String>, String>> {
+        let ((before, after), ours) = (between.clone(), ours.to_vec());
+        self.with(workspace, move |open| {
+            let ours = open.windows(&ours)?;
+            let all = diff(open.pack, &hash(&before)?, &hash(&after)?)?;
+            let mine: Changes = all.into_iter().filter(|(path, _)| ours.contains_key(path)).collect();
+            let told = differs(open.pack, &mine, 0)?;
+            Ok(told.into_iter().map(|change| format!("{} ({})", change.path, change.how)).collect())
+        })
+    }
+
+    fn copy<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> BoxFuture<'a, Result<Box<dyn WorkspaceCopy>, String>> {
+        let tree = tree.clone();
+        self.with(workspace, move |open| {
+            let copy = export::TempFolder::new()?;
+            let lacks = open.unfold(&hash(&tree)?, copy.folder(), false)?;
+            Ok(Box::new(copy.lacking(lacks)) as Box<dyn WorkspaceCopy>)
+        })
+    }
+
+    fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
+        let (base, session) = (self.base.clone(), session.clone());
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        stores.clear(); // they are opened again
+        Box::pin(async move {
+            let done = tokio::task::spawn_blocking(move || collect::forget(&base, &session));
+            done.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+        })
+    }
+}
+
+impl Files for CheckpointStore {
+    fn commit(&self, workspace: &str) -> Option<String> {
+        crate::git::commit(Path::new(workspace))
+    }
+
+    fn tree<'a>(&'a self, workspace: &'a str) -> BoxFuture<'a, Result<Tree, String>> {
+        self.with(workspace, |open| Ok(tree(open.look()?)))
+    }
+
+    fn holds<'a>(&'a self, workspace: &'a str, then: &'a Tree) -> BoxFuture<'a, bool> {
+        let then = then.clone();
+        let same = self.with(workspace, move |open| {
+            let (then, now) = (hash(&then)?, open.look()?);
+            Ok(then == now || !open.differs_visibly(&then, &now)?)
+        });
+        Box::pin(async move { same.await.unwrap_or(false) })
+    }
+}

@@ -1,0 +1,202 @@
+//! What a folder holds, as it is kept: a list of names, sorted, each with its kind, its mode and its content's hash.
+//!
+//! Invariant: equal folders have equal bytes, so the hash of the topmost folder names the state of everything below it.
+
+use dunnock_proto::Hash;
+use std::io;
+
+/// Why something is known by name only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameOnly {
+    /// A file above the size that is kept.
+    Large,
+    /// Ignored, and a folder that programs make again.
+    Build,
+    /// It may not be read.
+    Unreadable,
+    /// On another file system.
+    Elsewhere,
+    /// Folders within folders without end.
+    Deep,
+    /// A pipe, a socket, a device.
+    Special,
+    /// The program's own: its sessions, or what it writes to.
+    Own,
+    /// What git keeps for itself. Only that it is there is known.
+    Git,
+}
+
+impl NameOnly {
+    const ALL: [Self; 8] =
+        [Self::Large, Self::Build, Self::Unreadable, Self::Elsewhere, Self::Deep, Self::Special, Self::Own, Self::Git];
+
+    /// In words.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Large => "too large",
+            Self::Build => "ignored build files",
+            Self::Unreadable => "not readable",
+            Self::Elsewhere => "on another file system",
+            Self::Deep => "too deep",
+            Self::Special => "not a plain file",
+            Self::Own => "our own",
+            Self::Git => "git's own state",
+        }
+    }
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Node {
+    File {
+        mode: u32,
+        size: u64,
+        hash: Hash,
+    },
+    Folder {
+        mode: u32,
+        hash: Hash,
+    },
+    Link {
+        target: Vec<u8>,
+    },
+    /// There, and not kept. Size and time of change show whether it changed.
+    Left {
+        why: NameOnly,
+        size: u64,
+        changed: i64,
+    },
+}
+
+/// A name in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) name: Vec<u8>,
+    pub(crate) node: Node,
+}
+
+/// The bytes of a folder; the entries are sorted by name.
+pub(crate) fn encode<'a>(entries: impl Iterator<Item = (&'a [u8], &'a Node)>) -> Vec<u8> {
+    let mut out = vec![1]; // the format
+    for (name, node) in entries {
+        let kind = match node {
+            Node::File { .. } => b'f',
+            Node::Folder { .. } => b'd',
+            Node::Link { .. } => b'l',
+            Node::Left { .. } => b'x',
+        };
+        out.push(kind);
+        put_bytes(&mut out, name);
+        match node {
+            Node::File { mode, size, hash } => {
+                out.extend_from_slice(&mode.to_le_bytes());
+                out.extend_from_slice(&size.to_le_bytes());
+                out.extend_from_slice(&hash.0);
+            }
+            Node::Folder { mode, hash } => {
+                out.extend_from_slice(&mode.to_le_bytes());
+                out.extend_from_slice(&hash.0);
+            }
+            Node::Link { target } => put_bytes(&mut out, target),
+            Node::Left { why, size, changed } => {
+                out.push(NameOnly::ALL.iter().position(|w| w == why).and_then(|n| u8::try_from(n).ok()).unwrap_or(0));
+                out.extend_from_slice(&size.to_le_bytes());
+                out.extend_from_slice(&changed.to_le_bytes());
+            }
+        }
+    }
+    out
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Reads what was written, and never more than is there.
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn bytes(&mut self, n: usize) -> io::Result<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(n).ok_or_else(broken)?;
+        self.0 = rest;
+        Ok(head)
+    }
+    fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        self.bytes(N)?.try_into().map_err(|_| broken())
+    }
+    pub(crate) fn u8(&mut self) -> io::Result<u8> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+    pub(crate) fn u32(&mut self) -> io::Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+    pub(crate) fn u64(&mut self) -> io::Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+    pub(crate) fn i64(&mut self) -> io::Result<i64> {
+        Ok(i64::from_le_bytes(self.array()?))
+    }
+    pub(crate) fn hash(&mut self) -> io::Result<Hash> {
+        Ok(Hash(self.array()?))
+    }
+    pub(crate) fn text(&mut self) -> io::Result<&'a [u8]> {
+        let len = self.u32()?;
+        self.bytes(usize::try_from(len).map_err(|_| broken())?)
+    }
+}
+
+pub(crate) fn broken() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "what is kept of a folder cannot be read")
+}
+
+/// The entries of a folder.
+pub(crate) fn decode(bytes: &[u8]) -> io::Result<Vec<Entry>> {
+    let mut reader = Reader(bytes);
+    if reader.u8()? != 1 {
+        return Err(broken());
+    }
+    let mut entries = Vec::new();
+    while !reader.0.is_empty() {
+        let kind = reader.u8()?;
+        let name = reader.text()?.to_vec();
+        // What is brought back is a name in this folder, whatever the store says.
+        if name.is_empty() || name.contains(&b'/') || name == b"." || name == b".." {
+            return Err(broken());
+        }
+        let node = match kind {
+            b'f' => Node::File { mode: reader.u32()?, size: reader.u64()?, hash: reader.hash()? },
+            b'd' => Node::Folder { mode: reader.u32()?, hash: reader.hash()? },
+            b'l' => Node::Link { target: reader.text()?.to_vec() },
+            b'x' => {
+                let why = NameOnly::ALL.get(usize::from(reader.u8()?)).copied().ok_or_else(broken)?;
+                Node::Left { why, size: reader.u64()?, changed: reader.i64()? }
+            }
+            _ => return Err(broken()),
+        };
+        entries.push(Entry { name, node });
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_survives_its_bytes() {
+        let entries = [
+            Entry { name: b"a".to_vec(), node: Node::File { mode: 0o4755, size: 7, hash: Hash::of(b"x") } },
+            Entry { name: vec![0xff, 0x0a], node: Node::Folder { mode: 0o1777, hash: Hash::of(b"y") } },
+            Entry { name: b"l".to_vec(), node: Node::Link { target: b"../nowhere".to_vec() } },
+            Entry { name: b"x".to_vec(), node: Node::Left { why: NameOnly::Special, size: 1, changed: -5 } },
+        ];
+        let bytes = encode(entries.iter().map(|e| (e.name.as_slice(), &e.node)));
+        assert_eq!(decode(&bytes).unwrap(), entries);
+        for cut in 0..bytes.len() {
+            let _ = decode(&bytes[..cut]); // no panic
+        }
+        let bad = encode([(&b"../up"[..], &entries[0].node)].into_iter());
+        assert!(decode(&bad).is_err(), "a name is a name, not a path");
+    }
+}

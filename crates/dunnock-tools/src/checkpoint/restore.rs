@@ -1,0 +1,413 @@
+//! Brings files back: what goes goes first, then folders, then files, then the modes of folders.
+//!
+//! Invariant: doing it again after a kill ends in the same state. Each file is a new one, renamed into place.
+//! Invariant: nothing is written through a link; folders are opened one inside the other.
+
+use super::diff::{Change, Changes};
+use super::object::{NameOnly, Node};
+use super::pack::Pack;
+use super::scan::{Stamp, number, open_root};
+use dunnock_core::failpoint;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// What could not be brought back, and why.
+pub(crate) type Failed = Vec<(PathBuf, String)>;
+
+pub(crate) struct Restore<'a> {
+    pack: &'a mut Pack,
+    root: OwnedFd,
+    failed: Failed,
+    /// Folders that had to be made writable, with the mode to give them back.
+    relaxed: BTreeMap<PathBuf, u32>,
+    parts: u32,
+    stamps: BTreeMap<PathBuf, Stamp>,
+}
+
+/// Makes each path what its change says it is afterwards. `stamp` says what a file was when we looked: one that was saved
+/// since is left alone.
+pub(crate) fn restore(
+    pack: &mut Pack,
+    root: &Path,
+    changes: &Changes,
+    stamp: impl Fn(&Path) -> Option<Stamp>,
+    lasting: bool,
+) -> io::Result<Failed> {
+    let root = open_root(root)?;
+    let stamps = changes.keys().filter_map(|path| Some((path.clone(), stamp(path)?))).collect();
+    let mut work = Restore { pack, root, failed: Vec::new(), relaxed: BTreeMap::new(), parts: 0, stamps };
+    let is_folder = |node: &Option<Node>| matches!(node, Some(Node::Folder { .. }));
+    // What goes: the deepest first. A file in the place of a file is not removed but replaced.
+    for (path, change) in changes.iter().rev() {
+        let swapped = is_folder(&change.before) != is_folder(&change.after);
+        if change.before.is_some() && (change.after.is_none() || swapped) {
+            let done = work.remove(path, is_folder(&change.before));
+            work.note(path, done);
+        }
+    }
+    failpoint::hit("restore.removed", "");
+    for (path, change) in changes {
+        if is_folder(&change.after) && !is_folder(&change.before) {
+            let done = work.folder(path);
+            work.note(path, done);
+        }
+    }
+    failpoint::hit("restore.folders", "");
+    for (path, change) in changes {
+        let done = match &change.after {
+            Some(Node::File { mode, hash, .. }) => work.file(path, hash, *mode, change.before.is_none()),
+            Some(Node::Link { target }) => work.link(path, target, change.before.is_none()),
+            Some(Node::Folder { .. } | Node::Left { .. }) | None => continue,
+        };
+        work.note(path, done);
+    }
+    failpoint::hit("restore.files", "");
+    let mut modes = std::mem::take(&mut work.relaxed);
+    for (path, change) in changes {
+        if let Some(Node::Folder { mode, .. }) = change.after {
+            modes.insert(path.clone(), mode);
+        }
+    }
+    for (path, mode) in modes.iter().rev() {
+        match work.mode(path, *mode) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {} // it was removed
+            done => work.note(path, done),
+        }
+    }
+    failpoint::hit("restore.modes", "");
+    // One wait for all of them.
+    #[cfg(target_os = "linux")]
+    if lasting {
+        let done = rustix::fs::syncfs(&work.root).map_err(io::Error::from);
+        work.note(Path::new("."), done);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = lasting;
+    Ok(work.failed)
+}
+
+impl Restore<'_> {
+    fn note(&mut self, path: &Path, done: io::Result<()>) {
+        if let Err(error) = done {
+            self.failed.push((path.to_path_buf(), error.to_string()));
+        }
+    }
+
+    fn enter(&self, path: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        #[cfg(target_os = "linux")]
+        let flags = flags | OFlags::PATH;
+        let mut dir = self.root.as_fd().try_clone_to_owned()?;
+        for part in path.components() {
+            dir = rustix::fs::openat(&dir, part.as_os_str(), flags, Mode::empty())?;
+        }
+        Ok(dir)
+    }
+
+    /// The folder above a path, writable, and the name in it.
+    fn place<'p>(&mut self, path: &'p Path) -> io::Result<(OwnedFd, &'p OsStr)> {
+        let above = path.parent().unwrap_or(Path::new(""));
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let dir = self.enter(above)?;
+        let mode = number::<_, u32>(rustix::fs::fstat(&dir)?.st_mode) & 0o7777;
+        if mode & 0o300 != 0o300 && !rustix::process::geteuid().is_root() {
+            set_mode(&dir, mode | 0o700)?;
+            self.relaxed.entry(above.to_path_buf()).or_insert(mode);
+        }
+        Ok((dir, name))
+    }
+
+    /// The very last look: a save of this moment is not overwritten.
+    fn unchanged(&self, dir: &OwnedFd, path: &Path) -> io::Result<()> {
+        let (Some(then), Some(name)) = (self.stamps.get(path), path.file_name()) else { return Ok(()) };
+        match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(now) if Stamp::of(&now) != *then => Err(io::Error::other("somebody changed it just now")),
+            _ => Ok(()),
+        }
+    }
+
+    fn remove(&mut self, path: &Path, folder: bool) -> io::Result<()> {
+        let (dir, name) = match self.place(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other?,
+        };
+        // What is there now may be of the other kind already, if this is done for the second time.
+        let is_folder = match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => FileType::from_raw_mode(stat.st_mode) == FileType::Directory,
+            Err(rustix::io::Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        if is_folder != folder {
+            return Ok(());
+        }
+        self.unchanged(&dir, path)?;
+        let flags = if folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        failpoint::hit("restore.remove", "");
+        match rustix::fs::unlinkat(&dir, name, flags) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(rustix::io::Errno::NOTEMPTY) => Err(io::Error::other("it holds something that is not of this session")),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn folder(&mut self, path: &Path) -> io::Result<()> {
+        let (dir, name) = self.place(path)?;
+        failpoint::hit("restore.folder", "");
+        match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o700)) {
+            Ok(()) => Ok(()),
+            Err(rustix::io::Errno::EXIST) => self.enter(path).map(drop),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn part(&mut self) -> String {
+        self.parts += 1;
+        format!(".dunnock-{}-back{}.part", std::process::id(), self.parts)
+    }
+
+    fn file(&mut self, path: &Path, hash: &dunnock_proto::Hash, mode: u32, new: bool) -> io::Result<()> {
+        let (dir, name) = self.place(path)?;
+        let part = self.part();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let done = (|| {
+            let mut file: File = rustix::fs::openat(&dir, &part, flags, Mode::from_raw_mode(0o600))?.into();
+            self.pack.copy(hash, &mut file)?;
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+            failpoint::hit("restore.file", "");
+            self.unchanged(&dir, path)?;
+            place(&dir, &part, name, new)
+        })();
+        if done.is_err() {
+            let _ = rustix::fs::unlinkat(&dir, &part, AtFlags::empty());
+        }
+        done
+    }
+
+    fn link(&mut self, path: &Path, target: &[u8], new: bool) -> io::Result<()> {
+        let (dir, name) = self.place(path)?;
+        let part = self.part();
+        rustix::fs::symlinkat(OsStr::from_bytes(target), &dir, &part)?;
+        failpoint::hit("restore.link", "");
+        let done = self.unchanged(&dir, path).and_then(|()| place(&dir, &part, name, new));
+        if done.is_err() {
+            let _ = rustix::fs::unlinkat(&dir, &part, AtFlags::empty());
+        }
+        done
+    }
+
+    fn mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        set_mode(&self.enter(path)?, mode)
+    }
+}
+
+/// Renames into place. Where nothing is thought to be, nothing may be: somebody may have put something there just now.
+fn place(dir: &OwnedFd, part: &str, name: &OsStr, new: bool) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if new {
+        match rustix::fs::renameat_with(dir, part, dir, name, rustix::fs::RenameFlags::NOREPLACE) {
+            // Some file systems cannot.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
+            Err(rustix::io::Errno::EXIST) => return Err(io::Error::other("something was put there meanwhile")),
+            done => return Ok(done?),
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = new;
+    Ok(rustix::fs::renameat(dir, part, dir, name)?)
+}
+
+/// Through the descriptor: whatever was put in its place meanwhile is not touched.
+fn set_mode(dir: &OwnedFd, mode: u32) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::fs::chmod(format!("/proc/self/fd/{}", dir.as_raw_fd()), Mode::from_raw_mode(number(mode)))?;
+    #[cfg(not(target_os = "linux"))]
+    rustix::fs::fchmod(dir, Mode::from_raw_mode(number(mode)))?;
+    Ok(())
+}
+
+/// Files that a restore which was killed left half-made.
+pub(crate) fn sweep(root: &Path, changes: &Changes) {
+    let Ok(root) = open_root(root) else { return };
+    let folders: std::collections::BTreeSet<&Path> = changes.keys().filter_map(|p| p.parent()).collect();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for folder in folders {
+        let mut dir = root.as_fd().try_clone_to_owned().ok();
+        for part in folder.components() {
+            dir = dir.and_then(|d| rustix::fs::openat(&d, part.as_os_str(), flags, Mode::empty()).ok());
+        }
+        let Some(dir) = dir else { continue };
+        for entry in rustix::fs::Dir::read_from(&dir).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_bytes();
+            if name.starts_with(b".dunnock-") && name.ends_with(b".part") && name.windows(5).any(|w| w == b"-back") {
+                let _ = rustix::fs::unlinkat(&dir, entry.file_name(), AtFlags::empty());
+            }
+        }
+    }
+}
+
+/// What is to be done to get from one state to another, and what must be left alone.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) changes: Changes,
+    /// What others changed.
+    pub(crate) kept: Vec<PathBuf>,
+    /// What is there now and not kept: were it removed, nothing could bring it back.
+    pub(crate) large: Vec<PathBuf>,
+    /// What was not kept then, so that it cannot come back.
+    pub(crate) lost: Vec<PathBuf>,
+    /// What goes without being kept, because what it replaced comes back.
+    pub(crate) dropped: Vec<PathBuf>,
+    /// What may not be read now and could be then.
+    locked: Vec<(PathBuf, u32)>,
+}
+
+/// Splits what differs between now and then into what this session changed and what others did.
+pub(crate) fn plan(all: Changes, ours: &Changes, theirs: &Changes, force: bool) -> Plan {
+    let mut plan = Plan::default();
+    // What lies in a folder that is not looked into is not known: it is not written to either.
+    let closed: Vec<PathBuf> = all
+        .iter()
+        .filter(|(_, change)| matches!(change.before, Some(Node::Left { .. })))
+        .map(|(path, _)| path.clone())
+        .collect();
+    for (path, change) in all {
+        let meant = force || (ours.contains_key(&path) && !theirs.contains_key(&path));
+        let own = |node: &Option<Node>| matches!(node, Some(Node::Left { why: NameOnly::Own, .. }));
+        let inside = closed.iter().any(|dir| path != *dir && path.starts_with(dir));
+        match (&change.before, &change.after) {
+            (before, after) if own(before) || own(after) => {}
+            _ if inside => {}
+            (_, Some(Node::Left { .. })) if meant => plan.lost.push(path),
+            (
+                Some(Node::Left { why: NameOnly::Unreadable, .. }),
+                Some(Node::File { mode, .. } | Node::Folder { mode, .. }),
+            ) if meant => {
+                plan.locked.push((path.clone(), *mode));
+                plan.large.push(path);
+            }
+            (
+                Some(Node::Left { why: NameOnly::Large | NameOnly::Special, .. }),
+                Some(Node::File { .. } | Node::Link { .. }),
+            ) if meant => {
+                plan.dropped.push(path.clone());
+                plan.changes.insert(path, change);
+            }
+            (Some(Node::Left { .. }), _) if meant => plan.large.push(path),
+            _ if meant => drop(plan.changes.insert(path, change)),
+            _ => plan.kept.push(path),
+        }
+    }
+    plan.spare_folders();
+    plan
+}
+
+impl Plan {
+    /// A folder stays if something in it does.
+    fn spare_folders(&mut self) {
+        let stays: Vec<PathBuf> = self.kept.iter().chain(&self.large).cloned().collect();
+        let folder = |node: &Option<Node>| matches!(node, Some(Node::Folder { .. }));
+        self.changes.retain(|path, change| {
+            let goes = folder(&change.before) && !folder(&change.after);
+            !(goes && stays.iter().any(|k| k.starts_with(path)))
+        });
+    }
+
+    /// Takes in what happened since the files were kept: what is done already, and what others did.
+    pub(crate) fn adjust(&mut self, late: Changes, force: bool) {
+        for (path, since) in late {
+            if let (Some(Node::Folder { mode: was, .. }), Some(Node::Folder { mode: is, .. })) =
+                (&since.before, &since.after)
+                && *is == was | 0o700
+                && !self.changes.contains_key(&path)
+            {
+                // A folder that we had to open, before we were killed.
+                self.changes.insert(path, Change { before: since.after, after: since.before });
+                continue;
+            }
+            let closed = matches!(since.after, Some(Node::Left { .. }));
+            if closed && !force {
+                self.changes.retain(|p, _| !p.starts_with(&path));
+                self.kept.push(path);
+                continue;
+            }
+            let Some(change) = self.changes.get(&path) else { continue };
+            if since.after == change.after {
+                self.changes.remove(&path);
+            } else if !force && !matches!(since.after, None | Some(Node::Folder { .. })) {
+                self.changes.remove(&path);
+                self.kept.push(path);
+            }
+        }
+        self.spare_folders();
+    }
+
+    /// What was not done, for people.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let list = |paths: &[PathBuf]| {
+            let some: Vec<String> = paths.iter().take(10).map(|p| p.to_string_lossy().into_owned()).collect();
+            let more = paths.len().saturating_sub(10);
+            if more > 0 { format!("{} and {more} more", some.join(", ")) } else { some.join(", ") }
+        };
+        let all = [
+            ("left as they are, since others changed them", &self.kept),
+            ("left as they are, since they are not kept and could not be brought back", &self.large),
+            ("cannot come back, since they were not kept", &self.lost),
+            ("replaced by what was there before, and not kept", &self.dropped),
+        ];
+        all.iter()
+            .filter(|(_, paths)| !paths.is_empty())
+            .map(|(what, paths)| format!("{what}: {}", list(paths)))
+            .collect()
+    }
+}
+
+/// Gives back the modes of what may not be read now and could be then; whether there was any.
+pub(crate) fn unlock(root: &Path, plan: &Plan) -> bool {
+    let Ok(root) = open_root(root) else { return false };
+    let mut done = false;
+    for (path, mode) in &plan.locked {
+        let mut at = root.as_fd().try_clone_to_owned().ok();
+        let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        #[cfg(target_os = "linux")]
+        let flags = flags | OFlags::PATH;
+        for part in path.components() {
+            at = at.and_then(|at| rustix::fs::openat(&at, part.as_os_str(), flags, Mode::empty()).ok());
+        }
+        done |= at.is_some_and(|file| set_mode(&file, *mode).is_ok());
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_save_between_the_look_and_the_rename_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, store) = (dir.path().join("w"), dir.path().join("s"));
+        std::fs::create_dir(&root).unwrap();
+        std::fs::create_dir(&store).unwrap();
+        let mut pack = Pack::open(&store, &Pack::lock(&store).unwrap()).unwrap();
+        let hash = pack.put(b"old").unwrap();
+        let file = |size| Some(Node::File { mode: 0o644, size, hash });
+        std::fs::write(root.join("a"), "seen").unwrap();
+        let seen = Stamp::of(&rustix::fs::stat(root.join("a")).unwrap());
+        let changes = Changes::from([(PathBuf::from("a"), Change { before: file(4), after: file(3) })]);
+        std::fs::write(root.join("a"), "saved just now").unwrap();
+        let failed = restore(&mut pack, &root, &changes, |_| Some(seen), true).unwrap();
+        assert_eq!(failed, [(PathBuf::from("a"), "somebody changed it just now".to_owned())]);
+        assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "saved just now");
+        let now = Stamp::of(&rustix::fs::stat(root.join("a")).unwrap());
+        assert_eq!(restore(&mut pack, &root, &changes, |_| Some(now), true).unwrap(), []);
+        assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "old");
+    }
+}

@@ -1,0 +1,151 @@
+//! What all tools that edit have in common: the file must be what the model saw, the change is made as a whole, and what came of
+//! it is told: to the model in lines, to doors as a diff, and by the check that the person set for this kind of file.
+
+use crate::edit::Text;
+use crate::process::{self, Program};
+use crate::root::{Change, Contents, RepoPath};
+use crate::tool::{ToolContext, ToolOutput, ToolStatus};
+use dunnock_core::ports::Blob;
+use dunnock_proto::{Hash, SeenFile};
+use similar::TextDiff;
+use std::fmt::Write as _;
+
+/// Bytes of a diff that are kept.
+const DIFF: usize = 256 << 10;
+
+/// An edit as a tool thought of it.
+pub(crate) struct PlannedEdit {
+    /// What the model is told when it was made.
+    pub(crate) told: String,
+    pub(crate) changes: Vec<Change>,
+}
+
+/// Why an edit is not made.
+pub(crate) struct Refusal {
+    pub(crate) told: String,
+    /// Files that the words show as they are.
+    seen_files: Vec<SeenFile>,
+}
+
+impl<E: ToString> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self { told: error.to_string(), seen_files: Vec::new() }
+    }
+}
+
+/// A file that is to be edited, if it is still what the model saw.
+pub(crate) fn open(hand: &ToolContext, path: &str) -> Result<(RepoPath, Contents), Refusal> {
+    let path = RepoPath::parse(&hand.root, path)?;
+    let contents = hand.root.read(&path)?;
+    fresh(hand, &path, &contents, None)?;
+    Ok((path, contents))
+}
+
+/// The same for a file that is edited at a place: if it has changed, the place is shown as it is now, and counts as seen.
+pub(crate) fn open_at(hand: &ToolContext, path: &str, old: &[&str]) -> Result<(RepoPath, Contents, Text), Refusal> {
+    let path = RepoPath::parse(&hand.root, path)?;
+    let contents = hand.root.read(&path)?;
+    let text = Text::decode(&contents.bytes).map_err(|error| format!("{} {error}", path.shown()))?;
+    fresh(hand, &path, &contents, Some((&text, old)))?;
+    Ok((path, contents, text))
+}
+
+/// What the model never saw is not held against it: its text has to fit.
+pub(crate) fn fresh(
+    hand: &ToolContext,
+    path: &RepoPath,
+    now: &Contents,
+    place: Option<(&Text, &[&str])>,
+) -> Result<(), Refusal> {
+    let name = path.shown();
+    let hash = Hash::of(&now.bytes);
+    if hand.seen.get(&name).is_none_or(|seen| *seen == hash) {
+        return Ok(());
+    }
+    let told = format!("{name} has changed since you last read it; nothing was written");
+    match place.map(|(text, old)| crate::edit::describe(text, old)) {
+        Some(near) if near.starts_with("the closest") => Err(Refusal {
+            told: format!("{told}. Of what it holds now, {near}"),
+            seen_files: vec![SeenFile { path: name, hash }],
+        }),
+        _ => Err(format!("{told}. View it again, then edit").into()),
+    }
+}
+
+/// Makes an edit, and tells what came of it.
+pub(crate) async fn change<F>(hand: ToolContext, think: F) -> ToolOutput
+where
+    F: FnOnce(&ToolContext) -> Result<PlannedEdit, Refusal> + Send + 'static,
+{
+    let inner = hand.clone();
+    let work = move || -> Result<(ToolOutput, Vec<String>), Refusal> {
+        let PlannedEdit { told, changes } = think(&inner)?;
+        inner.root.commit(&changes, &inner.limits.journals)?;
+        let mut said = ToolOutput::from(Ok::<_, String>(told));
+        let diff = diff(&changes);
+        said.diff = (!diff.is_empty()).then(|| Blob::new(diff.into_bytes()));
+        let left = |change: &Change| Some((change.path.shown(), Hash::of(&change.after.as_ref()?.bytes)));
+        said.seen_files = changes.iter().filter_map(left).map(|(path, hash)| SeenFile { path, hash }).collect();
+        Ok((said, changes.iter().filter(|c| c.after.is_some()).map(|c| c.path.shown()).collect()))
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok((said, paths))) => checked(hand, said, &paths).await,
+        Ok(Err(Refusal { told, seen_files })) => ToolOutput { seen_files, ..Err::<String, _>(told).into() },
+        Err(error) => Err::<String, _>(format!("an error inside the agent: {error}")).into(),
+    }
+}
+
+/// Runs the checks that the person set for these kinds of files; each once.
+async fn checked(hand: ToolContext, mut said: ToolOutput, paths: &[String]) -> ToolOutput {
+    let mut commands: Vec<String> = Vec::new();
+    for path in paths {
+        let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let Some(command) = hand.limits.checks.get(ending) else { continue };
+        let command = command.replace("{path}", &quoted(path));
+        if !commands.contains(&command) {
+            commands.push(command);
+        }
+    }
+    for command in commands {
+        let program = Program::line(hand.limits.shell, &command);
+        let ran = process::run(&hand, program, hand.limits.command).await;
+        let word = if ran.end == ToolStatus::Done { "passes" } else { "fails" };
+        let _ = write!(said.text, "\n\ncheck {command:?} {word}:\n{}", ran.text);
+    }
+    said
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &str) -> String {
+    format!("'{}'", path.replace('\'', r"'\''"))
+}
+
+/// What differs, as git would show it.
+fn diff(changes: &[Change]) -> String {
+    let mut out = String::new();
+    for change in changes {
+        let name = change.path.shown();
+        let text = |side: &Option<Contents>| match side {
+            Some(contents) => Text::decode(&contents.bytes).map(|text| text.raw()).ok(),
+            None => Some(String::new()),
+        };
+        let side = |letter: &str, there: bool| if there { format!("{letter}/{name}") } else { "/dev/null".to_owned() };
+        let (old, new) = (side("a", change.before.is_some()), side("b", change.after.is_some()));
+        match (text(&change.before), text(&change.after)) {
+            (Some(before), Some(after)) => {
+                let diff =
+                    TextDiff::configure().timeout(std::time::Duration::from_millis(300)).diff_lines(&before, &after);
+                let _ = write!(out, "{}", diff.unified_diff().context_radius(3).header(&old, &new));
+            }
+            _ => {
+                let _ = writeln!(out, "Binary files {old} and {new} differ");
+            }
+        }
+        if out.len() > DIFF {
+            out.truncate(out.floor_char_boundary(DIFF));
+            out.push_str("\n[more is not shown]\n");
+            break;
+        }
+    }
+    out
+}

@@ -1,0 +1,267 @@
+//! What the link and the program around tell the app, and what becomes of it.
+
+use crate::edit::{Act, Chip, Field};
+use crate::host::{HostEvent, HostRequest};
+use crate::lines::note;
+use crate::panel;
+use crate::pick::{Pick, Row, Value};
+use crate::session::{Session, SessionChange};
+use crate::state::{CatchUp, Effect, State};
+use crate::text::{Line, Span, Style, Tone};
+use crate::update::{FOLD, prompt, wrong};
+use crate::view;
+use crate::words::first_line;
+use dunnock_proto::{Frame, Record};
+
+/// Work that took longer than this calls the person when it ends, in milliseconds.
+const LONG: u64 = 10_000;
+/// Lines of a session's past that are shown when it is opened.
+const PAST: usize = 120;
+/// Events that are read for their meaning only, before the last ones: their lines would be dropped.
+const FAR: u64 = 600;
+
+/// Takes in what was told.
+pub(crate) fn on_told(s: &mut State, told: HostEvent, now: u64, effects: &mut Vec<Effect>) {
+    let columns = s.columns();
+    match told {
+        HostEvent::Frame(frame) => on_frame(s, frame, now, effects),
+        HostEvent::Welcome(welcome) => {
+            s.welcome = Some(welcome);
+        }
+        HostEvent::Own(own) => s.own = own,
+        HostEvent::Opened { id, upto, resumed, draft } => {
+            end_welcome(s);
+            // What was half typed in another session stays with that one.
+            if s.session.id.is_some() {
+                s.field.clear();
+            }
+            (s.switching, s.files) = (false, None);
+            s.session = Session::of(id);
+            s.panel = None;
+            s.demo = false;
+            s.beginning = false;
+            let old = upto > 1 || resumed.is_some();
+            s.catch_up = old.then(|| CatchUp { upto, resumed, ..CatchUp::default() });
+            if let Some(draft) = draft {
+                let kept: Field = serde_json::from_str(&draft)
+                    .map_or_else(|_| Field::holding(&draft), |kept| Field::from_kept(&kept));
+                if s.field.is_empty() {
+                    s.field = kept;
+                } else if kept.whole() != s.field.whole() {
+                    give_back(s, &kept.whole());
+                }
+            }
+            for (text, pictures) in std::mem::take(&mut s.unsent) {
+                prompt(s, text, pictures, effects);
+            }
+        }
+        HostEvent::Closed => {
+            s.session = Session::default();
+            s.catch_up = None;
+            s.panel = None;
+            s.beginning = false;
+            s.demo = false;
+            (s.switching, s.files) = (false, None);
+            for (text, pictures) in std::mem::take(&mut s.unsent) {
+                prompt(s, text, pictures, effects);
+            }
+        }
+        HostEvent::Sessions(words, rows) => match &mut s.pick {
+            Some(pick) if pick.title.starts_with("Go on with") => {
+                if pick.filter.whole() == words {
+                    pick.replace(Pick::sessions(&rows));
+                }
+            }
+            _ if rows.is_empty() => s.hint = "there are no sessions yet".into(),
+            _ => s.pick = Some(Pick::sessions(&rows)),
+        },
+        HostEvent::Files(files) => s.files = Some(files),
+        HostEvent::Models(models) if models.is_empty() => {
+            wrong(s, "no model was found; dunnock models list says where was looked")
+        }
+        HostEvent::Models(models) => {
+            let now = s.session.config.model.clone();
+            let row = |name: &String| Row {
+                label: name.clone(),
+                detail: if *name == now { "in use".into() } else { String::new() },
+                below: Vec::new(),
+                value: Value::Model(name.clone()),
+            };
+            s.pick = Some(Pick::new("Switch to …", models.iter().map(row).collect()));
+        }
+        HostEvent::Points(points) if points.is_empty() => {
+            s.hint = "nothing was done yet that could be gone back to".into()
+        }
+        HostEvent::Points(points) => s.pick = Some(Pick::points(&points)),
+        HostEvent::Text(lines) => {
+            end_welcome(s);
+            s.out.push(Line::empty());
+            let shown = lines.iter().flat_map(|line| Line::of(line, Tone::Text).wrap(columns, " ", "   "));
+            s.out.extend(shown);
+        }
+        HostEvent::Diff(diff) => {
+            end_welcome(s);
+            s.out.push(Line::empty());
+            let mut painter = crate::code::Painter::new("diff");
+            s.out.extend(diff.lines().map(|line| painter.line(line).after(&Span::new(" ", Tone::Text)).cut(columns)));
+        }
+        HostEvent::Wrong(why) => {
+            s.switching = false;
+            wrong(s, &why);
+        }
+        HostEvent::NotSent(text) => {
+            s.beginning = false;
+            give_back(s, &text);
+            for (text, pictures) in std::mem::take(&mut s.unsent) {
+                give_back(s, &text);
+                pictures.into_iter().for_each(|path| s.field.insert_chip(Chip::Picture(path)));
+            }
+        }
+        HostEvent::Picture(path) => s.field.insert_chip(Chip::Picture(path)),
+        HostEvent::Shell(text) => {
+            if let Some(shell) = &mut s.shell {
+                if shell.began == 0 {
+                    shell.began = now;
+                }
+                shell.text.push_str(&text);
+                let over = shell.text.len().saturating_sub(64 << 10);
+                shell.text.drain(..shell.text.ceil_char_boundary(over));
+            }
+        }
+        HostEvent::ShellEnded(how) => {
+            if let Some(shell) = s.shell.take() {
+                end_welcome(s);
+                s.out.push(Line::empty());
+                let left = Line::of(" ! ", Style::of(Tone::User).bold()).and(&first_line(&shell.command), Tone::User);
+                s.out.push(left.beside(Line::of(&how, Tone::Quiet), columns));
+                s.out.extend(crate::calls::output(&shell.text, 200, columns));
+            }
+        }
+        HostEvent::Lost(why) => {
+            wrong(s, &why);
+            let id = s.session.id.take().map(|id| id.to_string()).unwrap_or_default();
+            s.out.push(note(&format!("to open it again: /resume {}", id.get(..8).unwrap_or_default())));
+            s.session = Session::default();
+            for text in std::mem::take(&mut s.sent).into_values() {
+                give_back(s, &text);
+            }
+        }
+    }
+}
+
+/// What was typed is never lost.
+pub(crate) fn give_back(s: &mut State, text: &str) {
+    if s.field.is_empty() {
+        s.field = Field::holding(text);
+    } else {
+        s.field.act(Act::End);
+        s.field.insert("\n");
+        if text.len() > FOLD.1 { s.field.insert_chip(Chip::Text(text.to_owned())) } else { s.field.insert(text) }
+    }
+}
+
+/// The first screen is done: it goes up like everything else.
+pub(crate) fn end_welcome(s: &mut State) {
+    if !s.welcomed {
+        s.welcomed = true;
+        let mut lines = view::welcome(s);
+        lines.pop(); // what follows begins with a blank line of its own
+        s.out.extend(lines);
+    }
+}
+
+fn on_frame(s: &mut State, frame: Frame, now: u64, effects: &mut Vec<Effect>) {
+    let columns = s.columns();
+    match frame {
+        Frame::Event(record) => on_fact(s, &record, now, effects),
+        Frame::Delta(delta) => s.session.delta(&delta, columns, &mut s.out),
+        Frame::Partial(partial) => s.session.partial(&partial, columns, &mut s.out),
+        Frame::Accepted { id, .. } => {
+            s.sent.remove(&id);
+            if let Some(rule) = s.granting.remove(&id) {
+                effects.push(Effect::Ask(HostRequest::Grant(rule)));
+            }
+        }
+        Frame::Refused { id, reason: why, .. } => {
+            s.granting.remove(&id);
+            if let Some(text) = s.sent.remove(&id) {
+                give_back(s, &text);
+            }
+            s.hint = why.to_string();
+        }
+        Frame::Lagged | Frame::Closing => {}
+    }
+}
+
+fn on_fact(s: &mut State, record: &Record, now: u64, effects: &mut Vec<Effect>) {
+    let columns = s.columns();
+    let Some(past) = &mut s.catch_up else {
+        let news = s.session.fact(record, columns, now, &mut s.out);
+        on_news(s, news, now, effects);
+        return;
+    };
+    // Of a long past only the end is shown; the meaning of the rest counts.
+    let near = record.envelope.seq + FAR > past.upto;
+    let mut lines = Vec::new();
+    let width = if near { columns } else { crate::session::UNSEEN };
+    s.session.fact(record, width, now, &mut lines);
+    past.dropped += if near { 0 } else { lines.len() };
+    past.unseen += u64::from(!near);
+    if near {
+        past.lines.extend(lines);
+        let over = past.lines.len().saturating_sub(PAST);
+        past.lines.drain(..over);
+        past.dropped += over;
+    }
+    if record.envelope.seq >= past.upto {
+        caught_up(s, now, effects);
+    }
+}
+
+/// The past is read: its last lines, then where it stood.
+fn caught_up(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
+    let Some(past) = s.catch_up.take() else { return };
+    let columns = s.columns();
+    if past.dropped > 0 || past.unseen > 0 {
+        let id = s.session.id.as_ref().map_or("", |id| id.as_str().get(..8).unwrap_or_default());
+        s.out.push(note(&format!("… what was before: dunnock sessions show {id}")));
+    }
+    s.out.extend(past.lines);
+    if let Some(age) = past.resumed {
+        s.out.push(Line::empty());
+        let title = if s.session.title.is_empty() { "a branch" } else { &s.session.title };
+        let head =
+            Line::of(" Resumed ", Style::of(Tone::Accent).bold()).and(&format!("“{title}”"), Style::default().bold());
+        s.out.push(head.and(&format!("  ({age})"), Tone::Quiet).cut(columns));
+        for (name, text) in s.session.where_it_stands() {
+            let mut line = Line::of(&format!(" {name:<7} "), Tone::Quiet);
+            line.0.push(Span::new(&text, Tone::Text));
+            s.out.push(line.cut(columns));
+        }
+        s.out.push(Line::empty());
+    }
+    if let Some(first) = s.session.questions.first() {
+        let news = SessionChange::Asked(first.id);
+        on_news(s, Some(news), now, effects);
+    }
+}
+
+fn on_news(s: &mut State, news: Option<SessionChange>, now: u64, effects: &mut Vec<Effect>) {
+    if s.session.working && s.busy_since.is_none() {
+        s.busy_since = Some(now);
+    }
+    match news {
+        Some(SessionChange::Asked(id)) => {
+            let asked = s.session.questions.iter().find(|q| q.id == id).map(panel::heading);
+            effects.push(Effect::Call(format!("dunnock: {}", asked.unwrap_or_default())));
+        }
+        Some(SessionChange::Ended) => {
+            s.files = None; // there may be others now
+            let long = s.busy_since.take().is_some_and(|since| now.saturating_sub(since) > LONG);
+            if long || !s.focused {
+                effects.push(Effect::Call(format!("dunnock: finished “{}”", s.session.title)));
+            }
+        }
+        None => {}
+    }
+}

@@ -1,0 +1,345 @@
+//! Picks one of each: log, model, tools; and what a session is told at its beginning.
+
+use crate::exit::usage;
+use crate::settings::Settings;
+use crate::{environment, output, paths, rules, sandbox};
+use anyhow::bail;
+use dunnock_core::ports::{Log, ToolSpec};
+use dunnock_engine::{Ports, SystemClock};
+use dunnock_model::{
+    BRIDGE_MODEL, Environment, KNOWN, Known, ModelClient, PreambleInputs, Profiles, Prompts, Timeouts,
+};
+use dunnock_proto::{Config, ConfigPatch, Isolation, Sandbox};
+#[cfg(unix)]
+use dunnock_tools::Bounds;
+use dunnock_tools::{CheckpointStore, Limits, SandboxSupport, Shell, Toolbox, instructions};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// This release.
+pub(crate) const APP: &str = env!("CARGO_PKG_VERSION");
+/// A world, and the parts of it that commands need by their own type.
+#[derive(Clone)]
+pub(crate) struct Composed {
+    pub(crate) world: Ports,
+    pub(crate) speaker: Arc<ModelClient>,
+    pub(crate) keeper: Option<Arc<CheckpointStore>>,
+    hands: Arc<Toolbox>,
+    data: PathBuf,
+}
+
+pub(crate) fn speaker(settings: &Settings) -> anyhow::Result<ModelClient> {
+    speaker_with(settings, dunnock_tools::offers, |prompts| prompts)
+}
+
+/// A speaker that offers these tools and uses these of the prompts.
+pub(crate) fn speaker_with(
+    settings: &Settings,
+    offers: fn() -> Vec<ToolSpec>,
+    which: fn(Prompts) -> Prompts,
+) -> anyhow::Result<ModelClient> {
+    let (providers, unusable) = settings.providers(&paths::text_var);
+    let prompts =
+        paths::config_dir().map_or_else(|_| Prompts::default(), |dir| Prompts::replaced_in(dir.join("prompts")));
+    let shell = shell(settings);
+    let brief = move |config: &Config, workspace: &str| {
+        let root = Path::new(workspace);
+        Ok(PreambleInputs {
+            environment: Environment {
+                os: format!("{} ({})", std::env::consts::OS, std::env::consts::ARCH),
+                shell: shell.program().into(),
+                root: workspace.into(),
+                git: root.ancestors().any(|dir| dir.join(".git").exists()),
+            },
+            instructions: instructions::find(root),
+            offers: offers(),
+            memory: config.planner.as_ref().map(|planner| planner.memory.clone()).unwrap_or_default(),
+        })
+    };
+    let idle = Duration::from_secs(settings.count("idle_timeout").unwrap_or(300));
+    let patience = Timeouts { idle, ..Timeouts::default() };
+    let profiles = Profiles::kept_in(paths::data_dir(settings)?.join("models"));
+    let speaker = ModelClient::new(providers, which(prompts), Arc::new(brief), patience, APP);
+    Ok(speaker.without(unusable).following(profiles).listing(Arc::new(environment::files)))
+}
+
+fn shell(settings: &Settings) -> Shell {
+    match settings.text("shell") {
+        Some("bash") => Shell::Bash,
+        Some("pwsh") => Shell::Pwsh,
+        Some("powershell") => Shell::Powershell,
+        _ => Shell::Auto,
+    }
+}
+
+/// Opens everything.
+pub(crate) async fn open(settings: &Settings, output: Option<&Path>) -> anyhow::Result<Composed> {
+    let data = paths::data_dir(settings)?;
+    let log = Arc::new(paths::open(&data).await?);
+    make(settings, output, data, log)
+}
+
+fn make(settings: &Settings, output: Option<&Path>, data: PathBuf, log: Arc<dyn Log>) -> anyhow::Result<Composed> {
+    let speaker = Arc::new(speaker(settings)?);
+    let count = |key: &str, or: u64| usize::try_from(settings.count(key).unwrap_or(or)).unwrap_or(usize::MAX);
+    let limits = Limits {
+        shell: shell(settings),
+        output_lines: count("output_lines", 200),
+        output_bytes: count("output_bytes", 10_240),
+        command: Duration::from_secs(settings.count("command_timeout").unwrap_or(120)),
+        verify: Duration::from_secs(settings.count("verify_timeout").unwrap_or(600)),
+        processes: settings.count("command_processes").unwrap_or(1_000),
+        spool: data.join("spool"),
+        journals: data.join("edits"),
+        checks: checks(settings)?,
+        denied: denied(settings)?,
+        ..Limits::default()
+    };
+    let limits = match settings.count("command_memory_mb") {
+        Some(mb) => Limits { memory: mb << 20, ..limits },
+        None => limits,
+    };
+    let hands = Arc::new(hands(settings, limits, &data).reading(log.clone()));
+    let keeper = keeper(settings, &data, output);
+    let world = Ports {
+        log,
+        model: speaker.clone(),
+        tools: hands.clone(),
+        files: keeper.clone().map(|keeper| keeper as Arc<dyn dunnock_core::ports::Files>),
+        checkpoints: keeper.clone().map(|keeper| keeper as Arc<dyn dunnock_core::ports::Checkpoints>),
+        clock: Arc::new(SystemClock),
+        locks: data.join("locks"),
+        runtime: paths::runtime_dir(&data),
+        level: Isolation::D, // until somebody works: `confine`
+        app: APP.into(),
+        day_budget: settings.budget_day(),
+    };
+    settings.notes.iter().for_each(|note| output::note(note));
+    Ok(Composed { world, speaker, keeper, hands, data })
+}
+
+/// Files to which no tool goes.
+pub(crate) fn denied(settings: &Settings) -> anyhow::Result<globset::GlobSet> {
+    let mut set = globset::GlobSetBuilder::new();
+    for text in settings.list("deny_paths") {
+        let glob = globset::Glob::new(&text).map_err(|error| usage(format!("deny_paths: {error}")))?;
+        set.add(glob);
+    }
+    Ok(set.build()?)
+}
+
+/// What is run after an edit, by the ending of the file's name.
+fn checks(settings: &Settings) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut checks = BTreeMap::new();
+    for text in settings.list("check") {
+        let Some((endings, command)) = text.split_once(':').filter(|(_, command)| !command.trim().is_empty()) else {
+            return Err(usage(format!("check: {text:?} is not of the form \"rs: cargo check -q\"")));
+        };
+        for ending in endings.split(',') {
+            checks.insert(ending.trim().trim_start_matches("*.").to_owned(), command.trim().to_owned());
+        }
+    }
+    Ok(checks)
+}
+
+fn hands(settings: &Settings, limits: Limits, data: &Path) -> Toolbox {
+    // The launcher is this very program, even if its file was replaced meanwhile.
+    let hands = Toolbox::new(limits, Path::new("/proc/self/exe"), &[dunnock_sandbox::LAUNCH]);
+    #[cfg(target_os = "linux")]
+    return hands.boxed(sandbox::layout(settings, data));
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (settings, data);
+        hands
+    }
+}
+
+/// How well commands can be confined here, found out by trying.
+pub(crate) fn confined(settings: &Settings, data: &Path) -> SandboxSupport {
+    probed(&hands(settings, Limits::default(), data), settings, data)
+}
+
+fn probed(hands: &Toolbox, settings: &Settings, data: &Path) -> SandboxSupport {
+    // A folder like any other, made for this.
+    let folder = data.join("boxes/probe");
+    let made = paths::make_private(&folder).and_then(|()| folder.canonicalize());
+    match made {
+        Ok(folder) => hands.probe(&folder, sandbox::best(settings)),
+        Err(error) => SandboxSupport { level: Isolation::D, why: vec![(Isolation::A, error.to_string())] },
+    }
+}
+
+impl Composed {
+    /// The same log and box, with the settings of another folder.
+    pub(crate) fn beside(&self, settings: &Settings) -> anyhow::Result<Self> {
+        let mut work = make(settings, None, self.data.clone(), self.world.log.clone())?;
+        work.world.level = self.world.level;
+        Ok(work)
+    }
+
+    /// Finds out how well commands can be confined: whoever goes on from here runs some.
+    pub(crate) fn confine(&mut self, settings: &Settings, sandbox: Sandbox) -> &mut Self {
+        if sandbox != Sandbox::Off {
+            self.world.level = probed(&self.hands, settings, &self.data).level;
+        }
+        self
+    }
+}
+
+/// Who keeps the files of workspaces, where the system allows it.
+#[cfg(unix)]
+pub(crate) fn keeper(settings: &Settings, data: &Path, output: Option<&Path>) -> Option<Arc<CheckpointStore>> {
+    let bytes = settings.count("checkpoint_mb").unwrap_or(2048) << 20;
+    let age = Duration::from_secs(settings.count("checkpoint_days").unwrap_or(30) * 86_400);
+    // What we write ourselves is no change of the person's files.
+    let own = paths::own_files(data, output);
+    Some(Arc::new(CheckpointStore::new(data.join("checkpoints"), own, Bounds { bytes, age })))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn keeper(_: &Settings, _: &Path, _: Option<&Path>) -> Option<Arc<CheckpointStore>> {
+    None
+}
+
+/// What a new session is told.
+pub(crate) fn config(
+    settings: &Settings,
+    speaker: &ModelClient,
+    model: String,
+    attended: bool,
+) -> anyhow::Result<Config> {
+    let rules = rules::load()?;
+    let default = Config::default();
+    let number = |key: &str, or: u32| settings.count(key).and_then(|n| u32::try_from(n).ok()).unwrap_or(or);
+    Ok(Config {
+        price: settings.price(&model).or_else(|| speaker.price(&model)),
+        baseline: settings.text("baseline") != Some("off"),
+        model,
+        profile: settings.text("profile").unwrap_or_default().to_owned(),
+        mode: settings.mode(),
+        sandbox: settings.sandbox(),
+        attended,
+        max_steps: number("max_steps", default.max_steps),
+        verify: settings.list("verify"),
+        verify_tries: number("verify_tries", default.verify_tries),
+        budget: settings.budget(),
+        window: settings.count("window"),
+        checkpoints: settings.text("checkpoints") != Some("off"),
+        allow: rules.allow,
+        deny: rules.deny,
+        ..default
+    })
+}
+
+/// What flags change about a session that is there, and the person's rules since it was last driven.
+pub(crate) fn patch(
+    settings: &Settings,
+    speaker: &ModelClient,
+    now: &Config,
+    attended: Option<bool>,
+) -> anyhow::Result<Option<ConfigPatch>> {
+    let model = if settings.flagged("model") { settings.text("model").unwrap_or_default() } else { &now.model };
+    let whole = config(settings, speaker, model.to_owned(), false)?;
+    let patch = ConfigPatch {
+        // What the person says that it costs counts at once; what the table says stays as it was when the model was chosen.
+        price: (settings.flagged("model") || settings.price(model).is_some() || now.price.is_none())
+            .then_some(whole.price),
+        model: settings.flagged("model").then_some(whole.model),
+        profile: settings.flagged("profile").then_some(whole.profile),
+        // Set because a request did not fit: it must count from now on.
+        window: (whole.window.is_some() && whole.window != now.window).then_some(whole.window),
+        mode: settings.flagged("approve").then_some(whole.mode),
+        sandbox: settings.flagged("sandbox").then_some(whole.sandbox),
+        max_steps: settings.flagged("max_steps").then_some(whole.max_steps),
+        verify: settings.flagged("verify").then_some(whole.verify),
+        budget: settings.flagged("budget").then_some(whole.budget),
+        allow: (now.allow != whole.allow).then_some(whole.allow),
+        deny: (now.deny != whole.deny).then_some(whole.deny),
+        attended,
+        ..ConfigPatch::default()
+    };
+    Ok((now.with(&patch) != *now).then_some(patch))
+}
+
+/// What cannot be kept is refused before anything begins.
+pub(crate) fn keepable(config: &Config, have: Isolation, day_budget: Option<u64>) -> anyhow::Result<()> {
+    if let Sandbox::Require(level) = config.sandbox
+        && have > level
+    {
+        bail!(
+            "level {level:?} of the box is required, and this machine can make level {have:?}. \"dunnock sandbox\" says why, and the \
+             way up; --sandbox auto takes the best there is"
+        );
+    }
+    if (config.budget.micros.is_some() || day_budget.is_some()) && config.price.is_none() {
+        let model = &config.model;
+        return Err(usage(format!(
+            "the price of {model} is not known, so a budget of money cannot be kept. Give tokens or time (--budget 200ktok), or say what \
+             it costs in the configuration: price = [\"{model}: 1.25 in, 0.125 cached, 10 out\"], in US dollars per million tokens"
+        )));
+    }
+    Ok(())
+}
+
+/// The model: as configured, or the one that is there to be found.
+pub(crate) async fn model(settings: &mut Settings, speaker: &ModelClient) -> anyhow::Result<String> {
+    if let Some(model) = settings.text("model") {
+        if model == BRIDGE_MODEL {
+            return Err(usage("a conversation that is carried by hand begins with: dunnock bridge new \"...\""));
+        }
+        speaker.knows(model).map_err(usage)?;
+        return Ok(model.to_owned());
+    }
+    if let Some(model) = model_by_key(settings) {
+        return Ok(model);
+    }
+    let found = local_models(speaker).await;
+    match found.as_slice() {
+        [one] => {
+            output::note(&format!("using {one}, the only model found on this machine"));
+            settings.found("model", one, "found on this machine");
+            Ok(one.clone())
+        }
+        [] => Err(usage(
+            "no model is configured. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start a local server (Ollama, llama.cpp, LM Studio, vLLM), or set \
+             model = \"provider/model\" in the configuration; \"dunnock models list\" shows the choices",
+        )),
+        several => {
+            let shown: Vec<&str> = several.iter().take(10).map(String::as_str).collect();
+            Err(usage(format!(
+                "no model is configured, and there are several on this machine: {}. Choose one: dunnock run --model {} \"...\"",
+                shown.join(", "),
+                shown.first().copied().unwrap_or_default()
+            )))
+        }
+    }
+}
+
+/// The model of the first provider whose key is there, where nothing else was said.
+pub(crate) fn model_by_key(settings: &mut Settings) -> Option<String> {
+    let keyed = |env: &str| paths::text_var(env).is_some_and(|key| !key.is_empty());
+    let (known, env, default) = KNOWN
+        .iter()
+        .filter_map(|known| {
+            let model = Known::filled(known.default_model?, &paths::text_var)?;
+            Known::filled(known.base_url, &paths::text_var)?;
+            Some((known, known.key_env?, model))
+        })
+        .find(|(_, env, _)| keyed(env))?;
+    let model = format!("{}/{default}", known.name);
+    settings.found("model", &model, &format!("because {env} is set"));
+    Some(model)
+}
+
+/// Models of servers on this machine, asked over loopback.
+pub(crate) async fn local_models(speaker: &ModelClient) -> Vec<String> {
+    let mut found = Vec::new();
+    for provider in speaker.providers().iter().filter(|p| p.is_local()) {
+        if let Ok(models) = speaker.models(provider, Duration::from_millis(400)).await {
+            found.extend(models.iter().map(|m| format!("{}/{m}", provider.name)));
+        }
+    }
+    found
+}

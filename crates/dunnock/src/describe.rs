@@ -1,0 +1,252 @@
+//! Events in words. What they add up to is in `tally.rs`.
+
+use crate::output;
+use dunnock_core::State;
+use dunnock_core::patch::Patch;
+use dunnock_proto::{
+    CallId, CallPart, Decoded, EndReason, Event, Outcome, Part, QuestionKind, QuestionView, Record, Scope, VerifyArgs,
+};
+
+/// An event in words; nothing for those that only matter to the machine.
+pub(crate) fn told(record: &Record) -> Option<String> {
+    let event = match record.decode() {
+        Decoded::Known(event) => event,
+        Decoded::Unknown(why) => return Some(output::visible(&format!("? {} ({why})", record.envelope.kind))),
+    };
+    let text = match event {
+        Event::Created(e) => {
+            format!("session in {}, {}, with {}", e.workspace, output::time(record.envelope.at), model(&e.config.model))
+        }
+        Event::Forked(e) => format!("branched off {} at fact {}", e.from, e.at),
+        Event::Prompted(e) => format!("\n> {}", e.text),
+        Event::Continued(_) => "\n> (go on)".into(),
+        Event::Answered(e) => {
+            let mut index = 0;
+            let parts = e.parts.iter().filter_map(|part| match part {
+                Part::Text { text } => Some(text.to_string()),
+                Part::Call(call) => {
+                    let id = CallId { step: e.step, index };
+                    index += 1;
+                    Some(format!("  {id} {}  {}", output::one_line(&call.tool), output::one_line(&gist(call))))
+                }
+                Part::Reasoning { .. } => None,
+            });
+            let parts: Vec<String> = parts.collect();
+            if parts.is_empty() {
+                return None;
+            }
+            parts.join("\n")
+        }
+        Event::StepFailed(e) => format!("  the model did not answer: {}", e.error),
+        Event::Asked(e) => {
+            let view = e.kind.view();
+            let call = e.kind.call().map_or_else(String::new, |call| format!(" ({call})"));
+            let ours = e.kind.call().is_none();
+            let text = view.text.iter().map(|text| if ours { format!("    {text}") } else { behind_bar(text) });
+            let rows = facts(&view).into_iter().map(|row| format!("  {row}"));
+            let rest: Vec<String> = text.chain(rows).collect();
+            format!("  {} waits: {}{call}\n{}", e.question, view.heading, rest.join("\n"))
+        }
+        Event::Replied(e) => {
+            let note = e.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
+            format!("  {} answered: {}{note}", e.question, answer(&e.answer))
+        }
+        Event::Finished(e) if e.outcome == Outcome::Done && e.shown.as_ref() == "noted" => return None,
+        Event::Finished(e) => {
+            let body = e.shown.trim_end().replace('\n', "\n    ");
+            format!(
+                "  {} {}{}",
+                e.call,
+                outcome(&e.outcome),
+                if body.is_empty() { String::new() } else { format!(":\n    {body}") }
+            )
+        }
+        Event::CheckCalled(e) => format!(
+            "  {} check  {}",
+            e.call,
+            VerifyArgs::parse(&e.args).map_or_else(|_| e.args.to_string(), |a| a.command)
+        ),
+        Event::Configured(e) => format!("  settings: {}", serde_json::to_string(&e.set).unwrap_or_default()),
+        Event::InterruptRequested(_) => "  interrupted".into(),
+        Event::Checkpointed(e) => format!("  files: {}", e.note?),
+        Event::RewindRequested(e) => format!("\n> (go back: {})", scope(e.scope)),
+        Event::Rewound(e) => format!("  went back{}", e.note.map_or_else(String::new, |note| format!("; {note}"))),
+        Event::RewindFailed(e) => format!("  could not go back: {}", e.error),
+        Event::PreambleSet(e) if e.preamble.first_changed.is_some() || e.preamble.reason != "start" => {
+            format!("  new instructions: {}{}", e.preamble.reason, from_byte(e.preamble.first_changed))
+        }
+        Event::Compacted(e) => format!(
+            "  {}: {} bytes, then {}; instructions {}",
+            if e.summary.is_some() { "summed up" } else { "shortened" },
+            e.before,
+            e.after,
+            e.preamble.first_changed.map_or_else(
+                || "as they were".into(),
+                |_| format!("other ones{}", from_byte(e.preamble.first_changed))
+            )
+        ),
+        Event::CompactionFailed(e) => format!("  the talk could not be made shorter: {}", e.error),
+        Event::Moved(e) => format!("moved to {}", e.workspace),
+        Event::Baselined(e) => {
+            let checks = e.checks.iter().map(|c| {
+                let how = if c.outcome == Outcome::Done { "passed" } else { "failed" };
+                format!("  before the work `{}` {how}", c.command)
+            });
+            let note = e.note.iter().map(|note| format!("  before the work: {note}"));
+            checks.chain(note).collect::<Vec<_>>().join("\n")
+        }
+        Event::Ended(e) => format!("ended: {}", why(&e.reason)),
+        Event::Titled(e) => format!("titled {}", e.title),
+        Event::Noticed(e) => format!("  note: {}", e.text),
+        _ => return None,
+    };
+    Some(output::visible(&text))
+}
+
+/// Where new instructions differ from those before, if they do.
+pub(crate) fn from_byte(first: Option<u64>) -> String {
+    first.map_or_else(String::new, |byte| format!(", other from byte {byte} on"))
+}
+
+/// What goes back.
+pub(crate) fn scope(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Files => "files",
+        Scope::Conversation => "talk",
+        Scope::Both => "files and talk",
+    }
+}
+
+fn model(name: &str) -> &str {
+    if name.is_empty() { "no model" } else { name }
+}
+
+/// What a person answered.
+pub(crate) fn answer(answer: &dunnock_proto::Answer) -> String {
+    use dunnock_proto::Answer;
+    match answer {
+        Answer::Yes => "yes".into(),
+        Answer::No => "no".into(),
+        Answer::Always { rule } => format!("yes, always for {} {}", rule.tool, rule.words.join(" ")),
+        Answer::Edit { args } => format!("yes, as {args}"),
+        Answer::Text { text } => text.to_string(),
+    }
+}
+
+pub(crate) fn outcome(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done => "done",
+        Outcome::Failed => "failed",
+        Outcome::Declined { .. } => "declined",
+        Outcome::Interrupted => "cut off",
+        Outcome::NotRun => "not run",
+        Outcome::Unknown => "outcome unknown",
+    }
+}
+
+pub(crate) fn why(why: &EndReason) -> String {
+    match why {
+        EndReason::Done => "done".into(),
+        EndReason::Stopped => "stopped".into(),
+        EndReason::Failed { error } => format!("failed: {error}"),
+        EndReason::Limit => "the limit of steps was reached".into(),
+        EndReason::Budget => "the budget was used up".into(),
+        EndReason::Unproven => "verification failed".into(),
+    }
+}
+
+/// The one argument of a call that says most; the files of a patch as policy and the tool read them.
+pub(crate) fn gist(call: &CallPart) -> String {
+    let patch = || {
+        let args = dunnock_proto::PathArgs::parse(&call.args).ok()?;
+        let patch = Patch::parse(args.patch.as_deref()?).ok()?;
+        Some(patch.paths().collect::<Vec<_>>().join(", "))
+    };
+    match call.tool.as_str() {
+        "apply_patch" => patch().unwrap_or_else(|| call.args.to_string()),
+        _ => dunnock_tui::words::gist(call),
+    }
+}
+
+/// A question as a person is shown it. What a model wrote stands behind a bar, so that it cannot pass for our own words.
+pub(crate) fn question(s: &State, question: &dunnock_core::Question) -> String {
+    let view = question.kind.view();
+    let mut lines = vec![output::one_line(&view.heading)];
+    match question.kind.as_ref() {
+        QuestionKind::Approval(approval) => {
+            if let Some(call) = s.call(approval.call) {
+                let part = CallPart { args: call.args().clone(), ..call.part.as_ref().clone() };
+                lines.push(format!("  {} {}", approval.call, output::one_line(&part.tool)));
+                lines.push(behind_bar(&exact(&part)));
+            }
+            lines.push(format!("  in: {}", output::one_line(s.workspace.as_deref().unwrap_or_default())));
+            lines.extend(facts(&view));
+        }
+        QuestionKind::Person { .. } => lines.push(behind_bar(&view.text.unwrap_or_default())),
+        QuestionKind::Unknown { .. }
+        | QuestionKind::Limit { .. }
+        | QuestionKind::Budget
+        | QuestionKind::Stalled { .. }
+        | QuestionKind::Trust { .. } => {
+            lines.push(format!("  {}", output::visible(&view.text.unwrap_or_default())));
+        }
+    }
+    let choices = question.kind.choices().iter().enumerate();
+    lines.extend(choices.map(|(n, choice)| format!("  {}. {}", n + 1, output::one_line(choice))));
+    lines.join("\n")
+}
+
+/// What we say of a call that waits: why it is asked, what a yes grants, how it is isolated, what it would lose, the rule of an "always".
+fn facts(view: &QuestionView) -> Vec<String> {
+    let rows = |name: &'static str, values: &[String]| -> Vec<String> {
+        values.iter().map(|value| format!("  {name}: {}", output::one_line(value))).collect()
+    };
+    [
+        rows("why", &view.reasons),
+        rows("grants", &view.access),
+        rows("sandbox", view.isolation.as_slice()),
+        rows("effect", &view.preview),
+        rows("always", view.rule.as_slice()),
+    ]
+    .concat()
+}
+
+fn behind_bar(text: &str) -> String {
+    let lines: Vec<String> = output::visible(text).lines().map(|line| format!("  │ {line}")).collect();
+    lines.join("\n")
+}
+
+/// What would run, all of it: the command line as it is, every other argument by its name.
+fn exact(call: &CallPart) -> String {
+    let row = |(key, value): (Option<String>, String)| match key {
+        Some(key) => format!("{key}: {value}"),
+        None => value,
+    };
+    dunnock_tui::words::shown_arguments(call).into_iter().map(row).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_told_by_what_it_is_about() {
+        let told = |tool: &str, args: serde_json::Value| {
+            gist(&CallPart {
+                id: "c".into(),
+                tool: tool.into(),
+                args: args.to_string().into(),
+                recovered: false,
+                fault: None,
+            })
+        };
+        let patch =
+            "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Update File: b\n*** Move to: c\n-x\n+y\n*** End Patch";
+        assert_eq!(told("apply_patch", serde_json::json!({ "patch": patch })), "a.txt, b, c");
+        assert_eq!(told("move_file", serde_json::json!({"path": "a", "to": "b"})), "a to b");
+        assert_eq!(told("git_status", serde_json::json!({})), "");
+        assert_eq!(told("git_diff", serde_json::json!({"path": "src", "commit": "HEAD~1"})), "HEAD~1 src");
+        // What cannot be read is shown as it is.
+        assert!(told("apply_patch", serde_json::json!({"patch": "x"})).contains("patch"));
+    }
+}

@@ -1,0 +1,274 @@
+//! What the terminal app shows of the world around a session: folder, branch, files, models, other sessions, the clipboard.
+
+use crate::compose::Composed;
+use crate::{output, paths, trust};
+use dunnock_core::ports::RestorePlan as Way;
+use dunnock_engine::{load, past};
+use dunnock_model::ModelClient;
+use dunnock_proto::SessionId;
+use dunnock_tui::words::{count, first_line, short};
+use dunnock_tui::{HostEvent, Own, SessionRow};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::mpsc;
+
+/// Files that a menu looks through.
+const FILES: usize = 50_000;
+/// Bytes of a command from a file.
+const OWN: u64 = 64 << 10;
+
+/// A folder as people write it.
+pub(crate) fn folder(path: &Path) -> String {
+    let home = paths::text_var("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
+    match home.and_then(|home| path.strip_prefix(home).map(Path::to_path_buf).ok()) {
+        Some(below) if below.as_os_str().is_empty() => "~".into(),
+        Some(below) => format!("~/{}", below.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// The branch of the repository that a folder belongs to, read from its files: no program runs for a line of the screen.
+pub(crate) fn branch(path: &Path) -> Option<String> {
+    let git = path.ancestors().map(|dir| dir.join(".git")).find(|git| git.exists())?;
+    let head = match git.is_dir() {
+        true => git.join("HEAD"),
+        false => {
+            let text = std::fs::read_to_string(&git).ok()?;
+            let to = text.trim().strip_prefix("gitdir: ")?.to_owned();
+            git.parent()?.join(to).join("HEAD")
+        }
+    };
+    let text = std::fs::read_to_string(head).ok()?;
+    let text = text.trim();
+    let name =
+        text.strip_prefix("ref: refs/heads/").map_or_else(|| text.get(..8).map(str::to_owned), |b| Some(b.to_owned()));
+    name.map(|name| short(&output::one_line(&name), 40))
+}
+
+/// What a folder brings, and what becomes of it.
+pub(crate) fn brought(workspace: &Path, trusted: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    let advice: Vec<String> = dunnock_tools::instructions::find(workspace).into_iter().map(|(name, _)| name).collect();
+    if !advice.is_empty() {
+        notes.push(format!("this folder brings {} (read as advice). Nothing in it runs by itself.", advice.join(", ")));
+    }
+    if trust::brings(workspace).is_some() && !trusted {
+        notes.push(
+            "this folder brings settings of its own, which do not count yet: dunnock trust shows and takes them".into(),
+        );
+    }
+    notes
+}
+
+/// What to do where there is no model.
+pub(crate) fn without_model() -> Vec<String> {
+    vec![
+        "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or".into(),
+        "start a local server (Ollama, llama.cpp, LM Studio, vLLM): it is found by itself, or".into(),
+        "set model = \"provider/model\" in ~/.config/dunnock/config.toml (dunnock models list shows the choices)"
+            .into(),
+    ]
+}
+
+/// The person's own commands: from their settings, and from a folder that they trust.
+pub(crate) fn own_commands(workspace: &Path, trusted: bool) -> Vec<Own> {
+    let mut folders: Vec<PathBuf> = paths::config_dir().into_iter().map(|dir| dir.join("commands")).collect();
+    if trusted {
+        folders.push(workspace.join(".dunnock/commands"));
+    }
+    let mut all: BTreeMap<String, Own> = BTreeMap::new();
+    for path in folders.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten().map(|e| e.path()) {
+        if path.extension().is_none_or(|ending| ending != "md") || path.metadata().map_or(true, |m| m.len() > OWN) {
+            continue;
+        }
+        let (Some(name), Ok(text)) = (path.file_stem().and_then(|n| n.to_str()), std::fs::read_to_string(&path)) else {
+            continue;
+        };
+        let fits = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        if fits {
+            let about = first_line(text.trim_start_matches('#'));
+            all.insert(name.into(), Own { name: name.into(), about, text });
+        }
+    }
+    all.into_values().collect()
+}
+
+/// Files of a folder, as git sees them.
+pub(crate) fn files(folder: &Path) -> Vec<String> {
+    let mut walk = ignore::WalkBuilder::new(folder);
+    walk.hidden(false).filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".dunnock")));
+    let mut all: Vec<String> = walk
+        .build()
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
+        .filter_map(|entry| entry.path().strip_prefix(folder).ok().and_then(|p| p.to_str().map(str::to_owned)))
+        .take(FILES)
+        .collect();
+    all.sort_by_key(|path| (path.matches('/').count(), path.clone()));
+    all
+}
+
+/// Models that can be used now: of servers on this machine, and of those whose key is there.
+pub(crate) async fn models(speaker: &ModelClient) -> Vec<String> {
+    let mut all = Vec::new();
+    for provider in speaker.providers() {
+        let keyless = provider.key_env.is_some() && provider.key.is_none();
+        let far = provider.base_url.starts_with("https:");
+        if keyless && far {
+            continue;
+        }
+        let within = if far { Duration::from_secs(5) } else { Duration::from_millis(500) };
+        if let Ok(models) = speaker.models(provider, within).await {
+            all.extend(models.into_iter().map(|model| format!("{}/{model}", provider.name)));
+        }
+    }
+    all
+}
+
+/// How long ago, in a word.
+pub(crate) fn age(ms: i64) -> String {
+    match ms / 1000 {
+        s @ ..60 => format!("{} s ago", s.max(0)),
+        s @ 60..3_600 => format!("{} min ago", s / 60),
+        s @ 3_600..86_400 => format!("{} h ago", s / 3_600),
+        s => format!("{} d ago", s / 86_400),
+    }
+}
+
+/// Sessions of all folders, newest first; those that hold these words before the others.
+pub(crate) async fn sessions(open: &Composed, words: &str, most: u32) -> anyhow::Result<Vec<SessionRow>> {
+    let log = open.world.log.as_ref();
+    let now = open.world.clock.now().0;
+    let mut holding: BTreeMap<SessionId, String> = BTreeMap::new();
+    if !words.trim().is_empty() {
+        let _ = log.index(None).await;
+        for found in log.search(words, 50).await.unwrap_or_default() {
+            holding.entry(found.session).or_insert_with(|| output::one_line(&found.excerpt));
+        }
+    }
+    let rows = log.list(None, most).await?;
+    let row = |row: dunnock_core::ports::Listed| SessionRow {
+        excerpt: holding.get(&row.id).map(|text| short(text, 120)).unwrap_or_default(),
+        title: short(&output::one_line(&dunnock_tools::redacted(&row.title)), 100),
+        workspace: folder(Path::new(&row.workspace)),
+        status: output::one_line(&row.status),
+        age: age(now - row.updated.0),
+        id: row.id,
+    };
+    let mut rows: Vec<SessionRow> = rows.into_iter().map(row).collect();
+    rows.sort_by_key(|row| row.excerpt.is_empty());
+    Ok(rows)
+}
+
+/// What lists say of a session.
+pub(crate) async fn row(open: &Composed, session: &SessionId) -> anyhow::Result<dunnock_core::ports::Listed> {
+    let row = open.world.log.listed(session).await?;
+    row.ok_or_else(|| anyhow::anyhow!("there is no session {session}"))
+}
+
+/// Files that are not as they were last kept.
+pub(crate) async fn changed_since(open: &Composed, session: &SessionId) -> Option<String> {
+    let keeper = open.keeper.as_ref()?;
+    let folder = load(open.world.log.as_ref(), session).await.ok()?.state.workspace?;
+    let past = past(open.world.log.as_ref(), session).await.ok()?;
+    let last = past.last()?;
+    let way = Way { session, workspace: &folder, to: last, from: last, ours: &[], theirs: &[], force: true };
+    let look = keeper.preview(way).await;
+    let changed: Vec<String> = look
+        .ok()?
+        .changes
+        .into_iter()
+        .filter(|c| !c.how.starts_with("folder"))
+        .map(|c| output::one_line(&c.path))
+        .collect();
+    match changed.as_slice() {
+        [] => None,
+        [one] => Some(format!("{one} was changed")),
+        [one, rest @ ..] => Some(format!("{one} and {} were changed", count(rest.len(), "other file"))),
+    }
+}
+
+/// A new file for an export: in a folder of this user's own, under a name that nobody can guess or has made before.
+pub(crate) fn export_file(session: &SessionId) -> anyhow::Result<PathBuf> {
+    let folder = paths::state_dir()?.join("exports");
+    paths::make_private(&folder)?;
+    let name = format!("{}-", output::id(session));
+    let file = tempfile::Builder::new().prefix(&name).suffix(".jsonl").rand_bytes(8).tempfile_in(&folder)?;
+    let (_, path) = file.keep()?;
+    Ok(path)
+}
+
+/// Programs that give out a picture of the clipboard, each with its words.
+const CLIPBOARDS: &[&[&str]] = &[
+    &["wl-paste", "--no-newline", "--type", "image/png"],
+    &["xclip", "-selection", "clipboard", "-t", "image/png", "-o"],
+    &["pngpaste", "-"],
+];
+
+/// The picture in the clipboard, as a file of this user's own.
+pub(crate) async fn clipboard_picture() -> Result<String, String> {
+    let folder = paths::state_dir().map_err(|e| e.to_string())?.join("pictures");
+    for words in CLIPBOARDS {
+        let Some((program, rest)) = words.split_first() else { continue };
+        let made = tokio::process::Command::new(program).args(rest).stdin(Stdio::null()).kill_on_drop(true).output();
+        let Ok(Ok(made)) = tokio::time::timeout(Duration::from_secs(2), made).await else { continue };
+        if made.status.success() && dunnock_model::picture_kind(&made.stdout).is_some() {
+            paths::make_private(&folder).map_err(|e| e.to_string())?;
+            let mut file = tempfile::Builder::new().suffix(".png").tempfile_in(&folder).map_err(|e| e.to_string())?;
+            std::io::Write::write_all(&mut file, &made.stdout).map_err(|e| e.to_string())?;
+            let (_, path) = file.keep().map_err(|e| e.to_string())?;
+            return Ok(path.to_string_lossy().into_owned());
+        }
+    }
+    Err("there is no picture in the clipboard, or no program that gives it out (wl-paste, xclip, pngpaste). A picture's file can be \
+         dropped on the terminal instead"
+        .into())
+}
+
+/// Runs a command of the person's own, with their shell, in the folder; the model is not told.
+pub(crate) async fn shell(command: String, folder: PathBuf, tell: mpsc::Sender<HostEvent>) {
+    let shell = paths::text_var("SHELL").filter(|s| !s.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+    // Their shell may be of any kind; that both streams are one is said by one that is known.
+    let mut child = tokio::process::Command::new("/bin/sh");
+    child.args(["-c", "exec \"$0\" -c \"$1\" 2>&1", &shell, &command]).current_dir(folder);
+    child.stdin(Stdio::null()).stdout(Stdio::piped());
+    child.kill_on_drop(true);
+    #[cfg(unix)]
+    child.process_group(0);
+    let mut child = match child.spawn() {
+        Ok(child) => child,
+        Err(error) => return drop(tell.send(HostEvent::ShellEnded(format!("could not be started: {error}"))).await),
+    };
+    #[cfg(unix)]
+    let _group = Group(child.id());
+    if let Some(mut out) = child.stdout.take() {
+        let mut bytes = vec![0; 16 << 10];
+        while let Ok(n @ 1..) = out.read(&mut bytes).await {
+            let text = String::from_utf8_lossy(bytes.get(..n).unwrap_or_default()).into_owned();
+            let _ = tell.send(HostEvent::Shell(text)).await;
+        }
+    }
+    let how = match child.wait().await {
+        Ok(status) if status.success() => "done".to_owned(),
+        Ok(status) => status.to_string(),
+        Err(error) => error.to_string(),
+    };
+    let _ = tell.send(HostEvent::ShellEnded(how)).await;
+}
+
+/// A command's processes; none is left when the app is.
+#[cfg(unix)]
+struct Group(Option<u32>);
+
+#[cfg(unix)]
+impl Drop for Group {
+    fn drop(&mut self) {
+        let group = self.0.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+        if let Some(group) = group {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
+}

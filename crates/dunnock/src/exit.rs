@@ -1,0 +1,107 @@
+//! How a session stands when a door leaves it: the exit code and its word.
+
+use dunnock_core::{State, Status};
+use dunnock_proto::{EndReason as Ended, Proof};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::fmt;
+
+/// A mistake of the person's at the command line: exit 2.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for Usage {}
+
+/// A usage error.
+pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
+    Usage(text.into()).into()
+}
+
+/// Why a run ended, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ExitReason {
+    Done,
+    Failed,
+    Waiting,
+    Working,
+    Limit,
+    Unproven,
+    Stale,
+    Interrupted,
+}
+
+impl fmt::Display for ExitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Done | Self::Stale => "done",
+            Self::Failed => "failed",
+            Self::Waiting => "waiting for you",
+            Self::Working => "still at work",
+            Self::Limit => "a limit was reached",
+            Self::Unproven => "verification failed",
+            Self::Interrupted => "interrupted",
+        })
+    }
+}
+
+/// How a door leaves a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Exit {
+    /// In one word, as `--json` names it.
+    pub(crate) why: ExitReason,
+    /// The exit code.
+    pub(crate) exit: u8,
+    /// What went wrong, if anything.
+    pub(crate) error: Option<String>,
+}
+
+/// Whether the files are those that were checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    Yes,
+    /// They changed since.
+    Stale,
+}
+
+/// From where the session stands.
+pub(crate) fn end(s: &State, fresh: Freshness) -> Exit {
+    let plain = |why, exit| Exit { why, exit, error: None };
+    match (s.status(), s.last.as_deref()) {
+        (Status::Waiting, _) => plain(ExitReason::Waiting, 3),
+        (Status::Working, _) => plain(ExitReason::Working, 3),
+        (Status::Done, _) if s.proof == Proof::Proven && fresh == Freshness::Stale => Exit {
+            why: ExitReason::Stale,
+            exit: 5,
+            error: Some("files changed after they were checked, so the proof is stale. Check again: dunnock resume --prompt \"check again\"".into()),
+        },
+        (Status::Done, _) => plain(ExitReason::Done, 0),
+        (_, Some(Ended::Failed { error })) => Exit { why: ExitReason::Failed, exit: 1, error: Some(error.clone()) },
+        (_, Some(Ended::Unproven)) => Exit {
+            why: ExitReason::Unproven,
+            exit: 5,
+            error: Some(match s.proof {
+                Proof::Proven => "the checks pass, but change files each time, so nothing is proven of what they leave".into(),
+                Proof::Failed | Proof::None if s.config.planner.is_some() => "the plan has no actions left, and the checks fail".into(),
+                Proof::Failed | Proof::None => "verification failed as often as it may".into(),
+            }),
+        },
+        (_, Some(Ended::Limit)) if s.proof == Proof::Failed => Exit {
+            why: ExitReason::Unproven,
+            exit: 5,
+            error: Some("the limit of steps was reached before verification passed".into()),
+        },
+        (_, Some(Ended::Limit)) => {
+            Exit { why: ExitReason::Limit, exit: 4, error: Some(format!("the limit of {} steps was reached", s.config.max_steps)) }
+        }
+        (_, Some(Ended::Budget)) => {
+            Exit { why: ExitReason::Limit, exit: 4, error: Some("the budget does not cover the next request".into()) }
+        }
+        (_, Some(Ended::Stopped | Ended::Done) | None) => plain(ExitReason::Interrupted, 130),
+    }
+}

@@ -1,0 +1,163 @@
+//! Where things are kept. The only file that reads the environment for settings and keys.
+
+use crate::exit::usage;
+use crate::settings::{Settings, Sources, Value};
+use anyhow::Context as _;
+use dunnock_core::ports::LogError;
+use dunnock_store::Sqlite;
+use std::path::{Path, PathBuf};
+
+/// A variable that is set to something.
+fn var(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
+/// A variable as text.
+pub(crate) fn text_var(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn user_folder(xdg: &str, below_home: &str) -> anyhow::Result<PathBuf> {
+    if let Some(dir) = var(xdg).filter(|d| d.is_absolute()) {
+        return Ok(dir.join("dunnock"));
+    }
+    if cfg!(windows) {
+        let dir = var("LOCALAPPDATA").context("there is no folder for data. Set LOCALAPPDATA, or use --data-dir")?;
+        return Ok(dir.join("dunnock"));
+    }
+    let home = var("HOME").context("there is no home folder. Set HOME, or use --data-dir")?;
+    Ok(home.join(below_home).join("dunnock"))
+}
+
+/// The user's configuration folder: `$XDG_CONFIG_HOME/dunnock`.
+pub(crate) fn config_dir() -> anyhow::Result<PathBuf> {
+    user_folder("XDG_CONFIG_HOME", ".config")
+}
+
+/// What the terminal app keeps for itself: `$XDG_STATE_HOME/dunnock`.
+pub(crate) fn state_dir() -> anyhow::Result<PathBuf> {
+    user_folder("XDG_STATE_HOME", ".local/state")
+}
+
+/// Makes a folder that only this user can look into.
+pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut maker = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
+    maker.recursive(true).create(folder)
+}
+
+/// Where sessions are kept: as configured, or `$XDG_DATA_HOME/dunnock`.
+pub(crate) fn data_dir(settings: &Settings) -> anyhow::Result<PathBuf> {
+    match settings.text("data_dir") {
+        Some(dir) => std::path::absolute(dir).with_context(|| format!("{dir} cannot be a folder")),
+        None => user_folder("XDG_DATA_HOME", ".local/share"),
+    }
+}
+
+/// Where sockets lie: the session's runtime folder, or a private one whose path is short enough for a socket.
+pub(crate) fn runtime_dir(data: &Path) -> PathBuf {
+    if let Some(dir) = var("XDG_RUNTIME_DIR").filter(|d| d.is_absolute() && d.is_dir()) {
+        return dir.join("dunnock");
+    }
+    let beside = data.join("run");
+    if beside.as_os_str().len() < 80 {
+        return beside;
+    }
+    #[cfg(unix)]
+    let user = rustix::process::getuid().as_raw().to_string();
+    #[cfg(not(unix))]
+    let user = "user";
+    std::env::temp_dir().join(format!("dunnock-{user}"))
+}
+
+/// The folder to work in: given, or the current one, by its real name.
+pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let dir = match given {
+        Some(dir) => dir.to_path_buf(),
+        None => std::env::current_dir().context("this folder cannot be read. Go to another, or use --cd DIR")?,
+    };
+    let Ok(real) = dir.canonicalize() else {
+        return Err(usage(format!(
+            "{} is not there, so it cannot be worked in. Give a folder with --cd DIR",
+            dir.display()
+        )));
+    };
+    if !real.is_dir() {
+        return Err(usage(format!(
+            "{} is not a folder, so it cannot be worked in. Give a folder with --cd DIR",
+            dir.display()
+        )));
+    }
+    if real.parent().is_none() {
+        return Err(usage(format!(
+            "{} is the whole machine, not a workspace. Go to a project's folder, or use --cd DIR",
+            dir.display()
+        )));
+    }
+    Ok(real)
+}
+
+/// A folder that holds our own settings is no workspace: a tool could change what is allowed there.
+pub(crate) fn keeps_its_own(workspace: &Path, settings: &Settings) -> anyhow::Result<()> {
+    let config = config_dir().ok().map(|dir| dir.canonicalize().unwrap_or(dir));
+    let data = data_dir(settings).ok().map(|dir| dir.canonicalize().unwrap_or(dir));
+    let ours = workspace.join(".dunnock"); // a data folder there is meant, and no tool goes into it
+    let inside = |dir: &PathBuf| dir.starts_with(workspace) && !dir.starts_with(&ours);
+    if config.iter().chain(&data).any(inside) {
+        return Err(usage(format!(
+            "{} holds your own settings or sessions, so it cannot be worked in. Go to a project's folder, or use --cd DIR",
+            workspace.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Files that this run writes itself: sessions, the answer, and where standard output and error go.
+pub(crate) fn own_files(data: &Path, output: Option<&Path>) -> Vec<PathBuf> {
+    let mut files = vec![data.canonicalize().unwrap_or_else(|_| data.to_path_buf())];
+    files.extend(output.and_then(|path| std::path::absolute(path).ok()));
+    #[cfg(target_os = "linux")]
+    for fd in ["/proc/self/fd/1", "/proc/self/fd/2"] {
+        files.extend(std::fs::read_link(fd).ok().filter(|path| path.is_file()));
+    }
+    files
+}
+
+/// Settings for a workspace, from everywhere.
+pub(crate) fn settings(
+    workspace: Option<&Path>,
+    trusted: bool,
+    flags: Vec<(&'static str, Value)>,
+) -> anyhow::Result<Settings> {
+    let user = match var("DUNNOCK_CONFIG") {
+        Some(path) => Some(path),
+        None => config_dir().ok().map(|dir| dir.join("config.toml")),
+    };
+    let project = workspace.map(|dir| (dir.join(".dunnock/config.toml"), trusted || crate::trust::is_trusted(dir)));
+    let env = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| name.starts_with("DUNNOCK_"))
+        .collect();
+    Settings::load(&Sources { user, project, env, flags })
+}
+
+/// Opens the store, and says so if it had to be rebuilt.
+pub(crate) async fn open(dir: &Path) -> anyhow::Result<Sqlite> {
+    let opened = Sqlite::open(dir).await.map_err(|error| match error {
+        LogError::Full(_) => {
+            anyhow::anyhow!("sessions in {} cannot be opened: the disk is full. Make room and try again", dir.display())
+        }
+        other => anyhow::Error::from(other).context(format!("sessions in {} cannot be opened", dir.display())),
+    })?;
+    if let Some(salvaged) = &opened.salvaged {
+        crate::output::note(&format!(
+            "the session database was damaged ({}) and was rebuilt: {} sessions whole, {} in part. The damaged one is kept in {}",
+            salvaged.why,
+            salvaged.whole,
+            salvaged.partly,
+            salvaged.kept_in.display()
+        ));
+    }
+    Ok(opened.store)
+}

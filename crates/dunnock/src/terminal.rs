@@ -1,0 +1,101 @@
+//! The terminal app: `dunnock`, `dunnock "task"`, `dunnock attach` at a terminal. What the app needs is in `host.rs`.
+
+use crate::args::Flags;
+use crate::settings::Settings;
+use crate::tui_host::{First, TuiHost};
+use crate::{output, paths, run};
+use dunnock_proto::Hash;
+use dunnock_tui::{App, Environment, ExitState, Keep, Notify, Theme};
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tokio::sync::mpsc;
+
+/// Whether there is a terminal to draw on and somebody to type.
+pub(crate) fn possible() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// What is asked of the app on the command line.
+pub(crate) struct Asked {
+    pub(crate) first: First,
+    /// Lines only, for screen readers.
+    pub(crate) plain: bool,
+    pub(crate) flags: Flags,
+}
+
+/// Opens it, and stays until the person leaves.
+pub(crate) async fn open(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<ExitCode> {
+    if !possible() {
+        return Err(crate::exit::usage(
+            "there is no terminal here to open the app on. To work without one: dunnock run \"...\", or dunnock resume",
+        ));
+    }
+    let workspace = paths::workspace(asked.flags.cd.as_deref())?;
+    let settings = paths::settings(Some(&workspace), asked.flags.trust, run::given(data, asked.flags.settings()))?;
+    paths::keeps_its_own(&workspace, &settings)?;
+    let (asks, from_app) = mpsc::channel(64);
+    let (tell, told) = mpsc::channel(1024);
+    let (notes, heard) = mpsc::unbounded_channel();
+    output::into(Some(notes));
+    let app = App {
+        asks,
+        told,
+        keep: Keep::new(paths::state_dir()?),
+        theme: theme(&settings),
+        notify: notify(&settings),
+        seed: dunnock_engine::Clock::random(&dunnock_engine::SystemClock),
+        folder: folder_name(&workspace),
+        figures: paths::text_var("DUNNOCK_FIGURES").map(PathBuf::from),
+    };
+    let plain = asked.plain || settings.text("screen_reader") == Some("on");
+    let trusted = asked.flags.trust || crate::trust::is_trusted(&workspace);
+    let host = TuiHost::new(settings, workspace, trusted, tell);
+    // It draws at once; everything else comes when it is ready.
+    let host = tokio::spawn(host.run(asked.first, from_app, heard));
+    let left = if plain { dunnock_tui::run_plain(app).await } else { dunnock_tui::run(app).await };
+    // What runs is stopped first; who cannot wait for that says so once more.
+    let mut signals = crate::signals::Signals::new()?;
+    let hosted = tokio::select! {
+        hosted = host => hosted,
+        () = signals.next() => std::process::exit(130),
+    };
+    output::into(None);
+    hosted??;
+    goodbye(&left?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The last words, for whoever comes back.
+fn goodbye(left: &ExitState) {
+    if let Some(session) = &left.session {
+        let id = output::id(session);
+        let how = if left.open { "it waits" } else { "kept" };
+        output::aside(&format!("session {id} · {how} · go on: dunnock open --resume {id}"));
+    }
+}
+
+/// The name of a folder's own draft, while it has no session.
+fn folder_name(workspace: &Path) -> String {
+    let hash = Hash::of(workspace.as_os_str().as_encoded_bytes()).to_string();
+    format!("new-{}", hash.get(..16).unwrap_or_default())
+}
+
+fn theme(settings: &Settings) -> Theme {
+    let text = |name: &str| paths::text_var(name).unwrap_or_default();
+    let env = Environment {
+        no_color: !text("NO_COLOR").is_empty(),
+        colorterm: text("COLORTERM"),
+        colorfgbg: text("COLORFGBG"),
+        term: text("TERM"),
+    };
+    Theme::chosen(settings.text("theme").unwrap_or("auto"), &env)
+}
+
+fn notify(settings: &Settings) -> Notify {
+    match settings.text("notify") {
+        Some("osc9") => Notify::Osc9,
+        Some("off") => Notify::Off,
+        _ => Notify::Bell,
+    }
+}
