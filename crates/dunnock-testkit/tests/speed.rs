@@ -96,7 +96,7 @@ async fn the_ten_thousandth_step_costs_what_the_tenth_did() {
         all[all.len() / 2]
     };
     timing::cost_ratio("step 10,000 to step 10, bytes written", middle(bytes), 1.2);
-    timing::cost_ratio("step 10,000 to step 10, CPU time", middle(cpu), 1.2);
+    timing::cpu_ratio("step 10,000 to step 10, CPU time", middle(cpu), 1.2);
     timing::wall_ratio("step 10,000 to step 10", middle(wall), 1.2);
     long.door.close().await;
 }
@@ -190,7 +190,7 @@ async fn long_sessions_are_ready_quickly() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let memory: u64 = said.split_whitespace().last().and_then(|n| n.parse().ok()).expect(&said);
     assert!(said.starts_with("LOADED 100000 "), "{said}");
-    timing::cost_ratio("100,000 facts to 10,000, CPU time", large.as_secs_f64() / small.as_secs_f64(), 12.0);
+    timing::cpu_ratio("100,000 facts to 10,000, CPU time", large.as_secs_f64() / small.as_secs_f64(), 12.0);
     timing::figure("10,000 facts ready", best(&wall), Duration::from_millis(75));
     println!("figure: 100,000 facts take {} MB (bound 60)", memory >> 10);
     assert!(memory <= 60 << 10, "{} MB", memory >> 10);
