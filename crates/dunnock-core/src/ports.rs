@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 /// A future that a port returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Told to work that should stop. Work that is stopped still reports.
+/// Tells work to stop. Work that is stopped still reports.
 #[derive(Debug, Clone, Default)]
 pub struct CancellationToken(Arc<Mutex<CancellationState>>);
 
@@ -340,7 +340,7 @@ pub trait Model: Send + Sync {
     }
     /// Replaces old conversation by a summary, asked of the model that the preamble names.
     fn summarise(&self, preamble: Arc<[u8]>, request: Request, halt: CancellationToken) -> BoxFuture<'_, Summary>;
-    /// What changed of what heads are made of, compared with what the model knows; a notice for it.
+    /// What changed of what preambles are made of, compared with what the model knows; a notice for it.
     fn preamble_drift<'a>(
         &'a self,
         config: &'a Config,

@@ -289,7 +289,7 @@ pub struct State {
     pub step: Step,
     /// The last request that was given to a person to carry.
     pub outbox: Option<Arc<OutboxWritten>>,
-    /// Turns until the limit.
+    /// Steps until the limit.
     pub steps_left: u32,
     /// Prompts that no step has told the model yet.
     pub unseen: u32,

@@ -161,7 +161,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a command with an id of its own; see [`Door::order`].
+    /// Sends a command with an id of its own; see [`Connection::order`].
     ///
     /// # Errors
     /// As there.

@@ -1,4 +1,4 @@
-//! Starts work. Each piece runs in a task of its own, is told to stop by its [`Halt`], and reports exactly once.
+//! Starts work. Each piece runs in a task of its own, is told to stop by its [`CancellationToken`], and reports exactly once.
 
 use crate::baseline::{Baselining, none};
 use crate::compact::{self, CompactionInput, first_changed};

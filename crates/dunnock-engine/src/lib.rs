@@ -1,6 +1,6 @@
 //! Drives sessions: append, publish, reconcile; own and attach.
 //!
-//! A [`Door`] is what a front end holds: it drives the session itself if nobody does, and otherwise attaches to the
+//! A [`Connection`] is what an interface holds: it drives the session itself if nobody does, and otherwise attaches to the
 //! process that does. Read `driver.rs` for the loop around the core.
 //!
 //! Invariant: an event is published only once it is durable, and nothing starts before the event that says so is.

@@ -2,7 +2,7 @@
 //!
 //! The log says what came in: a person's command or the report of work is the first event of each decision. So every decision is
 //! made again, by this release, on what was recorded before it, and must come to the recorded events; every request is built
-//! again and must have the recorded hash. With [`RunAgain`] the calls run again, too, in a copy of the files.
+//! again and must have the recorded hash. With [`ReplayPorts`] the calls run again, too, in a copy of the files.
 //!
 //! Invariant: one difference does not make the next. After each comparison it goes on from what was recorded.
 

@@ -92,7 +92,7 @@ impl SessionPool {
     /// A door on a session; frames begin after the event `from`.
     ///
     /// # Errors
-    /// As [`Door::open`].
+    /// As [`Connection::open`].
     pub async fn door(self: &Arc<Self>, session: SessionId, from: Seq) -> Result<Connection, ConnectError> {
         let world = self.world(&self.workspace(&session).await?)?;
         Connection::through(self.clone(), world, session, from).await

@@ -1,12 +1,12 @@
 //! Speaks to models: providers as data, wires, dialects, streams, retries, and the words of a session's preamble.
 //!
-//! [`Speaker`] is the [`Model`](dunnock_core::ports::Model) port. A request goes: what was recorded (`preamble.rs`) and the conversation as
-//! two sides in a dialect (`conversation.rs`) become bytes of a wire (`wires/`), which `ask.rs` sends (tries, cancelling, what went
+//! [`ModelClient`] is the [`Model`](dunnock_core::ports::Model) port. A request goes: what was recorded (`preamble.rs`) and the conversation as
+//! messages in a dialect (`messages.rs`) become bytes of a wire (`wires/`), which `ask.rs` sends (tries, cancelling, what went
 //! wrong). What comes back goes through `stream.rs` (framing, an idle timer, a bound) to the wire's reader, and its words
 //! through the dialect (`dialects/`), into one `answer.rs`.
 //!
 //! What a session is told and may call beside that is its preset (`preset.rs`). A conversation that a person carries has files for
-//! a wire (`carried.rs`, `outbox.rs`) and a dialect that is read whole (`dialects/carried.rs`, `marks.rs`).
+//! a wire (`bridge.rs`, `outbox.rs`) and a dialect that is read whole (`dialects/bridge.rs`, `marks.rs`).
 //!
 //! A new wire is one file in `wires/` and its arms in `wires/mod.rs`; a new dialect likewise; a new provider is a line in
 //! `provider.rs`, or some lines of the user's configuration.

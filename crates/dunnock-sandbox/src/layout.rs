@@ -1,4 +1,4 @@
-//! Where things are on this machine, and what of it a boxed command gets to see: from a workspace to a [`Cage`].
+//! Where things are on this machine, and what of it a boxed command gets to see: from a workspace to a [`SandboxSpec`].
 
 use crate::linux::{Isolation, Layer, SandboxSpec};
 use std::collections::{BTreeMap, HashMap};

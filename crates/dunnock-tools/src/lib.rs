@@ -1,7 +1,7 @@
 //! Reads, searches, edits, runs and keeps files inside one workspace.
 //!
 //! One tool, one file (four verbs on a process share one): an input type whose doc comment is what the model reads, a `run`,
-//! and examples that are its tests and its reference page. The list of tools is in `table.rs`; a new tool is a file and a line there. [`Hands`] is the
+//! and examples that are its tests and its reference page. The list of tools is in `table.rs`; a new tool is a file and a line there. [`Toolbox`] is the
 //! [`Tools`](dunnock_core::ports::Tools) port.
 //!
 //! Invariant: every path of a model goes through [`RepoPath`](root::RepoPath); the root comes from the session.

@@ -1,9 +1,10 @@
 //! The `dunnock` program: a table of contents.
 //!
-//! Arguments are in `args.rs`, settings in `settings.rs` and `keys_table.rs`, folders in `place.rs`, each group of commands
-//! in a file of its own. `work.rs` chooses the adapters, `drive.rs` holds a session's door until it rests, and shows it
-//! through `plain.rs` (words) or `lines.rs` (JSON). `window.rs` opens the terminal app, and `host.rs` is the program around it, with
-//! what it shows of the world in `found.rs`. `planner.rs` and `bridge.rs` are presets of the same `run`. What people read goes through `say.rs`.
+//! Arguments are in `args.rs`, settings in `settings.rs` and `keys_table.rs`, folders in `paths.rs`, each group of commands
+//! in a file of its own. `compose.rs` chooses the adapters; `drive.rs` follows a session through its connection until it rests, and
+//! shows it through `plain.rs` (text) or `lines.rs` (JSON). `terminal.rs` opens the terminal app, `tui_host.rs` answers its requests,
+//! and `environment.rs` finds what it shows of the folder. `planner.rs` and `bridge.rs` are presets of `run`. All output goes through
+//! `output.rs`.
 
 mod about;
 mod args;

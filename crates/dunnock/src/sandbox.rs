@@ -19,7 +19,7 @@ pub(crate) fn made_of(level: Isolation) -> &'static str {
     }
 }
 
-/// What stays open at each level, as the probes see it. `docs/box.md` says more.
+/// What stays open at each level, as the probes see it. `docs/sandbox.md` says more.
 pub(crate) fn open_at(level: Isolation) -> &'static [&'static str] {
     match level {
         Isolation::A => &[

@@ -1,6 +1,6 @@
 //! How calls are written, whatever wire carries them: as the wire's own, as marked text, or as a JSON plan.
 //!
-//! A dialect has three sides: what the model is told (`prompts/`), how its words are read ([`Tongue`]), and how the conversation
+//! A dialect has three sides: what the model is told (`prompts/`), how its words are read ([`AnswerParser`]), and how the conversation
 //! so far is written for it again (`answer` and `result` of its file). The loop never knows which one is spoken.
 //!
 //! Invariant: a call found in words has a known name and arguments that fit, or it carries its fault and never runs.

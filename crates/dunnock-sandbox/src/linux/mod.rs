@@ -1,6 +1,6 @@
 //! The box: what a command may see and touch, held by the kernel.
 //!
-//! The program says what it wants ([`Cage`]); the launcher turns that into lists of system calls ([`plan`]) before it makes a
+//! The program says what it wants ([`SandboxSpec`]); the launcher turns that into lists of system calls ([`plan`]) before it makes a
 //! child, and the child only works them off ([`child`]): nothing is allocated there, and whatever fails ends it. Invariant: a
 //! command begins only after every call of its list has succeeded.
 
@@ -18,7 +18,7 @@ pub(crate) use plan::Plan;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// How a command is held. What each is made of, and what stays open in it, stands in `docs/box.md`.
+/// How a command is held. What each is made of, and what stays open in it, stands in `docs/sandbox.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Isolation {
     /// Namespaces for users, mounts, processes, network and IPC; Landlock; seccomp.
