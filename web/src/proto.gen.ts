@@ -331,7 +331,7 @@ export interface Config {
   budget: Budget;
   /** Whether the workspace's state is kept after each change. */
   checkpoints: boolean;
-  /** Percent of the window at which conversation is compacted. */
+  /** Percent of the window at which the conversation is compacted. */
   compact_at: number;
   /** How many of the last steps compaction leaves alone. */
   compact_keep: number;
@@ -383,7 +383,7 @@ export interface ConfigPatch {
   budget: Budget;
   /** Whether the workspace's state is kept after each change. */
   checkpoints: boolean;
-  /** Percent of the window at which conversation is compacted. */
+  /** Percent of the window at which the conversation is compacted. */
   compact_at: number;
   /** How many of the last steps compaction leaves alone. */
   compact_keep: number;
@@ -544,7 +544,7 @@ export interface Forked {
   config: Config;
   /** The session it came from. */
   from: SessionId;
-  /** Turns are counted on from here, so that ids stay unique across both. */
+  /** Steps are counted on from here, so that ids stay unique across both. */
   step: Step;
   /** The folder it works in. */
   workspace: string;
@@ -1102,7 +1102,7 @@ export type Stop = "end" | "calls" | "length" | "filter" | {
   other: string;
 };
 
-/** How hard conversation is compacted. */
+/** How hard the conversation is compacted. */
 export type Strength = "shorten" | "summarise";
 
 /** The time to try again has come. */

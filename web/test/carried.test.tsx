@@ -69,7 +69,7 @@ test('each round has a row of its own, and only the last is open', () => {
 test('a request that is carried can be stopped', () => {
   const s = take(begun(), ...round(1), ['interrupt_requested', {}]);
   expect(now(s).text).toBe('stopping');
-  take(s, ['step_failed', { step: 1, attempts: [], failure: 'cut', error: 'interrupted', usage: USAGE }]);
+  take(s, ['step_failed', { step: 1, attempts: [], failure: 'interrupted', error: 'interrupted', usage: USAGE }]);
   expect(s.carried).toBe(false);
   expect(carries(s)[0]?.open).toBe(false);
   take(s, ['ended', { reason: 'stopped', proof: 'none' }]);

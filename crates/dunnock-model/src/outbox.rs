@@ -213,7 +213,7 @@ fn lines(all: &[String], room: usize, what: &str) -> String {
     if text.is_empty() { "(empty)".into() } else { text }
 }
 
-/// The text in parts, each with a preamble that says which it is.
+/// The text in parts, each with a header that says which it is.
 fn split(step: Step, text: &str, size: usize) -> Vec<String> {
     // What a part says of itself has its own room.
     let room = size.saturating_sub(400);

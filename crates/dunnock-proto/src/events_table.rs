@@ -49,7 +49,7 @@ pub struct Forked {
     pub app: String,
     /// Its settings, whole.
     pub config: Config,
-    /// Turns are counted on from here, so that ids stay unique across both.
+    /// Steps are counted on from here, so that ids stay unique across both.
     pub step: Step,
 }
 
@@ -756,7 +756,7 @@ pub struct RewindFailed {
     pub error: String,
 }
 
-/// How hard conversation is compacted.
+/// How hard the conversation is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -1,7 +1,7 @@
 //! The words that Dunnock writes to disk and sends over links: ids, events, commands and frames.
 //!
-//! Everything here is data. A session is a sequence of [`Record`]s, each the stored form of one [`Event`]; doors send
-//! [`Order`]s and receive [`Frame`]s.
+//! Everything here is data. A session is a sequence of [`Record`]s, each the stored form of one [`Event`]; interfaces
+//! send [`CommandRequest`]s and receive [`Frame`]s.
 //!
 //! Invariant: no I/O, no clock, no randomness. Invariant: what is serialised here is a promise to every later release;
 //! fields and variants are added, never renamed, and a new field that may be absent says what its absence meant.

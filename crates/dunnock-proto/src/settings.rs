@@ -423,7 +423,7 @@ config! {
     window: Option<u64> = None;
     /// Tokens to reserve for an answer.
     max_output: u64 = 8_000;
-    /// Percent of the window at which conversation is compacted.
+    /// Percent of the window at which the conversation is compacted.
     compact_at: u8 = 80;
     /// How many of the last steps compaction leaves alone.
     compact_keep: u8 = 4;

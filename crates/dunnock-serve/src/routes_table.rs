@@ -72,7 +72,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/sessions/{id}",
-        about: "A session, from a fact on; waits for the next one, if asked to.",
+        about: "A session and its events after `from`; with `wait`, waits for the next one.",
         query: Some(of::<sessions::ReadQuery>),
         good: (200, Some(of::<sessions::View>)),
         bad: &[MALFORMED, GONE, LATER],
@@ -126,7 +126,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/sessions/{id}/blobs/{hash}",
-        about: "Something that a fact names by its hash: a whole output, a picture, a diff.",
+        about: "A blob that an event names by its hash: a full output, an image, a diff.",
         bad: &[GONE, LATER],
         handler: || get(session_files::blob),
         ..PLAIN

@@ -76,6 +76,10 @@ impl Sqlite {
                     let todo = "end the other dunnock processes, then start again: the database will be rebuilt";
                     LogError::Damaged(format!("{why}; {todo}"))
                 })?;
+                let path = dir.join(NAME);
+                if let Ok(mut old) = connect(&path).await {
+                    refuse_before_release(&path, &mut old).await?;
+                }
                 salvaged = Some(salvage::rebuild(dir, &why).await?);
                 in_use.unlock().map_err(failed)?;
                 Self::try_open(dir).await?
@@ -102,15 +106,7 @@ impl Sqlite {
         let path = dir.join(NAME);
         private_file(&path)?;
         let mut write = connect(&path).await?;
-        // What cannot even be asked here is damage, which is found below.
-        let before_release = sqlx::query(schema::BEFORE_RELEASE).fetch_optional(&mut write).await;
-        if before_release.is_ok_and(|found| found.is_some()) {
-            return Err(failed(format!(
-                "a development build from before the first release wrote {}, and this release cannot read it. It is left as it is: \
-                 move it away, or use another --data-dir",
-                path.display()
-            )));
-        }
+        refuse_before_release(&path, &mut write).await?;
         schema::migrator().run_direct(None, &mut write, false).await.map_err(migration)?;
         // Every column of every table, once: what cannot even be asked for is found here, not in the middle of work.
         for probe in schema::PROBES {
@@ -314,6 +310,18 @@ pub(crate) fn classify(error: sqlx::Error) -> LogError {
             LogError::Damaged(error.to_string())
         }
         _ => LogError::Failed(error.to_string()),
+    }
+}
+
+/// Fails for a database of a development build from before the first release: it is nobody's damage. What cannot even be asked here is.
+async fn refuse_before_release(path: &Path, conn: &mut SqliteConnection) -> Result<(), LogError> {
+    match sqlx::query(schema::BEFORE_RELEASE).fetch_optional(conn).await {
+        Ok(Some(_)) => Err(failed(format!(
+            "a development build from before the first release wrote {}, and this release cannot read it. It is left as it is: move it \
+             away, or use another --data-dir",
+            path.display()
+        ))),
+        Ok(None) | Err(_) => Ok(()),
     }
 }
 

@@ -61,7 +61,7 @@ CREATE TABLE indexed (            -- how far the full-text projection has come
     no  INTEGER PRIMARY KEY,
     seq INTEGER NOT NULL
 );
-CREATE VIRTUAL TABLE words USING fts5 (text);  -- rowid: the fact's id
+CREATE VIRTUAL TABLE words USING fts5 (text);  -- rowid: the event's id
 ";
 
 /// Finds a database of a development build from before the first release: events lay in another table.

@@ -184,6 +184,11 @@ async fn a_database_of_a_development_build_is_named_and_left_alone() {
     let Err(LogError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else { panic!("it was opened") };
     assert!(why.contains("development build") && why.contains("--data-dir"), "{why}");
     assert_eq!(std::fs::read(dir.path().join(NAME)).unwrap(), before, "it was touched");
+    // Nor is it set aside as damaged.
+    std::fs::write(dir.path().join("damaged"), b"").unwrap();
+    let Err(LogError::Failed(why)) = Sqlite::open(dir.path()).await.map(|_| ()) else { panic!("it was rebuilt") };
+    assert!(why.contains("development build"), "{why}");
+    assert_eq!(std::fs::read(dir.path().join(NAME)).unwrap(), before, "it was touched");
 }
 
 /// Damage met while working: the next start sets the database aside and carries everything over that can be read.

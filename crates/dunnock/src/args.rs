@@ -364,8 +364,8 @@ pub(crate) struct Flags {
     /// The model, as provider/model ("dunnock models list" shows those there are)
     #[arg(long, value_name = "P/M")]
     pub(crate) model: Option<String>,
-    /// Approvals: read (no changes), ask (approve every change), edits (approve commands), auto (approve what the sandbox
-    /// cannot contain), all (approve nothing)
+    /// When to ask you: read (never; nothing is changed), ask (any change), edits (commands), auto (what the sandbox cannot
+    /// contain), all (never)
     #[arg(long, value_name = "MODE")]
     pub(crate) approve: Option<String>,
     /// Sandbox for commands: auto, off, require, require=A|B|C

@@ -46,7 +46,7 @@ enum What {
     },
     /// Something live that is never stored.
     Delta {
-        /// One of text, reasoning, output, said.
+        /// One of text, reasoning, output, notice.
         delta: Value,
     },
     /// The session's state changed.

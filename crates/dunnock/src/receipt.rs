@@ -64,8 +64,8 @@ pub(crate) struct Receipt {
     /// What a person was asked, and answered.
     approvals: Vec<Approval>,
     /// Events of the log.
-    facts: u64,
-    /// The chain up to the last: two logs with this head are the same log.
+    events: u64,
+    /// The chain up to the last event: two logs with the same value are the same log.
     chain: String,
 }
 
@@ -160,7 +160,7 @@ impl Gathered {
 
 impl Receipt {
     async fn of(open: &compose::Composed, session: &SessionId) -> anyhow::Result<Self> {
-        let (facts, chain) = dunnock_engine::check_chain(open.world.log.as_ref(), session).await?;
+        let (events, chain) = dunnock_engine::check_chain(open.world.log.as_ref(), session).await?;
         let mut gathered = Gathered::default();
         let each = &mut |record: dunnock_proto::Record| {
             if let Decoded::Known(event) = record.decode() {
@@ -197,7 +197,7 @@ impl Receipt {
             before: tally.before_note.as_deref().map(dunnock_tools::redacted),
             changes: changes(open, session, &seen).await,
             approvals: gathered.approvals,
-            facts,
+            events,
             chain: chain.to_string(),
         })
     }
@@ -282,8 +282,8 @@ impl Receipt {
         }
         let _ = writeln!(
             text,
-            "\n---\n{} facts, from {} to {}, chain `{}` · dunnock {}{}",
-            self.facts,
+            "\n---\n{} events, from {} to {}, chain `{}` · dunnock {}{}",
+            self.events,
             self.began,
             self.ended,
             self.chain,

@@ -146,7 +146,7 @@ export function empty(id: string): Session {
   };
 }
 
-/** A copy that a component may hold on to. Items are never changed in place, so one isolation is enough. */
+/** A copy that a component may hold on to. Items are never changed in place, so one level is enough. */
 export const copy = (s: Session): Session => ({ ...s, items: s.items.slice(), steps: s.steps.slice(), questions: s.questions.slice(), waiting: s.waiting.slice() });
 
 export function greet(s: Session, greeting: Greeting): void {
