@@ -1,7 +1,7 @@
 //! Patches and edits of any bytes: nothing panics, nothing is touched that was not named, and no byte is lost on the way.
 
 use dunnock_core::patch::Patch;
-use dunnock_tools::edit::{self, Looked, Text};
+use dunnock_tools::edit::{self, CurrentFile, Text};
 use dunnock_tools::root::Contents;
 
 /// A file, a `0xff`, and a patch; the patch's two halves are an edit, too.
@@ -30,7 +30,7 @@ pub fn run(data: &[u8]) {
         looked.push(path.to_owned());
         let there = !path.starts_with("new");
         let now = there.then(|| Contents { bytes: file.to_vec(), mode: Some(0o644) });
-        Ok(Looked { name: path.to_owned(), now })
+        Ok(CurrentFile { name: path.to_owned(), now })
     };
     let files = edit::apply(&patch, &mut look);
     assert!(looked.iter().all(|path| named.contains(path)), "a file was looked at that policy does not see");

@@ -1,7 +1,7 @@
 //! Paths of any characters: nothing outside is read or written, and what policy does not take for a secret is none.
 
 use dunnock_core::policy::{is_secret, plain_path};
-use dunnock_tools::root::{Change, Contents, RepoPath, Root};
+use dunnock_tools::root::{Contents, FileChange, RepoPath, Root};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -57,10 +57,10 @@ pub fn run(data: &[u8]) {
         let before = place.root.read(&path).ok();
         let after = Some(Contents { bytes: b"w".to_vec(), mode: None });
         let journals = place.top.join("out");
-        let made = Change { path: path.clone(), before: before.clone(), after: after.clone() };
+        let made = FileChange { path: path.clone(), before: before.clone(), after: after.clone() };
         if place.root.commit(&[made], &journals).is_ok() {
             let now = place.root.read(&path).ok();
-            let _ = place.root.commit(&[Change { path, before: now, after: before }], &journals);
+            let _ = place.root.commit(&[FileChange { path, before: now, after: before }], &journals);
         }
     }
     assert_eq!(outside(&place.top), (3, 1, true), "{text:?} wrote outside");

@@ -1,6 +1,6 @@
 //! Calls in words of any letters: the pieces do not matter, what runs fits, and what is no call comes out as it went in.
 
-use dunnock_model::dialects::{Callable, FoundCall, Parsed, schema, text_calls::Reader};
+use dunnock_model::dialects::{Callable, FoundCall, Parsed, schema, text_calls::TextCallReader};
 use std::sync::{Arc, OnceLock};
 
 fn tools() -> &'static Arc<[Callable]> {
@@ -20,7 +20,7 @@ fn tools() -> &'static Arc<[Callable]> {
 }
 
 fn hear(pieces: &mut dyn Iterator<Item = String>) -> (String, Vec<FoundCall>) {
-    let (mut reader, mut out) = (Reader::new(tools().clone()), Vec::new());
+    let (mut reader, mut out) = (TextCallReader::new(tools().clone()), Vec::new());
     pieces.for_each(|piece| reader.feed(&piece, &mut out));
     reader.finish(false, &mut out);
     let (mut said, mut calls) = (String::new(), Vec::new());

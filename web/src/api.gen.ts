@@ -1,4 +1,4 @@
-// Made by `cargo xtask generate` from docs/openapi.json. Do not edit.
+// Made by `cargo xtask generate` from docs/reference/openapi.json. Do not edit.
 
 import type * as proto from './proto.gen';
 type ConfigPatch = proto.ConfigPatch;
@@ -16,55 +16,55 @@ type Rule = proto.Rule;
 type Scope = proto.Scope;
 type SessionId = proto.SessionId;
 
-/** A command that was taken; it is durable. */
+/** An accepted command; it is durable. */
 export interface Accepted {
   id: InputId;
-  /** The last event that it made. */
+  /** The last event that it caused. */
   seq: number;
 }
 
-/** What reading a session shows. */
+/** What reading a session's events shows. */
 export interface Activity {
-  /** Whether files are kept, so that a change can be taken back. */
+  /** Whether files are checkpointed, so that changes can be undone. */
   checkpoints: boolean;
   /** How commands are confined. */
   isolation: Isolation;
-  /** Millionths of a US dollar; nothing where the price is not known. */
+  /** Millionths of a US dollar; null if a price is unknown. */
   micros?: number | null;
   /** `provider/model` in use. */
   model: string;
-  /** Whether the work was checked. */
+  /** Whether the work was verified. */
   proof: Proof;
-  /** What waits for a person, oldest first. */
+  /** Questions waiting for the user, oldest first. */
   questions: (OpenQuestion)[];
-  /** What runs, if something does. */
+  /** The running call, if any. */
   running?: AskedCall | null;
-  /** Steps since the last prompt, and how many there may be. */
+  /** Steps since the last prompt, and the limit. */
   step: number;
   steps: number;
-  /** The model is being asked. */
+  /** A model request is in progress. */
   thinking: boolean;
-  /** Tokens in and out. */
+  /** Input and output tokens. */
   tokens: number;
 }
 
-/** What the service answers, always. */
+/** The response, in every case. */
 export interface AgentAnswer {
-  /** What the tool said, or the model, if it called none. */
+  /** The tool's output, or the model's text if it called no tool. */
   data?: string | null;
-  /** What went wrong. */
+  /** The error, if it failed. */
   error?: string | null;
   /** `Tool execution result` or `AgentService error`. */
   message: string;
-  /** Whether it was done. */
+  /** Whether it succeeded. */
   success: boolean;
 }
 
-/** What is asked of the service. */
+/** A request to the stateless service. */
 export interface AgentRequest {
-  /** What was asked and answered before: the service itself remembers nothing. */
+  /** Earlier requests and results: the service itself remembers nothing. */
   contextHistory?: (HistoryEntry)[] | null;
-  /** What to do. */
+  /** The task. */
   prompt: string;
   /** Accepted and ignored. */
   toolType?: unknown;
@@ -73,10 +73,10 @@ export interface AgentRequest {
 /** Any object. */
 export type Any = { [key: string]: never };
 
-/** A call that waits for a word. */
+/** A call that the user is asked about, or that is running. */
 export interface AskedCall {
   arguments: string;
-  /** A check of the finished work, made by the harness. */
+  /** Whether it is a check of the finished work, made by Dunnock itself. */
   harness: boolean;
   id: string;
   tool: string;
@@ -84,115 +84,115 @@ export interface AskedCall {
 
 /** How a file differs between two steps. */
 export interface Change {
-  /** As a unified diff, or in a line where it has none. */
+  /** A unified diff, or one line if there is none. */
   diff: string;
-  /** In a word: `added`, `changed`, `deleted`, `mode` ... */
+  /** One of `added`, `changed`, `deleted`, `mode` ... */
   how: string;
-  /** In the folder. */
+  /** Path in the folder. */
   path: string;
 }
 
 /** What a session changed between two steps. */
 export interface Changes {
-  /** File by file. */
+  /** One entry per file. */
   changes: (Change)[];
-  /** The first of them. */
+  /** The first step. */
   from: number;
-  /** The last. */
+  /** The last step. */
   to: number;
 }
 
-/** Where a session can go back to. */
+/** The steps that a session can be rewound to. */
 export interface Checkpoints {
   checkpoints: (Point)[];
 }
 
 /** A code for another browser. */
 export interface Code {
-  /** Opens the door once, within half a minute. */
+  /** Logs in one browser, once, within 30 seconds. */
   code: string;
 }
 
-/** A command that was not taken, with how things stand. */
+/** A refused command, with the current state. */
 export interface Conflict {
   error: string;
-  /** Why not. */
+  /** Why it was refused. */
   reason?: Refused | null;
-  /** The session now, without its events. */
+  /** The session's current state, without its events. */
   session?: View | null;
 }
 
-/** A session that was made. */
+/** A session that was created. */
 export interface CreatedSession {
   id: SessionId;
-  /** Events so far. */
+  /** Number of events so far. */
   seq: number;
   workspace: string;
 }
 
-/** A command of the person's own, from a file. */
+/** A user-defined command, from a file. */
 export interface CustomCommand {
   /** What it does. */
   description: string;
-  /** Without the slash. */
+  /** The name without the slash. */
   name: string;
-  /** What is sent; `$ARGS` stands for what follows the command. */
+  /** The prompt that is sent; `$ARGS` stands for the text after the command. */
   text: string;
 }
 
-/** What is said when something was not done. */
+/** The body of an error response. */
 export interface ErrorBody {
-  /** What, and what to do next. */
+  /** What went wrong, and what to do next. */
   error: string;
 }
 
-/** Files of a session's folder. */
+/** Files in a session's folder. */
 export interface Files {
-  /** Best first, 200 at most. */
+  /** Best match first, at most 200. */
   files: (string)[];
   /** Whether there are more. */
   more: boolean;
 }
 
-/** Where to branch off. */
+/** Where to fork. */
 export interface Fork {
-  /** The last event that the new session has; all of them if not given. */
+  /** The last event that the new session has; all of them by default. */
   at?: number | null;
 }
 
-/** A session that branched off. */
+/** A forked session. */
 export interface ForkedSession {
   id: SessionId;
 }
 
-/** An earlier call of the service. */
+/** An earlier request to the service. */
 export interface HistoryEntry {
-  /** What was asked. */
+  /** The prompt. */
   prompt?: string | null;
-  /** What came of it, in any form. */
+  /** The result, in any form. */
   result?: unknown;
-  /** When, in any form. */
+  /** When it was made, in any format. */
   timestamp?: unknown;
 }
 
-/** A picture for a prompt. */
+/** An image for a prompt. */
 export interface ImageUpload {
-  /** The bytes of a PNG, JPEG, GIF or WebP picture, in base64. */
+  /** A PNG, JPEG, GIF or WebP image, in base64. */
   data: string;
 }
 
-/** What opens the door for a browser: one of the two. */
+/** Login with a code or a password. */
 export type Login = {
   code: string;
 } | {
   password: string;
 };
 
-/** Whoever is let in. */
+/** Returned to an authenticated caller. */
 export interface Me {
-  /** The version of the link that live channels speak. */
+  /** The version of the link protocol on live channels. */
   link: number;
-  /** This release. */
+  /** The server's version. */
   version: string;
 }
 
@@ -202,88 +202,88 @@ export interface Models {
   models: (string)[];
 }
 
-/** A new session. */
+/** A session to create. */
 export interface NewSession {
-  /** What to begin with. */
+  /** The first prompt. */
   prompt?: string | null;
-  /** Settings that are not as configured. */
+  /** Settings that differ from the configured ones. */
   set?: ConfigPatch;
-  /** The folder to work in; the one that the server was started in, if not given. */
+  /** The folder to work in; by default the one in which the server was started. */
   workspace?: string | null;
 }
 
-/** Nothing has to be said. */
+/** An empty object. */
 export type Nothing = { [key: string]: never };
 
-/** A question, with all that a person should see before answering it. */
+/** A question, with everything the user should see before answering it. */
 export interface OpenQuestion {
   /** What a yes grants beyond the sandbox. */
   access: (string)[];
-  /** The call that it is about, with its arguments as they would run. */
+  /** The call it is about, with the arguments as they would run. */
   call?: AskedCall | null;
-  /** What an answer names. */
+  /** The hash that an answer must name. */
   hash: Hash;
-  /** What is asked, by the kind of request. */
+  /** The heading, by kind of request. */
   heading: string;
   id: QuestionId;
   /** How the call is isolated. */
   isolation?: string | null;
-  /** What it is about, as data. */
+  /** What the question is about, as data. */
   kind: QuestionKind;
-  /** The label of a no. */
+  /** The label for no. */
   no: string;
   /** What would be lost. */
   preview: (string)[];
-  /** Why it is asked. */
+  /** Why approval is needed. */
   reasons: (string)[];
   /** The rule that "always" would create. */
   rule?: string | null;
-  /** The question itself, where it is not a call: our own words, or the model's. */
+  /** The question itself, unless it is about a call: our own words, or the model's. */
   text?: string | null;
-  /** The label of a yes. */
+  /** The label for yes. */
   yes: string;
 }
 
-/** How all sessions stand. */
+/** The state of all sessions. */
 export interface Overview {
-  /** The newest first. */
+  /** Most recently updated first. */
   sessions: (OverviewRow)[];
   today: Today;
 }
 
-/** A session at a glance. */
+/** A session in the overview. */
 export interface OverviewRow {
   /** RFC 3339, UTC. */
   created: string;
-  /** Where the words of a search were found. */
+  /** Where the search words were found. */
   excerpt?: string | null;
-  /** This server drives it right now. */
+  /** Whether this server is driving the session right now. */
   here: boolean;
   id: SessionId;
-  /** More of it; not there until it was read. */
+  /** Details; absent until the session has been read. */
   more?: Activity | null;
-  /** Events so far. */
+  /** Number of events so far. */
   seq: number;
   /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
   state: string;
-  /** Given, or the first line of the first prompt. */
+  /** A given title, or the first line of the first prompt. */
   title: string;
   /** RFC 3339, UTC. */
   updated: string;
-  /** The last event that a person caused: what a command may expect. */
+  /** The last event that the user caused: what a command may expect. */
   version: number;
   workspace: string;
 }
 
-/** A step that can be gone back to. */
+/** A step that a session can be rewound to. */
 export interface Point {
-  /** Files that going back there would change, where that was looked at. */
+  /** Number of files that rewinding would change, if that was determined. */
   files?: number | null;
-  /** Its last event: what a rewind names. */
+  /** Its last event, which `rewind` refers to. */
   seq: number;
-  /** Files that would be left alone, since others changed them. */
+  /** Files that would be left alone, because others changed them. */
   skipped: (string)[];
-  /** The step. */
+  /** The step's number. */
   step: number;
   /** What it did. */
   title: string;
@@ -293,18 +293,18 @@ export interface Point {
 export interface Row {
   /** RFC 3339, UTC. */
   created: string;
-  /** Where the words of a search were found. */
+  /** Where the search words were found. */
   excerpt?: string | null;
   id: SessionId;
-  /** Events so far. */
+  /** Number of events so far. */
   seq: number;
   /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
   state: string;
-  /** Given, or the first line of the first prompt. */
+  /** A given title, or the first line of the first prompt. */
   title: string;
   /** RFC 3339, UTC. */
   updated: string;
-  /** The last event that a person caused: what a command may expect. */
+  /** The last event that the user caused: what a command may expect. */
   version: number;
   workspace: string;
 }
@@ -314,115 +314,115 @@ export interface Rows {
   sessions: (Row)[];
 }
 
-/** One of them. */
+/** A saved rule. */
 export interface RuleRow {
-  /** It lets something run; otherwise it forbids it. */
+  /** Whether it allows or denies. */
   allow: boolean;
   rule: Rule;
-  /** The same in words. */
+  /** A description. */
   words: string;
 }
 
-/** Rules that hold in every session. */
+/** The saved rules, which apply to every session. */
 export interface Rules {
   rules: (RuleRow)[];
 }
 
-/** The same, and where else one could work. */
+/** The defaults for a new session, and other folders to choose from. */
 export interface SessionDefaults {
-  /** Its branch, if it is a repository. */
+  /** Its git branch, if it is a repository. */
   branch?: string | null;
-  /** The person's own commands. */
+  /** The user's own commands. */
   commands: (CustomCommand)[];
-  /** The same, as people write it. */
+  /** The folder, shortened for display. */
   folder: string;
-  /** Folders of earlier sessions, the newest first. */
+  /** Folders of earlier sessions, newest first. */
   folders: (string)[];
   /** How commands are confined here. */
   isolation: Isolation;
-  /** What to do, where there is no model. */
+  /** What to do if there is no model. */
   missing: (string)[];
-  /** Who would be asked. */
+  /** The approval mode. */
   mode: Mode;
-  /** The model that would be used, if one is known. */
+  /** The model that would be used, if any. */
   model?: string | null;
-  /** What the person should know of the folder. */
+  /** Notes for the user about the folder. */
   notes: (string)[];
-  /** This release. */
+  /** The server's version. */
   version: string;
-  /** The folder, whole. */
+  /** The folder's full path. */
   workspace: string;
 }
 
-/** A rule to make or to take back. */
+/** A rule to add or remove. */
 export interface SetRule {
-  /** Whether it holds from now on. */
+  /** True adds the rule, false removes it. */
   active: boolean;
-  /** Which it is: one that lets something run, or one that forbids it. Only the former can be made here. */
+  /** Whether the rule allows or denies. Only rules that allow can be added here. */
   allow: boolean;
   rule: Rule;
 }
 
-/** A picture that is kept. */
+/** A stored image. */
 export interface StoredImage {
-  /** What a prompt names it by. */
+  /** The hash by which a prompt refers to it. */
   hash: Hash;
 }
 
-/** What was used on this day (UTC), by all sessions that are told of. */
+/** Usage on this day (UTC), over all sessions sent. */
 export interface Today {
-  /** The budget of a day, in millionths of a US dollar, where one is set. */
+  /** The daily budget in millionths of a US dollar, if one is set. */
   budget?: number | null;
   /** Millionths of a US dollar, where the price is known. */
   micros: number;
-  /** Tokens in and out. */
+  /** Input and output tokens. */
   tokens: number;
-  /** Some of it was used at a price that is not known. */
+  /** Some usage has an unknown price. */
   unknown: boolean;
 }
 
-/** What taking back the last task would do, or the last undo. */
+/** What undoing the last task, or the last undo, would do. */
 export interface UndoPreview {
-  /** What it would take back. */
+  /** What it would undo. */
   scope: Scope;
-  /** In words, with the files that would change. */
+  /** A description, with the files that would change. */
   summary: (string)[];
-  /** Where the command `rewind` would go. */
+  /** The target for the `rewind` command. */
   to: RewindTo;
 }
 
-/** A session. */
+/** A session and some of its events. */
 export interface View {
   /** RFC 3339, UTC. */
   created: string;
-  /** The events after the one that was named, in order. */
+  /** The events after `from`, in order. */
   events: (Record)[];
-  /** Where the words of a search were found. */
+  /** Where the search words were found. */
   excerpt?: string | null;
   id: SessionId;
   /** `provider/model` in use. */
   model: string;
-  /** Whether there are more of them. */
+  /** Whether there are more events. */
   more: boolean;
-  /** What waits for a person, oldest first. */
+  /** Questions waiting for the user, oldest first. */
   questions: (OpenQuestion)[];
-  /** Events so far. */
+  /** Number of events so far. */
   seq: number;
   /** `working`, `waiting`, `done`, `failed`, `stopped` or `limit`. */
   state: string;
-  /** Given, or the first line of the first prompt. */
+  /** A given title, or the first line of the first prompt. */
   title: string;
   /** RFC 3339, UTC. */
   updated: string;
-  /** The last event that a person caused: what a command may expect. */
+  /** The last event that the user caused: what a command may expect. */
   version: number;
   workspace: string;
 }
 
-/** What a page sends from then on. */
+/** What the page sends from then on. */
 export interface Welcome {
-  /** The name of the header that every request of the page carries. */
+  /** The name of the header that every request of the page must have. */
   header: string;
-  /** Its value. It is given here and nowhere else; a page keeps it where only its own origin can read. */
+  /** Its value. It is returned only here; the page keeps it where only its own origin can read it. */
   token: string;
 }

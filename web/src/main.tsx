@@ -1,4 +1,4 @@
-/** The page begins here: who comes in, and what is drawn first. */
+/** Entry point: signs the page in and renders the app. */
 
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
@@ -10,7 +10,7 @@ import { warm } from './text/markdown';
 import { App } from './ui/App';
 import './ui/style.css';
 
-/** The one-time code of the address that was opened. It is out of the address before anything else is done. */
+/** The one-time code from the address. It is removed from the address before anything else. */
 function code(): string | null {
   const found = /^#code=([0-9a-f]+)$/.exec(location.hash);
   if (found) history.replaceState(null, '', `${location.pathname}#/`);
@@ -20,7 +20,7 @@ function code(): string | null {
 async function comeIn() {
   const once = code();
   try {
-    // A code that was used before says nothing about a page that is known already.
+    // A code that was already used is not an error if this page is signed in.
     if (once) await api.login({ code: once }).catch((error: unknown) => api.me().catch(() => Promise.reject(error)));
     else await api.me();
     set({ route: readRoute() });
@@ -39,7 +39,7 @@ api.token.watch(() => {
   if (get().door === 'out') void comeIn();
 });
 window.addEventListener('hashchange', () => {
-  // An address with a code that is opened in a tab that is there already.
+  // An address with a code was opened in an existing tab.
   if (location.hash.startsWith('#code=')) return void comeIn();
   const next = readRoute();
   set((s) => ({ route: next, drawer: null, dialog: null, walking: s.walking && next.at === 'session' }));

@@ -4,33 +4,33 @@
 
 /** What a call is granted beyond the sandbox. */
 export interface Access {
-  /** The network of the machine. */
+  /** The machine's network. */
   network: boolean;
-  /** Files of the workspace that other programs act on. */
+  /** Files in the workspace that other programs run or follow. */
   protected: boolean;
-  /** Secret files of the workspace. */
+  /** Secret files in the workspace. */
   secrets: boolean;
-  /** All of the machine: no sandbox at all. */
+  /** The whole machine: no sandbox at all. */
   unsandboxed: boolean;
 }
 
 /** A call may run. */
 export interface Allowed {
-  /** What it is granted beyond the sandbox, exactly as it was shown. */
+  /** Exactly what the call is granted beyond the sandbox, as it was shown. */
   access?: Access;
-  /** The arguments, where the person changed them. */
+  /** The arguments, if the person changed them. */
   args?: string | null;
-  /** On whose word. */
+  /** Who or what allowed it. */
   by: AllowedBy;
-  /** Which. */
+  /** Which call. */
   call: CallId;
-  /** Of tool and arguments: what runs is what was allowed. */
+  /** Hash of the tool and arguments that were approved: nothing else runs. */
   hash: Hash;
-  /** How commands were confined when that was said: with less it does not run. */
+  /** How commands were isolated at approval: the call does not run with weaker isolation. */
   isolation?: Isolation | null;
 }
 
-/** On whose word a call may run. */
+/** Who or what allowed a call. */
 export type AllowedBy = {
   policy: string;
 } | {
@@ -39,10 +39,10 @@ export type AllowedBy = {
   person: QuestionId;
 } | "harness";
 
-/** What the person answers. */
+/** The person's answer. */
 export type Answer = "yes" | "no" | {
   always: {
-    /** The shape, as it was shown. */
+    /** The rule, as it was shown. */
     rule: Rule;
   };
 } | {
@@ -52,20 +52,20 @@ export type Answer = "yes" | "no" | {
   };
 } | {
   text: {
-    /** The words. */
+    /** The text. */
     text: string;
   };
 };
 
 /** The model answered. */
 export interface Answered {
-  /** Every try, the last of which succeeded. */
+  /** Every attempt; the last one succeeded. */
   attempts: (Attempt)[];
-  /** Who answered. */
+  /** The model that answered. */
   model: string;
-  /** What it said, in order. */
+  /** The parts of the answer, in order. */
   parts: (Part)[];
-  /** The raw response, kept by setting. */
+  /** The raw response, if the settings ask for it. */
   raw?: Hash | null;
   /** The hash of the request's bytes. */
   request: Hash;
@@ -73,48 +73,48 @@ export interface Answered {
   step: Step;
   /** Why it stopped. */
   stop: Stop;
-  /** What all tries used. */
+  /** Usage of all attempts. */
   usage: Usage;
-  /** Over which wire: opaque parts go back only to their maker. */
+  /** The wire protocol: opaque parts are only sent back to the model that produced them. */
   wire: string;
 }
 
-/** A call that waits for the person's approval, and what a yes means. */
+/** A call waiting for the person's approval, and what a yes means. */
 export interface Approval {
-  /** What a yes grants beyond the sandbox, exactly. */
+  /** Exactly what a yes grants beyond the sandbox. */
   access?: Access;
   /** The call. */
   call: CallId;
-  /** Hash of its tool and arguments: what a yes is about. */
+  /** Hash of the tool and arguments that a yes approves. */
   call_hash: Hash;
   /** How the call is isolated, if it runs a program. */
   isolation?: Isolation | null;
-  /** What would be lost, where that could be found out beforehand. */
+  /** What would be lost, where that could be determined in advance. */
   preview?: (Loss)[];
-  /** Why the person is asked, the most important reason first. */
+  /** Why approval is needed, most important reason first. */
   reasons: (Reason)[];
   /** What kind of request it is. */
   request: RequestKind;
-  /** The rule that "always" would create, if there is one that would not match everything. */
+  /** The rule that "always" would create, unless that rule would match everything. */
   rule?: Rule | null;
 }
 
-/** A question to the person stands. */
+/** A question to the person is open. */
 export interface Asked {
   /** Hash of the question; an answer must name it. */
   hash: Hash;
   /** What it is about, with everything that is shown. */
   kind: QuestionKind;
-  /** Its name. */
+  /** The id of the question. */
   question: QuestionId;
 }
 
-/** A moment, in milliseconds since 1970 (UTC). It orders nothing: [`Seq`] does. */
+/** A moment, in milliseconds since 1970 (UTC). It does not define an order: [`Seq`] does. */
 export type At = number;
 
-/** One try at a request. */
+/** One attempt at a request. */
 export interface Attempt {
-  /** When it began. */
+  /** When it started. */
   at: At;
   /** What went wrong, if anything. */
   error?: string | null;
@@ -124,7 +124,7 @@ export interface Attempt {
   usage: Usage;
 }
 
-/** How one check ended before any work was done. */
+/** The result of one check before any work was done. */
 export interface Baseline {
   /** The command. */
   command: string;
@@ -134,35 +134,35 @@ export interface Baseline {
   ms: number;
   /** How it ended. */
   outcome: Outcome;
-  /** What it said. */
+  /** Its output. */
   shown: string;
 }
 
-/** The checks were run on a copy of the files as they were before the work. */
+/** The checks were run on a copy of the files from before the work. */
 export interface Baselined {
-  /** Each check, in order; none if the copy could not be made. */
+  /** Each check, in order; empty if the copy could not be made. */
   checks: (Baseline)[];
-  /** Why there is none, or what the copy lacks. */
+  /** Why there are none, or what the copy lacks. */
   note?: string | null;
-  /** Of the commands that were to be run. */
+  /** Hash of the commands to run. */
   of: Hash;
   /** The files. */
   tree: Tree;
 }
 
-/** Where a carried conversation lies, and how much of it is shown at once. */
+/** Where a copy-and-paste session keeps its files, and how much of them is shown at once. */
 export interface Bridge {
-  /** The folder of outboxes and inboxes, absolute. */
+  /** The absolute path of the folder with outboxes and inboxes. */
   folder: string;
-  /** Characters of a command's output that are shown. */
+  /** Characters of a command's output to show. */
   output: number;
-  /** Characters of one part of an outbox. */
+  /** Characters per part of an outbox. */
   size: number;
   /** Seconds that a command may take. */
   timeout: number;
 }
 
-/** Bounds on what a session may use; each absent one is no bound. */
+/** Limits on what a session may use; an absent field means no limit. */
 export interface Budget {
   /** Millionths of a US dollar. */
   micros: number | null;
@@ -179,11 +179,11 @@ export type CallId = string;
 export interface CallPart {
   /** The arguments, as the exact text. */
   args: string;
-  /** Why this cannot be run, for the model: it was meant as a call, and is none. */
+  /** Why this cannot be run, for the model: it was meant as a call but is not a valid one. */
   fault?: string | null;
-  /** The provider's name for it: data, never a key. */
+  /** The provider's id for the call: data, never a key. */
   id: string;
-  /** Found in plain text, not given as a call. */
+  /** Whether the call was found in plain text instead of being sent as a call. */
   recovered?: boolean;
   /** The tool. */
   tool: string;
@@ -193,62 +193,62 @@ export interface CallPart {
 export interface CheckCalled {
   /** The arguments. */
   args: string;
-  /** Its name, counted on after the answer's own calls. */
+  /** Its id, numbered after the answer's own calls. */
   call: CallId;
-  /** Reader or writer. */
+  /** Whether it reads or writes. */
   class: Class;
-  /** After a crash. */
+  /** What to do with it after a crash. */
   recovery: Recovery;
   /** The tool. */
   tool: string;
-  /** Which try at verification this is, from 1. */
+  /** Which attempt at verification this is, from 1. */
   tried: number;
 }
 
-/** The files of the workspace were kept, or could not be. */
+/** A checkpoint of the workspace was saved, or could not be. */
 export interface Checkpointed {
-  /** The event after which they had to be. */
+  /** The event after which the checkpoint was due. */
   mark: number;
-  /** What could not be kept, in words. */
+  /** What could not be saved, as text. */
   note?: string | null;
-  /** Their state; absent if it could not be kept. */
+  /** The state of the files; absent if it could not be saved. */
   tree: Tree | null;
 }
 
 /** What a call may do to the workspace. */
 export type Class = "read" | "edit" | "command";
 
-/** What a person can do to a session. */
+/** What a user can do to a session. */
 export type Command = {
   prompt: {
-    /** Pictures, as blobs. */
+    /** Images, as blobs. */
     images?: (Hash)[];
-    /** The words. */
+    /** The text of the prompt. */
     text: string;
   };
 } | "run" | {
   reply: {
     /** The answer. */
     answer: Answer;
-    /** Of what was shown. */
+    /** Hash of the question as it was shown. */
     hash: Hash;
-    /** What the model should know of it. */
+    /** A note about the answer for the model. */
     note?: string | null;
-    /** Which. */
+    /** Which question. */
     question: QuestionId;
   };
 } | "interrupt" | {
   rewind: {
-    /** Also what others changed since. */
+    /** Also overwrite changes that others made since. */
     force: boolean;
-    /** Of what. */
+    /** What to rewind. */
     scope: Scope;
-    /** Where to. */
+    /** Where to rewind to. */
     to: RewindTo;
   };
 } | "compact" | {
   configure: {
-    /** Only what changes. */
+    /** Only the settings that change. */
     set: ConfigPatch;
   };
 } | {
@@ -263,189 +263,189 @@ export type Command = {
   };
 };
 
-/** A command with the id that its sender minted; sending it twice gives the first answer again. */
+/** A command with an id chosen by its sender. Sending it twice returns the first result again. */
 export interface CommandRequest {
   /** What to do. */
   command: Command;
-  /** The version that the sender saw; if it has moved on, the command is refused. */
+  /** The version that the sender saw. The command is refused if the session has changed since. */
   expect?: number | null;
-  /** Minted by the sender. */
+  /** Chosen by the sender. */
   id: InputId;
 }
 
-/** Conversation was compacted. */
+/** The conversation was compacted. */
 export interface Compacted {
-  /** Bytes of conversation after: fewer. */
+  /** Bytes of conversation after: fewer than before. */
   after: number;
   /** Bytes of conversation before. */
   before: number;
-  /** What must not depend on a model's summary, word for word: the task, answers of the person, the plan, changed files. */
+  /** What must not depend on a model's summary, verbatim: the task, the person's answers, the plan, changed files. */
   notes?: string | null;
   /** The preamble from here on. */
   preamble: Preamble;
-  /** Results that became shorter. */
+  /** Results that were shortened. */
   shortened?: (Shortened)[];
-  /** What stands for everything up to `upto`, if it was summarised. */
+  /** The summary that replaces everything up to `upto`, if there is one. */
   summary?: string | null;
   /** The last event it covers. */
   upto: number;
-  /** What asking for the summary used. */
+  /** What the request for the summary used. */
   usage?: Usage;
 }
 
-/** Conversation could not be compacted; it stays as it was. */
+/** The conversation could not be compacted; it is unchanged. */
 export interface CompactionFailed {
   /** Why. */
   error: string;
-  /** The summary had begun and did not come to its end. */
+  /** The summary started but was not completed. */
   incomplete?: boolean;
-  /** What it may have used beyond that, then. */
+  /** What it may have used in addition, in that case. */
   lost?: Reserved;
-  /** What asking for a summary used. */
+  /** What the request for a summary used. */
   usage?: Usage;
 }
 
-/** Conversation up to a step's boundary is being compacted. */
+/** The conversation up to the end of a step is being compacted. */
 export interface CompactionStarted {
-  /** Whether the person asked for it. */
+  /** Whether the user asked for it. */
   asked: boolean;
-  /** What the budget holds back for it. */
+  /** The part of the budget that is reserved for it. */
   reserved?: Reserved;
-  /** How hard. */
+  /** How strongly. */
   strength: Strength;
-  /** The last event it covers: always the end of a step, so no call loses its result. */
+  /** The last event it covers: always the end of a step, so that no call loses its result. */
   upto: number;
 }
 
-/** The settings of a session, whole. Its defaults serve tests and doors; a log holds the values. Only a setting that is younger than a log is missing there, and its default is what its absence meant. */
+/** All settings of a session. The defaults are for tests and interfaces; a log records the values. Only a setting that is newer than a log is missing there, and its default is what its absence meant. */
 export interface Config {
-  /** Always, by rules that the person made before. */
+  /** Rules for calls that are always allowed, saved by the person earlier. */
   allow: (Rule)[];
-  /** Somebody can answer: limits and budgets become questions instead of ends. */
+  /** Whether somebody can answer: limits and budgets then become questions instead of ending the work. */
   attended: boolean;
-  /** Whether the checks are run before the work, too, on a copy of the files. */
+  /** Whether the checks are also run before the work, on a copy of the files. */
   baseline: boolean;
-  /** Where its conversation lies, if it may be carried. */
+  /** Where its copy-and-paste files are, if it may use a chat that way. */
   bridge: Bridge | null;
-  /** Bounds on use. */
+  /** Limits on usage. */
   budget: Budget;
-  /** Whether the workspace's state is kept after each change. */
+  /** Whether the workspace's state is saved after each change. */
   checkpoints: boolean;
   /** Percent of the window at which the conversation is compacted. */
   compact_at: number;
   /** How many of the last steps compaction leaves alone. */
   compact_keep: number;
-  /** Never, whatever else allows it. */
+  /** Rules for calls that are always denied, whatever else allows them. */
   deny: (Rule)[];
   /** Tokens to reserve for an answer. */
   max_output: number;
-  /** Model requests for one prompt. */
+  /** The maximum number of model requests for one prompt. */
   max_steps: number;
-  /** Who is asked, and for what. */
+  /** The approval mode: which calls need the person's approval. */
   mode: Mode;
   /** `provider/model` in use. */
   model: string;
-  /** Tokens that count for one picture. */
+  /** Tokens that count for one image. */
   picture_tokens: number;
-  /** Whether it is a planner's. */
+  /** The planner's settings, if this is a planner session. */
   planner: Planner | null;
   /** What the model costs, if known. */
   price: Price | null;
-  /** Which subset of tools and prompts; empty: as the model's check found best. */
+  /** Which subset of tools and prompts; empty means whichever the model's check found best. */
   profile: string;
-  /** How well commands must be confined. */
+  /** How well commands must be isolated. */
   sandbox: Sandbox;
-  /** How many of the last answers a new one is compared with, to notice a model that is stuck. */
+  /** How many previous answers a new one is compared with, to detect a model that is stuck. */
   stall_window: number;
   /** Characters of the first prompt that become the title. */
   title_chars: number;
-  /** Bytes that count as one token where the provider does not say: a setting, so that a better guess changes no old log. */
+  /** Bytes that count as one token if the provider does not say: a setting, so that a better estimate changes no old log. */
   token_bytes: number;
   /** Commands that must pass before the work counts as done. */
   verify: (string)[];
   /** How often verification may fail. */
   verify_tries: number;
-  /** Tokens that the model holds, if known. */
+  /** The model's context window in tokens, if known. */
   window: number | null;
 }
 
 /** Some settings to change. */
 export interface ConfigPatch {
-  /** Always, by rules that the person made before. */
+  /** Rules for calls that are always allowed, saved by the person earlier. */
   allow: (Rule)[];
-  /** Somebody can answer: limits and budgets become questions instead of ends. */
+  /** Whether somebody can answer: limits and budgets then become questions instead of ending the work. */
   attended: boolean;
-  /** Whether the checks are run before the work, too, on a copy of the files. */
+  /** Whether the checks are also run before the work, on a copy of the files. */
   baseline: boolean;
-  /** Where its conversation lies, if it may be carried. */
+  /** Where its copy-and-paste files are, if it may use a chat that way. */
   bridge: Bridge | null;
-  /** Bounds on use. */
+  /** Limits on usage. */
   budget: Budget;
-  /** Whether the workspace's state is kept after each change. */
+  /** Whether the workspace's state is saved after each change. */
   checkpoints: boolean;
   /** Percent of the window at which the conversation is compacted. */
   compact_at: number;
   /** How many of the last steps compaction leaves alone. */
   compact_keep: number;
-  /** Never, whatever else allows it. */
+  /** Rules for calls that are always denied, whatever else allows them. */
   deny: (Rule)[];
   /** Tokens to reserve for an answer. */
   max_output: number;
-  /** Model requests for one prompt. */
+  /** The maximum number of model requests for one prompt. */
   max_steps: number;
-  /** Who is asked, and for what. */
+  /** The approval mode: which calls need the person's approval. */
   mode: Mode;
   /** `provider/model` in use. */
   model: string;
-  /** Tokens that count for one picture. */
+  /** Tokens that count for one image. */
   picture_tokens: number;
-  /** Whether it is a planner's. */
+  /** The planner's settings, if this is a planner session. */
   planner: Planner | null;
   /** What the model costs, if known. */
   price: Price | null;
-  /** Which subset of tools and prompts; empty: as the model's check found best. */
+  /** Which subset of tools and prompts; empty means whichever the model's check found best. */
   profile: string;
-  /** How well commands must be confined. */
+  /** How well commands must be isolated. */
   sandbox: Sandbox;
-  /** How many of the last answers a new one is compared with, to notice a model that is stuck. */
+  /** How many previous answers a new one is compared with, to detect a model that is stuck. */
   stall_window: number;
   /** Characters of the first prompt that become the title. */
   title_chars: number;
-  /** Bytes that count as one token where the provider does not say: a setting, so that a better guess changes no old log. */
+  /** Bytes that count as one token if the provider does not say: a setting, so that a better estimate changes no old log. */
   token_bytes: number;
   /** Commands that must pass before the work counts as done. */
   verify: (string)[];
   /** How often verification may fail. */
   verify_tries: number;
-  /** Tokens that the model holds, if known. */
+  /** The model's context window in tokens, if known. */
   window: number | null;
 }
 
 /** Settings changed. */
 export interface Configured {
-  /** Only what changed. */
+  /** Only the settings that changed. */
   set: ConfigPatch;
 }
 
-/** The person said to go on after an end. */
+/** The user asked to continue after the work ended. */
 export type Continued = { [key: string]: never };
 
-/** The session began. */
+/** The session was created. */
 export interface Created {
-  /** The release that made it. */
+  /** The release that created it. */
   app: string;
-  /** The commit that the folder's repository stood at, if it is one. */
+  /** The commit that the folder's repository was at, if the folder is a repository. */
   base?: string | null;
-  /** Its settings, whole. */
+  /** All of its settings. */
   config: Config;
   /** The folder it works in. */
   workspace: string;
 }
 
-/** Something live that is not an event: it is never stored. */
+/** A live update that is not an event: it is never stored. */
 export type Delta = {
   text: {
-    /** Which try at it. */
+    /** The number of the attempt. */
     attempt: number;
     /** Where this piece begins. */
     offset: number;
@@ -456,7 +456,7 @@ export type Delta = {
   };
 } | {
   reasoning: {
-    /** Which try at it. */
+    /** The number of the attempt. */
     attempt: number;
     /** Where this piece begins. */
     offset: number;
@@ -486,71 +486,71 @@ export type Delta = {
 /** Why work ended. */
 export type EndReason = "done" | "stopped" | {
   failed: {
-    /** What to do about it. */
+    /** What happened and what to do about it. */
     error: string;
   };
 } | "limit" | "budget" | "unproven";
 
-/** Work ended; the session rests. */
+/** Work ended; the session is idle. */
 export interface Ended {
-  /** Prompts that no step has told yet wait for the next one, instead of making a step due now. */
+  /** Prompts that no step has sent yet wait for the next one, instead of starting a step now. */
   hold?: boolean;
-  /** Whether it was checked. */
+  /** Whether the work was checked. */
   proof: Proof;
   /** Why. */
   reason: EndReason;
 }
 
-/** Why a request came to nothing. */
+/** Why a request failed. */
 export type Failure = "interrupted" | "overflow" | "rejected" | "transport";
 
-/** A call ended; this is what the model is told of it. */
+/** A call ended; this is what the model is sent about it. */
 export interface Finished {
-  /** The files right before it ran, where they were not as they had last been kept: others changed them. */
+  /** The files right before it ran, if others had changed them since the last checkpoint. */
   before?: Tree | null;
-  /** Which. */
+  /** Which call. */
   call: CallId;
-  /** The files as a check found them, where it changed them itself: it says nothing of those it left. */
+  /** The files as a check found them, if it then changed them: its result says nothing about the files it left behind. */
   checked_tree?: Tree | null;
-  /** What an edit changed, as a unified diff, for doors. */
+  /** What an edit changed, as a unified diff, for interfaces. */
   diff?: Hash | null;
   /** The program's exit code. */
   exit?: number | null;
-  /** All of the output, where `shown` is not all. */
+  /** All of the output, if `shown` is shortened. */
   full?: Hash | null;
-  /** How it was confined. */
+  /** How it was isolated. */
   isolation?: Isolation | null;
   /** How long it took. */
   ms: number;
-  /** How. */
+  /** How it ended. */
   outcome: Outcome;
-  /** Files as the model knows them now: read, written, or shown because an edit did not fit. */
+  /** Files as the model now knows them: read, written, or shown because an edit did not apply. */
   seen_files?: (SeenFile)[];
   /** The exact text for the model, fixed here. */
   shown: string;
-  /** Which of the output came from which stream, where both spoke: `[["out", 12], ["err", 4], ...]`, in bytes. */
+  /** Which bytes of the output came from which stream, if both were used: `[["out", 12], ["err", 4], ...]`. */
   streams?: Hash | null;
-  /** The files as they were, for a check. */
+  /** The files after it ran, if it is a check. */
   tree?: Tree | null;
 }
 
-/** The session began as a branch of another, whose conversation up to an event is its own past. */
+/** The session was forked from another, whose conversation up to an event is its own history. */
 export interface Forked {
-  /** The release that made it. */
+  /** The release that created it. */
   app: string;
-  /** The last event that they share. */
+  /** The last event that both share. */
   at: number;
-  /** Its settings, whole. */
+  /** All of its settings. */
   config: Config;
-  /** The session it came from. */
+  /** The session it was forked from. */
   from: SessionId;
-  /** Steps are counted on from here, so that ids stay unique across both. */
+  /** Step numbers continue from here, so that ids stay unique across both sessions. */
   step: Step;
   /** The folder it works in. */
   workspace: string;
 }
 
-/** What a door receives. */
+/** What a client receives. */
 export type Frame = {
   event: Record;
 } | {
@@ -559,25 +559,25 @@ export type Frame = {
   delta: Delta;
 } | {
   accepted: {
-    /** Which. */
+    /** Which command. */
     id: InputId;
-    /** The last event that it made. */
+    /** The last event that it caused. */
     seq: number;
   };
 } | {
   refused: {
-    /** Which. */
+    /** Which command. */
     id: InputId;
-    /** The questions that stand now. */
+    /** The questions that are open now. */
     questions: (QuestionId)[];
-    /** Why not. */
+    /** Why it was refused. */
     reason: Refused;
-    /** The version now. */
+    /** The current version. */
     version: number;
   };
 } | "lagged" | "closing";
 
-/** A rule holds from now on. */
+/** A rule applies from now on. */
 export interface Granted {
   /** The rule. */
   rule: Rule;
@@ -588,18 +588,18 @@ export type Greeting = {
   welcome: {
     /** The owner's release. */
     app: string;
-    /** The protocol spoken. */
+    /** The protocol version in use. */
     link: number;
     /** The owner. */
     owner: Owner;
-    /** Events so far. */
+    /** The number of events so far. */
     seq: number;
   };
 } | {
   mismatch: {
     /** The owner's release. */
     app: string;
-    /** What the owner speaks. */
+    /** The protocol version that the owner speaks. */
     link: number;
   };
 } | "wrong_session";
@@ -610,18 +610,18 @@ export type Hash = string;
 /** A command: minted by its sender. */
 export type InputId = string;
 
-/** The person wants everything under way to stop. */
+/** The user asked to stop all work in progress. */
 export type InterruptRequested = { [key: string]: never };
 
-/** How well a command is confined, A best. */
+/** How well a command is isolated; A is best. */
 export type Isolation = "A" | "B" | "C" | "D";
 
-/** Something that a call would lose. */
+/** Something that a call would destroy. */
 export type Loss = {
   deletes: {
     /** How many. */
     files: number;
-    /** There are more: patterns, or too many to count. */
+    /** There are more: the command uses patterns, or there were too many files to count. */
     more: boolean;
     /** Of those, files that git does not track. */
     untracked: number;
@@ -633,42 +633,42 @@ export type Loss = {
   };
 } | {
   discards_changes: {
-    /** Staged files; others are not counted. */
+    /** Staged files; other changes are not counted. */
     staged: number;
   };
 } | "discards_stash";
 
-/** Who is asked, and for what. */
+/** The approval mode: which calls need the person's approval. */
 export type Mode = "read" | "ask" | "edits" | "auto" | "all";
 
-/** The session was carried here from elsewhere. */
+/** The session was imported from elsewhere. */
 export interface Moved {
-  /** What was proven there counts here: it is the person's own session, and nothing was taken out of its files. */
+  /** Whether proof from there still counts: it is the user's own session, and no file was left out of it. */
   proven?: boolean;
   /** The folder it works in from now on. */
   workspace: string;
 }
 
-/** What a reader must do with an event that it does not know. */
+/** What a reader must do with an event of an unknown kind. */
 export type Need = "must" | "may";
 
-/** Something the model should know came to light: changed instructions, tools, folder. */
+/** Something the model should know has changed: instructions, tools, folder. */
 export interface Noticed {
-  /** What a preamble would be made of now, if this tells of a change of that. */
+  /** What a preamble would be made of now, if this reports a change of that. */
   sources?: (Source)[];
-  /** That nothing changes any more: said once before the person is asked. */
+  /** Whether it says that the model makes no progress: sent once before the person is asked. */
   stalled?: boolean;
-  /** What. */
+  /** The text. */
   text: string;
 }
 
-/** A request was written down for a person, who carries it to a chat and brings the answer back. */
+/** A request was written to files for the user, who pastes it into a chat and pastes the answer back. */
 export interface OutboxWritten {
   /** The file in which the answer is expected. */
   inbox: string;
-  /** The file to carry away; further parts lie beside it. */
+  /** The file to paste into the chat; further parts are next to it. */
   outbox: string;
-  /** How many files the request is. */
+  /** How many files the request consists of. */
   parts: number;
   /** The step. */
   step: Step;
@@ -677,7 +677,7 @@ export interface OutboxWritten {
 /** How a call ended. */
 export type Outcome = "done" | "failed" | {
   declined: {
-    /** And why. */
+    /** The reason given. */
     note?: string | null;
   };
 } | "interrupted" | "not_run" | "unknown";
@@ -685,111 +685,111 @@ export type Outcome = "done" | "failed" | {
 /** A process that drives a session. */
 export type Owner = string;
 
-/** A process took the session over. */
+/** A process took over the session. */
 export interface OwnerChanged {
   /** Its release. */
   app: string;
-  /** How well it can confine commands. */
+  /** How well it can isolate commands. */
   isolation: Isolation;
-  /** What a request may have used that was under way when the process before was gone. */
+  /** What a request may have used that was in progress when the previous process died. */
   lost?: Reserved;
-  /** It, now. */
+  /** The new owner. */
   owner: Owner;
-  /** Its system. */
+  /** Its platform. */
   platform: string;
 }
 
-/** One piece of an answer, in the order it came. */
+/** One part of an answer, in the order received. */
 export type Part = {
   reasoning: {
-    /** What must go back to its maker untouched. */
+    /** Data that must be returned unchanged to the model that produced it. */
     opaque?: string | null;
-    /** Readable, if the provider shows it. */
+    /** Readable text, if the provider shows it. */
     text: string;
   };
 } | {
   text: {
-    /** The words. */
+    /** The text. */
     text: string;
   };
 } | {
   call: CallPart;
 };
 
-/** All that came live so far of one piece of work. */
+/** All live output so far of one piece of work. */
 export type Partial = {
   step: {
-    /** Which try at it. */
+    /** The number of the attempt. */
     attempt: number;
-    /** What was thought. */
+    /** The reasoning so far. */
     reasoning: string;
     /** The step. */
     step: Step;
-    /** What was said. */
+    /** The text so far. */
     text: string;
   };
 } | {
   call: {
     /** The call. */
     call: CallId;
-    /** Bytes so far, dropped ones included. */
+    /** Bytes so far, including dropped ones. */
     offset: number;
-    /** The last of it. */
+    /** The last part of the output. */
     tail: string;
   };
 };
 
-/** One step of the plan that doors show. */
+/** One step of the plan that interfaces show. */
 export interface PlanStep {
-  /** How far: `pending`, `active` or `done`. */
+  /** The progress: `pending`, `active` or `done`. */
   state: string;
-  /** What. */
+  /** What to do. */
   text: string;
 }
 
-/** The model set its list of steps. */
+/** The model set its plan. */
 export interface Planned {
-  /** All of them. */
+  /** All steps. */
   steps: (PlanStep)[];
 }
 
-/** A session that plans, acts on the plan and looks at what came of it, until the checks pass. */
+/** A session that plans, acts on the plan and checks the results, until the checks pass. */
 export interface Planner {
-  /** Programs that the person lets a planner use although it is denied them. */
+  /** Programs that the user allows the planner to use although they are denied by default. */
   allow?: (string)[];
-  /** The file of its memory, below `.dunnock/agent-memory`. */
+  /** Its memory file, below `.dunnock/agent-memory`. */
   file: string;
-  /** What earlier runs of the same task left there, as this one found it. */
+  /** What earlier runs of the same task wrote there, as this run found it. */
   memory?: string;
 }
 
-/** System text, tools and instructions as rendered: a blob, named here. */
+/** The rendered system text, tools and instructions: a blob, identified here. */
 export interface Preamble {
   /** Its length in bytes. */
   bytes: number;
   /** How calls are written. */
   dialect: string;
-  /** The first byte that differs from the preamble before, if there was one. */
+  /** The first byte that differs from the previous preamble, if there was one. */
   first_changed?: number | null;
   /** The blob with the exact bytes. */
   hash: Hash;
-  /** The longest answer that is asked for, in tokens, where one is. */
+  /** The longest answer to request, in tokens, if limited. */
   max_output?: number | null;
   /** `provider/model`. */
   model: string;
-  /** Which subset of tools and prompts. */
+  /** Which subset of tools and prompts is used. */
   profile: string;
-  /** Why there is a new one. */
+  /** Why it was rendered anew. */
   reason: string;
-  /** What it was made of, so that a change of any of it can be noticed. */
+  /** What it was made of, so that a change in any of it can be detected. */
   sources?: (Source)[];
   /** Every tool it offers. */
   tools: (Tool)[];
   /** The release that rendered it. */
   version: string;
-  /** A person carries requests and answers: whoever waits for one may leave meanwhile. */
+  /** The user copies requests and answers by hand, so a process waiting for an answer may exit meanwhile. */
   via_bridge?: boolean;
-  /** Tokens that the model holds, where the server or a table says. */
+  /** The model's context window in tokens, if the server or a table gives it. */
   window?: number | null;
   /** How the model is reached. */
   wire: string;
@@ -797,7 +797,7 @@ export interface Preamble {
 
 /** A preamble was rendered and is in use from here on. */
 export interface PreambleSet {
-  /** It. */
+  /** The preamble. */
   preamble: Preamble;
 }
 
@@ -809,32 +809,32 @@ export interface Price {
   input: number;
   /** For tokens received. */
   output: number;
-  /** For tokens sent that the server puts into its cache. */
+  /** For tokens sent that the server writes to its cache. */
   written: number;
 }
 
-/** The person said something. */
+/** The user sent a prompt. */
 export interface Prompted {
-  /** Pictures, as blobs. */
+  /** Images, as blobs. */
   images?: (Hash)[];
-  /** The words. */
+  /** The text of the prompt. */
   text: string;
 }
 
-/** What is known of the work's correctness. */
+/** What is known about the correctness of the work. */
 export type Proof = "none" | "proven" | "failed";
 
-/** One question to the person, counted from 1 through the whole session. */
+/** One question to the person, numbered from 1 throughout the session. */
 export type QuestionId = number;
 
-/** What a question is about, with everything that an interface shows of it. */
+/** What a question is about, with everything that an interface shows. */
 export type QuestionKind = {
   approval: Approval;
 } | {
   person: {
     /** The call. */
     call: CallId;
-    /** Answers to choose from, if there are any. */
+    /** Answers to choose from, if any. */
     choices?: (string)[];
     /** What the model asks, in its own words. */
     text: string;
@@ -851,17 +851,17 @@ export type QuestionKind = {
   };
 } | "budget" | {
   stalled: {
-    /** How often. */
+    /** How many times. */
     times: number;
   };
 } | {
   trust: {
-    /** Hash of what it has. */
+    /** Hash of that content. */
     content: Hash;
   };
 };
 
-/** Why a person is asked. */
+/** Why approval is needed. */
 export type Reason = "requests_network" | {
   uses_network: {
     /** The program. */
@@ -884,7 +884,7 @@ export type Reason = "requests_network" | {
   };
 } | {
   edits_protected: {
-    /** Its name, as our list has it. */
+    /** The file's name, as in our list. */
     file: string;
   };
 } | "names_protected" | {
@@ -896,42 +896,42 @@ export type Reason = "requests_network" | {
 
 /** A stored event. */
 export interface Record {
-  /** When it was recorded; orders nothing. */
+  /** When it was recorded. This does not define the order of events. */
   at: At;
-  /** It. */
+  /** The event itself. */
   body: unknown;
-  /** What made it. */
+  /** What caused it. */
   cause: string;
-  /** Its name. */
+  /** The kind of event. */
   kind: string;
-  /** What a reader must do that does not know it. */
+  /** What a reader must do if it does not know this kind. */
   need: Need;
-  /** The chain up to the event before. */
+  /** The chain up to the previous event. */
   prev: Hash;
-  /** Its place, from 1. */
+  /** The event's position in the log, from 1. */
   seq: number;
-  /** The version of its form. */
+  /** The version of the body's format. */
   v: number;
 }
 
-/** What becomes of a call that was started by a process that is gone. */
+/** What happens to a call whose process died. */
 export type Recovery = "repeat" | "rejoin" | "unknown";
 
-/** Why an input was not taken. A value, not a failure: the door shows it, with the current state. */
+/** Why an input was refused. A value, not a failure: the interface shows it with the current state. */
 export type Refused = "no_session" | "read_only" | {
   stale: {
-    /** The version now. */
+    /** The current version. */
     version: number;
   };
 } | "no_question" | "changed" | "invalid_answer" | "busy" | "nothing_to_continue" | "no_such_point" | "budget" | "invalid" | "not_running" | "not_owner";
 
 /** The person answered a question. */
 export interface Replied {
-  /** How. */
+  /** The answer. */
   answer: Answer;
-  /** What the model should know of it. */
+  /** A note about the answer for the model. */
   note?: string | null;
-  /** Which. */
+  /** Which question. */
   question: QuestionId;
 }
 
@@ -943,7 +943,7 @@ export type RequestKind = "unsandboxed" | "network" | "secrets" | "protected" | 
   };
 };
 
-/** An amount held back before a request goes out. */
+/** An amount reserved before a request is sent. */
 export interface Reserved {
   /** Millionths of a US dollar; 0 when the price is unknown. */
   micros: number;
@@ -951,75 +951,75 @@ export interface Reserved {
   tokens: number;
 }
 
-/** A rule no longer holds. */
+/** A rule no longer applies. */
 export interface Revoked {
   /** The rule. */
   rule: Rule;
 }
 
-/** The session could not go back; nothing changed. */
+/** The rewind failed; nothing changed. */
 export interface RewindFailed {
   /** Why. */
   error: string;
 }
 
-/** The person wants to go back. */
+/** The user asked for a rewind. */
 export interface RewindRequested {
-  /** Also what others changed since. */
+  /** Also overwrite changes that others made since. */
   force: boolean;
-  /** What is meant. */
+  /** What to rewind. */
   scope: Scope;
-  /** The events that will count as said, in full; what follows the rewind counts too. */
+  /** The events that still count after the rewind, complete; later events count too. */
   spans: (Span)[];
-  /** Where to, as the person said it. */
+  /** Where to, as the user said it. */
   to?: RewindTo | null;
-  /** The state of the files to return to, if files are meant. */
+  /** The state of the files to restore, if the rewind includes files. */
   tree: Tree | null;
 }
 
-/** Where a rewind goes. */
+/** Where a rewind leads. */
 export type RewindTo = {
   event: number;
 } | "undo";
 
-/** The session went back. */
+/** The session was rewound. */
 export interface Rewound {
-  /** What was kept, left out or could not be restored, in words. */
+  /** What was left alone, left out or could not be restored, as text. */
   note?: string | null;
-  /** The events that count as said, in full. */
+  /** The events that still count, complete. */
   spans: (Span)[];
   /** The state of the files now. */
   tree: Tree | null;
-  /** The state of the files before: the way back. */
+  /** The state of the files before, to undo the rewind. */
   undo: Tree | null;
 }
 
 /** What a tool means to the session itself. */
 export type Role = "work" | "ask_person" | "plan" | "final";
 
-/** A shape of call, by parsed words: granted or denied. */
+/** A pattern of calls, by parsed words, that is granted or denied. */
 export interface Rule {
-  /** What calls of this shape are granted beyond the sandbox. */
+  /** What matching calls are granted beyond the sandbox. */
   access?: Access;
-  /** The tool it speaks of. */
+  /** The tool it applies to. */
   tool: string;
   /** The first words of every simple command; empty matches any call of the tool. */
   words: (string)[];
 }
 
-/** How well commands must be confined before they run at all. */
+/** How well commands must be isolated before they may run. */
 export type Sandbox = "auto" | "off" | {
   require: Isolation;
 };
 
-/** What a rewind takes back. */
+/** What a rewind restores. */
 export type Scope = "files" | "conversation" | "both";
 
 /** A file that the model has seen. */
 export interface SeenFile {
-  /** What it held. */
+  /** Hash of its content. */
   hash: Hash;
-  /** Below the root. */
+  /** Relative to the root. */
   path: string;
 }
 
@@ -1030,15 +1030,15 @@ export type SessionId = string;
 export interface Shortened {
   /** The call. */
   call: CallId;
-  /** What the model is shown from now on. */
+  /** What the model is sent from now on. */
   shown: string;
 }
 
-/** Something that a preamble is made of: a file of instructions, a prompt, the tools, the program. */
+/** Something that a preamble is made of: an instruction file, a prompt, the tools, the program. */
 export interface Source {
-  /** Of its text. */
+  /** Hash of its text. */
   hash: Hash;
-  /** What. */
+  /** Its name. */
   name: string;
 }
 
@@ -1050,34 +1050,34 @@ export interface Span {
   to: number;
 }
 
-/** A process began a call. */
+/** A process started a call. */
 export interface Started {
-  /** Which. */
+  /** Which call. */
   call: CallId;
   /** The process. */
   owner: Owner;
-  /** What becomes of it if that process dies. */
+  /** What happens to the call if that process dies. */
   recovery: Recovery;
 }
 
-/** One model request, counted from 1 through the whole session. */
+/** One model request, numbered from 1 throughout the session. */
 export type Step = number;
 
-/** The request came to nothing. */
+/** The request failed. */
 export interface StepFailed {
-  /** Every try. */
+  /** Every attempt. */
   attempts: (Attempt)[];
-  /** In words, with what to do. */
+  /** The error message, with what to do. */
   error: string;
-  /** What kind. */
+  /** The kind of failure. */
   failure: Failure;
-  /** The answer had begun and did not come to its end, so that what it used is not known. */
+  /** The answer started but was not completed, so its usage is unknown. */
   incomplete?: boolean;
-  /** What it may have used beyond that, then. */
+  /** What it may have used in addition, in that case. */
   lost?: Reserved;
-  /** What had arrived: text only, never a call. */
+  /** What had arrived: only text, never a call. */
   partial?: string;
-  /** When it is worth trying again, if it is. */
+  /** When a retry makes sense, if at all. */
   retry_at?: At | null;
   /** The step. */
   step: Step;
@@ -1085,15 +1085,15 @@ export interface StepFailed {
   usage: Usage;
 }
 
-/** A request to the model is pinned: it is a function of the preamble and the events up to `upto`. */
+/** A request to the model is fixed: it depends only on the preamble and the events up to `upto`. */
 export interface StepStarted {
   /** The preamble it uses. */
   preamble: Hash;
-  /** What the budget holds back for it. */
+  /** The part of the budget that is reserved for it. */
   reserved: Reserved;
-  /** Its number. */
+  /** The number of the step. */
   step: Step;
-  /** The last event that the request tells of. */
+  /** The last event that the request includes. */
   upto: number;
 }
 
@@ -1102,38 +1102,38 @@ export type Stop = "end" | "calls" | "length" | "filter" | {
   other: string;
 };
 
-/** How hard the conversation is compacted. */
+/** How strongly the conversation is compacted. */
 export type Strength = "shorten" | "summarise";
 
-/** The time to try again has come. */
+/** The time for a retry has come. */
 export interface TimerFired {
-  /** The moment that was waited for. */
+  /** The time that the retry waited for. */
   at: At;
 }
 
-/** The session has a title. */
+/** The session was given a title. */
 export interface Titled {
   /** The title. */
   title: string;
 }
 
-/** What the core must know of a tool; recorded with the preamble, so that old calls keep their meaning. */
+/** What the core must know about a tool. It is recorded with the preamble, so that old calls keep their meaning. */
 export interface Tool {
-  /** Reader or writer, edit or command. */
+  /** Whether it reads, edits or runs a command. */
   class: Class;
   /** What it starts keeps running after the call. */
   leaves_process?: boolean;
-  /** As the model calls it. */
+  /** The name the model calls it by. */
   name: string;
-  /** It only waits for such a process: the same result twice is no lack of progress. */
+  /** It only waits for such a process: the same result twice does not mean a lack of progress. */
   polls?: boolean;
-  /** After a crash. */
+  /** What to do with a call after a crash. */
   recovery: Recovery;
-  /** Whether the session itself answers it. */
+  /** What the tool means to the session, and whether the session itself answers it. */
   role: Role;
 }
 
-/** Names the state of a workspace's files, as the checkpoint store knows it. */
+/** Names a state of the workspace's files in the checkpoint store. */
 export type Tree = string;
 
 /** What a client sends. */
@@ -1151,7 +1151,7 @@ export interface Usage {
   output: number;
   /** Of those, reasoning. */
   reasoning: number;
-  /** Of the tokens sent, those that the server put into its cache and charges for. */
+  /** Of the tokens sent, those that the server wrote to its cache and charges for. */
   written?: number;
 }
 

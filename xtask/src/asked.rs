@@ -1,13 +1,15 @@
-//! What was asked for, and the tests that hold it: a page made from the tests themselves.
+//! The requirements page: lists each requirement with the tests that cover it, generated from the
+//! tests.
 //!
-//! A test says what it holds in a comment of its own (`Holds W3: ...`), or begins its name with the ids (`b1_b2_...`).
+//! A test names what it covers in a comment (`Holds W3: ...`), or starts its name with the ids
+//! (`b1_b2_...`).
 
 use crate::tidy::root;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The groups of what was asked for: letter, how many, what they are about.
+/// The groups of requirements: letter, how many, title.
 const GROUPS: &[(char, u32, &str)] = &[
     ('W', 11, "The agent in the terminal and the browser"),
     ('T', 11, "The terminal"),
@@ -17,7 +19,7 @@ const GROUPS: &[(char, u32, &str)] = &[
     ('A', 7, "All doors"),
 ];
 
-/// A test that holds something: its name, and what of it.
+/// A test's name, and which part of the requirement it covers.
 type Held = (String, String);
 
 fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -39,7 +41,7 @@ fn is_id(text: &str) -> bool {
     group.is_some_and(|(_, most, _)| chars.as_str().parse().is_ok_and(|n: u32| (1..=*most).contains(&n)))
 }
 
-/// Which tests hold which id.
+/// The tests for each id.
 fn held() -> BTreeMap<String, Vec<Held>> {
     let mut files = Vec::new();
     sources(&root().join("crates"), &mut files);
@@ -80,7 +82,6 @@ fn held() -> BTreeMap<String, Vec<Held>> {
     all
 }
 
-/// The page.
 pub(crate) fn page() -> String {
     let all = held();
     let mut text = String::from(

@@ -1,4 +1,4 @@
-//! The binary that people download: static, with a checksum beside it.
+//! The binary for download: static, with a checksum.
 
 use crate::tidy::root;
 use crate::{program, say};
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
-/// More than this is too much for one small binary.
+/// The size limit for the binary.
 const MOST: u64 = 40 << 20;
 
 fn run(command: &mut Command) -> Result<String, String> {
@@ -32,7 +32,7 @@ pub(crate) fn web() -> Result<(), String> {
 
 /// Builds `dist/dunnock` and `dist/dunnock.sha256`.
 pub(crate) fn make(profile: &str) -> Result<(), String> {
-    // What is quick takes the web app as it was last built.
+    // A quick build reuses the web app as it was last built.
     if profile == "release" {
         web()?;
     }
@@ -60,7 +60,7 @@ fn size(file: &Path) -> Result<u64, String> {
     std::fs::metadata(file).map(|m| m.len()).map_err(|e| e.to_string())
 }
 
-/// It needs no library of the system, and one that is shipped is small enough.
+/// Checks that the binary is static and, if it is to be shipped, small enough.
 fn check(file: &Path, shipped: bool) -> Result<(), String> {
     let bytes = std::fs::read(file).map_err(|e| e.to_string())?;
     if bytes.windows(20).any(|w| w.starts_with(b"/lib64/ld-linux-x86")) {

@@ -1,11 +1,11 @@
-//! Fuzzing on the stable compiler: coverage by its own pass, libFuzzer for the rest.
+//! Fuzzing on the stable compiler: its own pass for coverage, libFuzzer for the rest.
 
 use crate::say;
 use std::path::Path;
 use std::process::Command;
 
-/// Every target there is: a file in `fuzz/src`, with one of the same name in `fuzz/src/bin` and a folder in `fuzz/corpus`.
-/// With the longest input that it is given.
+/// Every fuzz target with its longest input. Each has a file in `fuzz/src`, one of the same name in
+/// `fuzz/src/bin`, and a folder in `fuzz/corpus`.
 const TARGETS: &[(&str, u32)] = &[("inbox", 4096), ("patch", 8192), ("path", 8192), ("wire", 2048), ("words", 2048)];
 
 /// Their names.
@@ -15,11 +15,12 @@ const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-leve
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing";
 
-/// Builds all targets, and runs some beside each other for so long. What is found lies in `target/fuzz/found`, new inputs beside.
+/// Builds all targets and runs these in parallel for some seconds. Findings go to
+/// `target/fuzz/found`, new inputs next to it. Returns the number of inputs.
 pub fn run(names: &[&str], seconds: u64) -> Result<u64, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no workspace")?;
     let target = root.join("target/fuzz");
-    // Named, so that build scripts are not built with these flags.
+    // Named explicitly, so that build scripts are not built with these flags.
     let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let build = crate::program("cargo")
         .args(["build", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--locked", "--target", &host, "--target-dir"])

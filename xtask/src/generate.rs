@@ -1,15 +1,15 @@
-//! Files made from the code: committed, and tested to be fresh.
+//! Files generated from the code: committed, and tested to be up to date.
 
 use crate::tidy::root;
 use dunnock_proto::Event;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Each file and what it must hold.
+/// Each file and its expected contents.
 pub(crate) fn files() -> Vec<(PathBuf, String)> {
     vec![
-        (root().join("docs/events.md"), facts()),
-        (root().join("docs/asked.md"), crate::asked::page()),
+        (root().join("docs/reference/events.md"), facts()),
+        (root().join("docs/internals/requirements.md"), crate::asked::page()),
         (root().join("web/src/proto.gen.ts"), crate::typescript::file()),
         (root().join("web/src/api.gen.ts"), crate::typescript::api()),
     ]
@@ -27,13 +27,13 @@ fn facts() -> String {
     text
 }
 
-/// Writes them all.
+/// Writes all generated files.
 pub(crate) fn write() -> Result<(), String> {
     for (path, text) in files() {
         path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|e| format!("{}: {e}", path.display()))?;
         std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     }
-    // Pages that the program makes of itself are written by the tests that hold them.
+    // Pages that the program generates are written by the tests that check them.
     let filter = "test(pages::) | test(lines::the_schema) | test(the_openapi_document)";
     let mut command = crate::program("cargo");
     command.args(["nextest", "run", "--workspace", "-E", filter]).env("DUNNOCK_BLESS", "1").current_dir(root());

@@ -1,11 +1,11 @@
-//! Long runs, each bounded in time; CI runs a share of each as ordinary tests.
+//! Long runs, each with a time limit; CI runs a part of each as ordinary tests.
 
 use crate::say;
 use crate::tidy::root;
 use std::process::Command;
 use std::time::Instant;
 
-/// A long run: its name, what it shows, and how it is started.
+/// A long run: its name, what it shows, and how to start it.
 struct Run {
     name: &'static str,
     shows: &'static str,
@@ -14,27 +14,28 @@ struct Run {
     env: &'static [(&'static str, &'static str)],
 }
 
-/// What a long run is.
+/// What a long run does.
 enum What {
-    /// These tests.
+    /// Runs these tests.
     Tests(&'static str),
-    /// These tests, one at a time.
+    /// Runs these tests one at a time.
     Alone(&'static str),
-    /// Mutants of the core.
+    /// Tests all mutants of the core.
     Mutants,
-    /// Mutants of the lines of the core that changed since `DUNNOCK_BASE`, or in the last four hours.
+    /// Tests mutants of the lines of the core that changed since `DUNNOCK_BASE`, or in the last
+    /// four hours.
     ChangedMutants,
-    /// Fuzzing of these targets, for so many minutes, and so many inputs at least.
+    /// Fuzzes these targets for this many minutes, with at least this many inputs.
     Fuzz(&'static [&'static str], u64, u64),
-    /// All tests with a real model.
+    /// Runs all tests that use a real model.
     Real,
-    /// The static binary that people download, and these tests with it.
+    /// Builds the static binary for download, and runs these tests with it.
     Dist(&'static str),
 }
 
 const TEST: &[&str] = &["nextest", "run", "--no-fail-fast", "--success-output", "immediate", "--profile", "long", "-E"];
 
-/// Stands for a new seed, which is printed.
+/// Placeholder for a new seed, which is printed.
 const RANDOM: &str = "random";
 
 const RUNS: &[Run] = &[
@@ -204,12 +205,12 @@ const RUNS: &[Run] = &[
     },
 ];
 
-/// All of them, one after the other.
+/// Runs all of them, one after the other.
 pub(crate) fn all() -> Result<(), String> {
     RUNS.iter().try_for_each(run)
 }
 
-/// The one of that name.
+/// Runs the one with this name.
 pub(crate) fn one(name: &str) -> Result<(), String> {
     let names: Vec<&str> = RUNS.iter().map(|r| r.name).collect();
     let found = RUNS.iter().find(|r| r.name == name);
@@ -256,7 +257,7 @@ fn run(run: &Run) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("the long run {} failed", run.name)) }
 }
 
-/// A file with what changed in the core's deciding code.
+/// Writes a diff of what changed in the core to a file.
 fn changed() -> Result<std::path::PathBuf, String> {
     let git = |args: &[&str]| -> Result<String, String> {
         let output = Command::new("git").args(args).current_dir(root()).output().map_err(|e| e.to_string())?;

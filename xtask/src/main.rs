@@ -1,6 +1,6 @@
-//! `cargo xtask`: what the workspace does about itself.
+//! `cargo xtask`: tasks for the workspace itself.
 //!
-//! The checks themselves are tests (`cargo test -p xtask`), so that a plain `cargo test` does what CI does.
+//! The checks are tests (`cargo test -p xtask`), so that a plain `cargo test` does what CI does.
 
 mod asked;
 mod dist;
@@ -12,6 +12,8 @@ mod real;
 mod tidy;
 #[cfg(test)]
 mod tidy_code;
+#[cfg(test)]
+mod tidy_names;
 mod typescript;
 
 use std::process::{Command, ExitCode};
@@ -21,17 +23,17 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["generate"] => generate::write(),
-        // The web app, for the next build to take in.
+        // Builds the web app, which the next build embeds.
         ["web"] => dist::web(),
         ["dist"] => dist::make("release"),
-        // Quicker to build, larger: to check what only a static binary can show.
+        // Quicker to build and larger: for checks that need a static binary.
         ["dist", "--quick"] => dist::make("quick"),
         ["packages"] => tidy::count_packages().map(|n| say(&format!("packages in the shipped binary: {n}"))),
         ["fuzz"] => fuzz::run(&fuzz::ALL, 20).map(drop),
         ["fuzz", seconds] => {
             seconds.parse().map_err(|_| "fuzz SECONDS".to_owned()).and_then(|s| fuzz::run(&fuzz::ALL, s).map(drop))
         }
-        // Of the terminal app, from the binary that `dist` made.
+        // Pictures of the terminal app, from the binary that `dist` built.
         ["pictures"] => pictures::make().map_err(|error| error.to_string()),
         ["real"] => real::run(real::Share::Ci),
         ["long"] => long::all(),
@@ -50,8 +52,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// A program that is cargo or runs it, without what `cargo run` told us about ourselves: a build script that looks there (ring's does)
-/// would run again, and half of the workspace would be built anew behind it.
+/// A command that is cargo or runs it, without the variables that `cargo run` sets for us. A build
+/// script that reads them (ring's does) would run again, and half of the workspace would be
+/// rebuilt.
 fn program(name: &str) -> Command {
     let mut command = Command::new(name);
     for (key, _) in std::env::vars_os() {

@@ -1,4 +1,5 @@
-//! Pictures of the terminal app for the README and the docs: the real screen, captured from a real terminal, drawn as SVG.
+//! Pictures of the terminal app for the README and the docs: captured from a real terminal and
+//! drawn as SVG.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 
-/// What is captured: the theme, and the words at which the tour is stopped.
+/// Each shot: its name, the theme, and the text at which the demo is captured.
 const SHOTS: &[(&str, &str, &str)] = &[
     ("working-dark", "dark", "I'll fix it and run"),
     ("question-dark", "dark", "e explain"),
@@ -18,7 +19,7 @@ const SHOTS: &[(&str, &str, &str)] = &[
 const COLUMNS: usize = 84;
 const ROWS: usize = 27;
 
-/// Plays the tour of the program in tmux and writes what is seen below `docs/pictures`.
+/// Plays the program's demo in tmux and writes the captured screens to `docs/pictures`.
 pub fn make() -> Done {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no workspace")?;
     let program = root.join("dist/dunnock");
@@ -86,7 +87,7 @@ struct Look {
     reverse: bool,
 }
 
-/// A screen with its sequences, as a picture.
+/// Draws a screen with its escape sequences as SVG.
 fn draw(screen: &str, dark: bool) -> String {
     let (back, text) = if dark { ("#1d1b19", "#dcd7cf") } else { ("#faf8f5", "#2b2825") };
     let rows: Vec<&str> = screen.trim_end().lines().collect();
@@ -132,7 +133,7 @@ fn draw(screen: &str, dark: bool) -> String {
     svg
 }
 
-/// The pieces of a row, each with its look; a look goes on until it is changed.
+/// Splits a row into pieces with the same style; a style lasts until it is changed.
 fn pieces(row: &str, look: &mut Look) -> Vec<(Look, String)> {
     let mut out: Vec<(Look, String)> = Vec::new();
     let mut rest = row;

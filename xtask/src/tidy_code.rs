@@ -1,4 +1,5 @@
-//! Rules for the code itself, as tests: questions are data, folding consults nothing, deciding stays small, no test fails on wall time.
+//! Rules for the code itself, as tests: questions are data, `apply` consults no policy, decision
+//! code stays small, no test fails on wall time.
 
 use crate::tidy::{files_below, root};
 use std::path::Path;
@@ -7,7 +8,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-/// Lines of code: no comments, blank lines, imports or tests.
+/// Counts lines of code: no comments, blank lines, imports or tests.
 fn code_lines(source: &str) -> usize {
     let source = source.split("#[cfg(test)]").next().unwrap_or_default();
     let (mut count, mut import) = (0, false);
@@ -21,7 +22,7 @@ fn code_lines(source: &str) -> usize {
     count
 }
 
-/// Words that take a text apart.
+/// Calls that parse text.
 const TAKES_APART: [&str; 14] = [
     ".split",
     ".rsplit",
@@ -39,7 +40,7 @@ const TAKES_APART: [&str; 14] = [
     ".indexOf(",
 ];
 
-/// Whether a line takes apart what a question says in words.
+/// Whether a line parses the text of a question.
 fn parses_a_question(line: &str) -> bool {
     let words = ["heading", "text", "reasons", "access", "isolation", "rule", "preview"];
     let owners = ["view", "asks", "asked", "question", "q"];
@@ -56,7 +57,7 @@ fn parses_a_question(line: &str) -> bool {
         || ["\\nwhy: ", "\\nalways: ", "with a yes it", "\\nbox: "].iter().any(|mark| line.contains(mark))
 }
 
-/// A question is data: no interface finds anything in its words.
+/// A question is data: no interface may parse its text.
 #[test]
 fn no_text_of_a_question_is_taken_apart() {
     assert!(parses_a_question("let why = asked.text.lines().next();"));
@@ -75,7 +76,7 @@ fn no_text_of_a_question_is_taken_apart() {
     assert_eq!(fields, ["question: QuestionId,", "kind: QuestionKind,", "hash: Hash,"], "a question has no text");
 }
 
-/// What was decided is in the events: folding them consults neither lists nor constants.
+/// Decisions are recorded in the events: applying them consults neither lists nor constants.
 #[test]
 fn folding_consults_no_policy_and_no_constant() {
     for name in ["apply.rs", "state.rs", "effect.rs"] {
@@ -88,7 +89,7 @@ fn folding_consults_no_policy_and_no_constant() {
     assert!(!apply.contains("part.tool =="), "a tool's meaning is in the head, not in its name");
 }
 
-/// The loop itself: these files together. A concern beside it (a preset, going back) has a file of its own.
+/// The files that make up the loop itself. Any other concern (a preset, rewind) has its own file.
 const DECIDES: [&str; 8] =
     ["answer.rs", "call.rs", "claim.rs", "end.rs", "limits.rs", "mod.rs", "prompt.rs", "reply.rs"];
 
@@ -120,7 +121,8 @@ fn fails_on_wall_time(line: &str) -> bool {
     line.contains("assert") && timed && upper && !hang
 }
 
-/// Wall time is printed, and held by `cargo xtask long figures`: see `dunnock_testkit::timing`.
+/// Wall times are printed, and checked by `cargo xtask long figures`: see
+/// `dunnock_testkit::timing`.
 #[test]
 fn no_test_fails_on_wall_time_alone() {
     assert!(fails_on_wall_time("assert!(took < Duration::from_millis(100));"));
@@ -135,7 +137,7 @@ fn no_test_fails_on_wall_time_alone() {
     }
 }
 
-/// Names that were replaced by the field's own words; the changelog lists them.
+/// Names that were replaced by conventional terms; the changelog lists them.
 const RETIRED: &[&str] = &[
     "Asking",
     "Boxed",
@@ -184,7 +186,7 @@ const RETIRED: &[&str] = &[
     "turn_started",
 ];
 
-/// The retired names in a source: in its code, and between backticks in its comments.
+/// The retired names in a source file: in its code, and in backticks in its comments.
 fn retired(source: &str) -> Vec<&str> {
     let pieces = source.lines().flat_map(|line| match line.trim_start().starts_with("//") {
         true => line.split('`').skip(1).step_by(2).collect(),

@@ -1,4 +1,4 @@
-//! The words on the wire as TypeScript, made from the JSON schemas of `dunnock-proto`.
+//! The wire types as TypeScript, generated from the JSON schemas of `dunnock-proto`.
 
 use dunnock_proto::{CommandRequest, Event, Frame, Greeting, Record, Up};
 use schemars::SchemaGenerator;
@@ -12,9 +12,9 @@ const HEAD: &str = "\
 /** What a client of the live channel sends is `Up`; it receives `Greeting` first, and then `Frame`. */
 ";
 
-/// The whole file.
+/// Generates the whole file.
 pub(crate) fn file() -> String {
-    // As they are sent, so that what is always there is not said to be optional.
+    // As serialised, so that fields that are always present are not optional.
     let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     for make in [of::<CommandRequest>, of::<Up>, of::<Greeting>, of::<Frame>, of::<Record>] {
         make(&mut generator);
@@ -34,14 +34,14 @@ pub(crate) fn file() -> String {
 }
 
 const API_HEAD: &str = "\
-// Made by `cargo xtask generate` from docs/openapi.json. Do not edit.
+// Made by `cargo xtask generate` from docs/reference/openapi.json. Do not edit.
 
 import type * as proto from './proto.gen';
 ";
 
-/// What the server answers, and what it is sent, from its own document.
+/// The types of requests and responses, from the server's OpenAPI document.
 pub(crate) fn api() -> String {
-    let text = std::fs::read_to_string(crate::tidy::root().join("docs/openapi.json")).unwrap_or_default();
+    let text = std::fs::read_to_string(crate::tidy::root().join("docs/reference/openapi.json")).unwrap_or_default();
     let document: Value = serde_json::from_str(&text).unwrap_or_default();
     let known = file();
     let is_known = |name: &str| {
@@ -85,7 +85,7 @@ fn union(all: &[Value], depth: usize) -> String {
     each.join(" | ")
 }
 
-/// A schema as a type.
+/// A schema as a TypeScript type.
 fn shape(schema: &Value, depth: usize) -> String {
     let Some(map) = schema.as_object() else { return "unknown".into() };
     let list = |key: &str| map.get(key).and_then(Value::as_array).map(Vec::as_slice);

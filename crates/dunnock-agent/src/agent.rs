@@ -1,4 +1,4 @@
-//! What runs tasks: where sessions are kept, who answers, how commands are started.
+//! The agent: where sessions are saved, which models it uses, and how commands are started.
 
 use crate::run::{Run, broken};
 use crate::{Error, Outcome, Task, Undone};
@@ -12,46 +12,47 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// How commands are started: through a process that confines them and leaves none behind.
+/// How commands are started: by a helper process that sandboxes them and leaves none running.
 #[derive(Debug, Clone)]
 pub struct Launcher(PathBuf);
 
 impl Launcher {
-    /// Through this program itself, executed once more. Call it first in `main`, before any thread is started.
+    /// Uses this program itself as the helper process, by executing it again. Call it first in
+    /// `main`, before any thread is started.
     ///
     /// # Errors
-    /// No error, but the other end: this is the process that starts commands, it has done its work, and `main` must return with
-    /// this code.
+    /// Not a failure: this process was the helper and has finished. `main` must return this code.
     pub fn run_if_requested() -> Result<Self, ExitCode> {
         if std::env::args_os().nth(1).is_some_and(|word| word == dunnock_sandbox::LAUNCH) {
             return Err(dunnock_sandbox::serve());
         }
-        // By this name it stays the same program, even if its file is replaced meanwhile.
+        // This path refers to the running program even if its file is replaced meanwhile.
         let own = if cfg!(target_os = "linux") { Some("/proc/self/exe".into()) } else { std::env::current_exe().ok() };
         Ok(Self(own.unwrap_or_default()))
     }
 
-    /// Through a `dunnock` program, for those who do not own their `main`.
+    /// Uses a `dunnock` executable as the helper process, for callers who do not control `main`.
     pub fn from_program(program: impl Into<PathBuf>) -> Self {
         Self(program.into())
     }
 }
 
-/// How well commands are confined, the best first.
+/// How strongly commands are sandboxed, strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// All namespaces, Landlock and seccomp: what is outside is not there.
+    /// All namespaces, Landlock and seccomp: files outside the sandbox are not visible.
     A,
-    /// No namespace of files: what is outside is there, and refused.
+    /// No mount namespace: files outside the sandbox are visible, but access is denied.
     B,
-    /// Landlock and seccomp alone.
+    /// Only Landlock and seccomp.
     C,
-    /// Not at all: commands ask, unless a task says [`Approve::All`](crate::Approve::All).
+    /// No sandbox: commands need approval, unless the task uses
+    /// [`Approve::All`](crate::Approve::All).
     None,
 }
 
-/// Where a model is, and how it is spoken to.
+/// The address of a model server and the API it speaks.
 #[derive(Clone)]
 pub struct Endpoint {
     wire: Wire,
@@ -60,7 +61,7 @@ pub struct Endpoint {
     window: Option<u64>,
 }
 
-/// Without its key.
+/// Omits the key.
 impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Endpoint").field("wire", &self.wire).field("url", &self.url).finish_non_exhaustive()
@@ -71,15 +72,16 @@ impl Endpoint {
     fn new(wire: Wire, url: impl Into<String>) -> Self {
         Self { wire, url: url.into(), key: None, window: None }
     }
-    /// A server that speaks Chat Completions: most do. The address ends before `/chat/completions`.
+    /// A server with the Chat Completions API, as most have. The address ends before
+    /// `/chat/completions`.
     pub fn chat(url: impl Into<String>) -> Self {
         Self::new(Wire::Chat, url)
     }
-    /// A server that speaks OpenAI's Responses.
+    /// A server with OpenAI's Responses API.
     pub fn responses(url: impl Into<String>) -> Self {
         Self::new(Wire::Responses, url)
     }
-    /// A server that speaks Anthropic's Messages.
+    /// A server with Anthropic's Messages API.
     pub fn anthropic(url: impl Into<String>) -> Self {
         Self::new(Wire::Anthropic, url)
     }
@@ -87,19 +89,19 @@ impl Endpoint {
     pub fn ollama(url: impl Into<String>) -> Self {
         Self::new(Wire::Ollama, url)
     }
-    /// With this key. It is sent to this endpoint alone, and shown nowhere.
+    /// Sets the API key. It is sent only to this endpoint and never shown.
     #[must_use]
     pub fn key(self, key: impl Into<String>) -> Self {
         Self { key: Some(key.into()), ..self }
     }
-    /// Its models hold so many tokens.
+    /// Sets the context window of its models, in tokens.
     #[must_use]
     pub fn window(self, tokens: u64) -> Self {
         Self { window: Some(tokens), ..self }
     }
 }
 
-/// An agent in the making. See [`Agent::open`].
+/// Configures an agent. See [`Agent::open`].
 #[derive(Debug)]
 pub struct AgentBuilder {
     data: PathBuf,
@@ -110,29 +112,30 @@ pub struct AgentBuilder {
 }
 
 impl AgentBuilder {
-    /// Knows an endpoint by a name: the first part of a model's.
+    /// Adds an endpoint under a name, which is the first part of a model's name.
     #[must_use]
     pub fn endpoint(mut self, name: impl Into<String>, endpoint: Endpoint) -> Self {
         self.endpoints.push((name.into(), endpoint));
         self
     }
 
-    /// Uses this model, as `endpoint/model`, unless a task says otherwise.
+    /// Sets the default model, as `endpoint/model`. A task can override it.
     #[must_use]
     pub fn model(self, model: impl Into<String>) -> Self {
         Self { model: Some(model.into()), ..self }
     }
 
-    /// Keeps sockets in this folder, where the path of the data folder is too long for them (about 80 bytes).
+    /// Puts sockets in this folder. Needed when the path of the data folder is too long for a
+    /// socket (about 80 bytes).
     #[must_use]
     pub fn sockets(self, folder: impl Into<PathBuf>) -> Self {
         Self { sockets: Some(folder.into()), ..self }
     }
 
-    /// Opens the data folder, and finds out how well commands can be confined here.
+    /// Opens the data folder and probes how strongly commands can be sandboxed on this machine.
     ///
     /// # Errors
-    /// When the folder cannot be used, or the model's endpoint is not known.
+    /// When the folder cannot be used, or the model's endpoint is unknown.
     pub async fn build(self) -> Result<Agent, Error> {
         let data = |error: &dyn std::fmt::Display| Error::Data(error.to_string());
         let folder = std::path::absolute(&self.data).map_err(|e| data(&e))?;
@@ -190,7 +193,7 @@ fn speaker(endpoints: &[(String, Endpoint)]) -> ModelClient {
     ModelClient::new(providers, Prompts::default(), Arc::new(brief), Timeouts::default(), env!("CARGO_PKG_VERSION"))
 }
 
-/// A folder like any other, made to try it.
+/// Probes the sandbox in an ordinary folder created for this purpose.
 fn level(hands: &Toolbox, data: &Path) -> dunnock_proto::Isolation {
     let folder = data.join("boxes/probe");
     match std::fs::create_dir_all(&folder).and_then(|()| folder.canonicalize()) {
@@ -210,7 +213,7 @@ fn keeper(_: &Path) -> Option<Arc<dunnock_tools::CheckpointStore>> {
     None
 }
 
-/// Runs tasks. It can be cloned, and run several at once.
+/// Runs tasks. Clones share the data folder and can run tasks concurrently.
 #[derive(Clone)]
 pub struct Agent {
     pub(crate) world: Ports,
@@ -225,12 +228,12 @@ impl std::fmt::Debug for Agent {
 }
 
 impl Agent {
-    /// An agent that keeps its sessions in this folder.
+    /// Starts configuring an agent that saves its sessions in this folder.
     pub fn open(data: impl Into<PathBuf>, launcher: Launcher) -> AgentBuilder {
         AgentBuilder { data: data.into(), launcher, endpoints: Vec::new(), model: None, sockets: None }
     }
 
-    /// How well commands are confined on this machine.
+    /// How strongly commands are sandboxed on this machine.
     #[must_use]
     pub fn isolation(&self) -> Isolation {
         match self.world.level {
@@ -241,38 +244,40 @@ impl Agent {
         }
     }
 
-    /// Begins a task, and lets it be followed.
+    /// Starts a task and returns a [`Run`] to follow it.
     ///
     /// # Errors
-    /// When it cannot be begun.
+    /// When the task cannot be started.
     pub async fn start(&self, task: Task) -> Result<Run, Error> {
         Run::begin(self, task).await
     }
 
-    /// Runs a task to its end. Where it asks something, nobody answers: it ends there, and [`Agent::resume`] goes on.
+    /// Runs a task to its end. Questions are not answered: the run ends at the first one, and
+    /// [`Agent::resume`] continues it.
     ///
     /// # Errors
-    /// When it cannot be begun, or its session cannot be kept.
+    /// When the task cannot be started, or its session cannot be saved.
     pub async fn run(&self, task: Task) -> Result<Outcome, Error> {
         self.start(task).await?.finish().await
     }
 
-    /// Goes on with a session: after a crash, a stop, or a question.
+    /// Continues a session after a crash, a stop or a question.
     ///
     /// # Errors
-    /// When there is no such session, or it cannot be opened.
+    /// When the session does not exist or cannot be opened.
     pub async fn resume(&self, session: &str) -> Result<Run, Error> {
         Run::resume(self, session).await
     }
 
-    /// Takes back what was done in a session since it last rested, which is what its last prompt began or a [resume](Agent::resume)
-    /// went on with: the conversation, and the files of the folder. Once more, and that is taken back. What merely waits is stopped for it;
-    /// what a command wrote that was under way when its run was dropped counts as somebody else's, and stays.
-    /// It waits for whoever writes in the folder.
+    /// Undoes the last run of a session, started by its last prompt or a
+    /// [resume](Agent::resume): rewinds the conversation and restores the files in the folder. A
+    /// second undo undoes the first. A session that is only waiting is stopped first. Files
+    /// written by a command that was still running when its run was dropped count as changed by
+    /// others and are left alone. Waits until other writers in the folder have finished.
     ///
     /// # Errors
-    /// When there is no such session, somebody is at work on it (a [`Run`] that is not over), or nothing can be taken back. No file
-    /// was changed then.
+    /// When the session does not exist, is running (a [`Run`] that has not ended), or has nothing
+    /// to undo. No file has been changed then.
     pub async fn undo(&self, session: &str) -> Result<Undone, Error> {
         let session = self.find(session).await?;
         let log = self.world.log.as_ref();

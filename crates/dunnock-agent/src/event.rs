@@ -1,67 +1,67 @@
-//! What a run tells, asks and comes to.
+//! The events, questions and outcome of a run.
 
 use dunnock_proto::{Hash, QuestionId};
 
-/// Something that happened.
+/// Something that happened during a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A step began: the model is asked.
+    /// A step began: a request is sent to the model.
     #[non_exhaustive]
     StepStarted {
         /// Counted from 1.
         step: u32,
     },
-    /// The model says more.
+    /// The next piece of the model's answer.
     Text(String),
-    /// The model thinks more.
+    /// The next piece of the model's reasoning.
     Reasoning(String),
-    /// The model's answer is whole.
+    /// The complete text of the model's answer.
     Said(String),
-    /// A call began. After a crash one that may be repeated begins again.
+    /// A tool call began. After a crash, a call that is safe to repeat begins again.
     #[non_exhaustive]
     Began {
-        /// Which: the same in [`Event::Ended`], or [`Event::Checked`] for a check.
+        /// The id of the call, repeated in [`Event::Ended`], or in [`Event::Checked`] for a check.
         call: String,
         /// The tool.
         tool: String,
         /// Its arguments, as JSON.
         arguments: String,
     },
-    /// A call ended; one that was not let run never began.
+    /// A tool call ended. A call that was not allowed to run ends without beginning.
     #[non_exhaustive]
     Ended {
-        /// Which.
+        /// The id of the call.
         call: String,
         /// The tool.
         tool: String,
-        /// Whether it did what it should.
+        /// Whether it succeeded.
         ok: bool,
-        /// What the model is told of it.
+        /// The result that is sent to the model.
         result: String,
     },
     /// A check ended.
     #[non_exhaustive]
     Checked {
-        /// Which.
+        /// The id of the call.
         call: String,
         /// The command.
         command: String,
         /// Whether it passed.
         passed: bool,
     },
-    /// Something is asked. The work waits for [`Run::answer`](crate::Run::answer).
+    /// A question. The run waits for [`Run::answer`](crate::Run::answer).
     Asked(Question),
-    /// A step is over that may be shown and has no form of its own yet.
+    /// A message to display that has no event of its own yet.
     Note(String),
 }
 
-/// What is asked.
+/// A question that a run asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// The question in words; for an approval, its heading.
+    /// The text of the question; for an approval, its heading.
     pub text: String,
-    /// What it is about.
+    /// The kind of question, with its details.
     pub kind: QuestionKind,
     pub(crate) id: QuestionId,
     pub(crate) hash: Hash,
@@ -74,65 +74,65 @@ pub enum QuestionKind {
     /// May this call run?
     #[non_exhaustive]
     Approval {
-        /// Which, as in [`Event::Began`].
+        /// The id of the call, as in [`Event::Began`].
         call: String,
         /// The tool.
         tool: String,
-        /// Exactly the arguments that would run, as JSON.
+        /// The exact arguments that would run, as JSON.
         arguments: String,
-        /// Why it is asked.
+        /// Why approval is needed.
         reasons: Vec<String>,
-        /// What a yes grants beyond the sandbox, for this one call.
+        /// The access that approval grants beyond the sandbox, for this call only.
         access: Vec<String>,
     },
-    /// The model wants to know something.
+    /// The model asks the user something.
     #[non_exhaustive]
     Person {
-        /// Answers to choose from, if it offers any.
+        /// Suggested answers, if any.
         choices: Vec<String>,
     },
-    /// May it go on: a limit, a budget, a doubt?
+    /// Whether to continue after a limit, a spent budget, a stall or an unknown outcome.
     GoOn,
 }
 
-/// An answer.
+/// An answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reply {
     /// Yes.
     Yes,
-    /// No, and what the model should know of it.
+    /// No, with an optional note that is sent to the model.
     No(Option<String>),
-    /// Words, for a question of the model's.
+    /// Text, in answer to a question from the model.
     Text(String),
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Outcome {
     /// The task is done, and every check passes.
     pub success: bool,
-    /// Requests to the model since the last prompt: for a planner, its iterations.
+    /// Model requests since the last prompt; for a planner, its iterations.
     pub iterations: u32,
-    /// The model's answer; for a planner, what each iteration came to.
+    /// The model's answer; for a planner, the result of each iteration.
     pub summary: String,
-    /// Why it is no success.
+    /// Why the run did not succeed.
     pub error: Option<String>,
-    /// The checks passed on the files as they are.
+    /// The checks passed on the current state of the files.
     pub proven: bool,
-    /// Questions that wait for an answer.
+    /// Unanswered questions.
     pub waiting: Vec<Question>,
-    /// The session, for [`Agent::resume`](crate::Agent::resume) and the program.
+    /// The session id, for [`Agent::resume`](crate::Agent::resume) and the `dunnock` program.
     pub session: String,
-    /// Tokens that the whole session used, in and out, as far as its models said.
+    /// Input and output tokens of the whole session, as far as its models reported them.
     pub tokens: u64,
 }
 
-/// What an undo came to.
+/// The outcome of an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Undone {
-    /// What was left alone since others changed it, or could not be brought back, in words.
+    /// Describes files that were left alone because others changed them, or could not be restored.
     pub note: Option<String>,
 }

@@ -1,15 +1,17 @@
-//! Dunnock as a library: make a [`Task`], run it, follow its [`Event`]s, answer its [`Question`]s, and get an [`Outcome`].
+//! Dunnock as a library: create a [`Task`], run it, follow its [`Event`]s, answer its
+//! [`Question`]s, and get an [`Outcome`].
 //!
-//! It is the same loop as the program's: every step is durable, commands run in a box, changes can be taken back, and a task with
-//! checks is a success only when they pass. Sessions that a library made can be listed, opened, resumed and undone with the
-//! program, if it is given the same data folder, and the other way round.
+//! The library runs the same loop as the program: every step is durable, commands run in a
+//! sandbox, changes can be undone, and a task with checks succeeds only when they pass. Given the
+//! same data folder, the program can list, open, resume and undo sessions created by the library,
+//! and vice versa.
 //!
 //! ```no_run
 //! use dunnock_agent::{Agent, Launcher, Endpoint, Error, Task, tokio};
 //! use std::process::ExitCode;
 //!
 //! fn main() -> ExitCode {
-//!     // First of all: commands are started through a process of their own, which is this very program.
+//!     // This must come first: commands are started by a helper process, which is this program.
 //!     let launcher = match Launcher::run_if_requested() {
 //!         Ok(launcher) => launcher,
 //!         Err(code) => return code,
@@ -31,10 +33,11 @@
 //! }
 //! ```
 //!
-//! Nothing here is global: no logger, no configuration file, no output, and of the environment only what commands need (`PATH`,
-//! `HOME` and where toolchains are). What an agent may do is said when it is made and when a task is.
+//! The library has no global state: no logger, no configuration file, no output. It reads only the
+//! environment variables that commands need (`PATH`, `HOME` and the locations of toolchains).
+//! You set what an agent may do when you create the agent and the task.
 //!
-//! What is public here changes only with the major version; enums that may grow say so (`non_exhaustive`).
+//! The public API changes only with the major version; enums that may grow are `non_exhaustive`.
 
 mod agent;
 mod event;
@@ -46,20 +49,20 @@ pub use event::{Event, Outcome, Question, QuestionKind, Reply, Undone};
 pub use run::Run;
 pub use task::{Approve, Task};
 
-/// The runtime that everything here runs on.
+/// The async runtime that this library requires.
 pub use tokio;
 
-/// What went wrong. A task that fails is no error: its [`Outcome`] says so.
+/// What went wrong. A failed task is not an error: its [`Outcome`] reports the failure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What was asked for cannot be: the words say why, and what to do.
+    /// The request is invalid. The message says why and what to do.
     #[error("{0}")]
     Usage(String),
     /// The data folder cannot be used.
     #[error("sessions cannot be kept: {0}")]
     Data(String),
-    /// The session could not be reached, or refused what it was told.
+    /// The session could not be reached, or it refused a command.
     #[error("{0}")]
     Session(String),
 }

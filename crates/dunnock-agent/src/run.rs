@@ -1,4 +1,4 @@
-//! A task under way.
+//! A running task.
 
 use crate::{Agent, Error, Event, Outcome, Question, QuestionKind, Reply, Task};
 use dunnock_core::{Effect, State, Status, apply, wanted};
@@ -10,16 +10,16 @@ use dunnock_proto::{
 };
 use std::collections::VecDeque;
 
-/// A task under way. Dropping it stops the work, which can be [resumed](Agent::resume).
+/// A running task. Dropping it stops the work, which can be [resumed](Agent::resume).
 pub struct Run {
     door: Connection,
     world: Ports,
     session: SessionId,
     state: State,
-    /// The last event that a command of ours made.
+    /// The last event caused by one of our commands.
     upto: u64,
     told: VecDeque<Event>,
-    /// The event that says how the last work ended.
+    /// The event that recorded how the last run ended.
     ended: u64,
     iterations: u32,
     tokens: u64,
@@ -27,7 +27,7 @@ pub struct Run {
     _leave: Leave,
 }
 
-/// The driver in this process leaves with the run.
+/// Makes the driver in this process leave when the run is dropped.
 struct Leave(Option<Handle>);
 
 impl Drop for Leave {
@@ -74,7 +74,7 @@ impl Run {
         let state = load(agent.world.log.as_ref(), session).await.map_err(broken)?.state;
         let (status, from) = (state.status(), state.seq);
         let mut run = Self::open(agent, session.clone(), from).await?;
-        // What was so far counts, and is not told again.
+        // Earlier records count towards the totals, but their events are not reported again.
         let mut records = Vec::new();
         let each = &mut |record: Record| {
             if record.envelope.seq <= from {
@@ -112,16 +112,17 @@ impl Run {
         }
     }
 
-    /// The session.
+    /// The id of the session.
     #[must_use]
     pub fn session(&self) -> String {
         self.session.to_string()
     }
 
-    /// What happens next; nothing, once the work rests or waits for an answer that was asked for.
+    /// The next event; `None` once the work has ended or waits for an answer to a question that was
+    /// reported.
     ///
     /// # Errors
-    /// When the session cannot be kept any more.
+    /// When the session can no longer be saved.
     pub async fn next(&mut self) -> Result<Option<Event>, Error> {
         loop {
             if let Some(event) = self.told.pop_front() {
@@ -142,7 +143,7 @@ impl Run {
         }
     }
 
-    /// Whether nothing is under way; what the driver says counts only for the events that we have seen.
+    /// Whether nothing is running. `parked` must describe the events that we have already seen.
     fn settled(&self, parked: Option<bool>) -> bool {
         let s = &self.state;
         let rests = !s.stopping && s.owner.is_none_or(|seat| wanted(s, seat.owner).iter().all(Effect::parked));
@@ -222,7 +223,7 @@ impl Run {
         self.tokens += usage.input + usage.output;
     }
 
-    /// Whether what was done last was taken back since.
+    /// Whether the last run has been undone.
     fn taken_back(&self) -> bool {
         let ended = self.ended;
         ended > 0 && !self.state.visible().iter().any(|span| (span.from..=span.to).contains(&ended))
@@ -255,10 +256,11 @@ impl Run {
         s.questions.iter().map(question).collect()
     }
 
-    /// Answers a question. Only what was shown is answered: one that changed meanwhile, or was answered elsewhere, is refused.
+    /// Answers a question. The answer applies only to the question as it was shown: it is refused
+    /// if the question has changed meanwhile or was answered elsewhere.
     ///
     /// # Errors
-    /// When it is refused, or the session cannot be kept.
+    /// When the answer is refused, or the session cannot be saved.
     pub async fn answer(&mut self, question: &Question, reply: Reply) -> Result<(), Error> {
         let (answer, note) = match reply {
             Reply::Yes => (Answer::Yes, None),
@@ -268,11 +270,11 @@ impl Run {
         self.send(Command::Reply { question: question.id, hash: question.hash, answer, note }).await
     }
 
-    /// Says more: the next thing to do once it rests, or something to heed while it works. [`Run::next`] then goes on; where
-    /// something is asked, once that is answered.
+    /// Sends a message: the next task if the work has ended, or further instructions while it runs.
+    /// [`Run::next`] then continues; if a question is open, once it is answered.
     ///
     /// # Errors
-    /// When there are no words, it is refused, or the session cannot be kept.
+    /// When the text is empty, the message is refused, or the session cannot be saved.
     pub async fn prompt(&mut self, text: &str) -> Result<(), Error> {
         match text.trim() {
             "" => Err(Error::Usage("the prompt is empty".into())),
@@ -280,22 +282,23 @@ impl Run {
         }
     }
 
-    /// Stops the work. What runs is ended and recorded; it can be [resumed](Agent::resume).
+    /// Stops the work. Running calls are ended and recorded; the session can be
+    /// [resumed](Agent::resume).
     ///
     /// # Errors
-    /// When the session cannot be kept.
+    /// When the session cannot be saved.
     pub async fn stop(&mut self) -> Result<(), Error> {
-        // Refused, if it rests already.
+        // Refused if the work has already ended.
         if let Ok(seq) = self.door.send(Command::Interrupt).await.map_err(broken)? {
             self.upto = self.upto.max(seq);
         }
         Ok(())
     }
 
-    /// Follows the work to where it rests or waits, and says what it came to.
+    /// Follows the run until it ends or waits for an answer, and returns its outcome.
     ///
     /// # Errors
-    /// When the session cannot be kept any more.
+    /// When the session can no longer be saved.
     pub async fn finish(mut self) -> Result<Outcome, Error> {
         while self.next().await?.is_some() {}
         let (waiting, taken_back) = (self.questions(), self.taken_back());

@@ -1,26 +1,26 @@
-//! What is to be done, and within which bounds.
+//! A task and its limits.
 
 use dunnock_proto::{Budget, Config, Mode};
 use std::path::PathBuf;
 
-/// Who is asked, and for what.
+/// The approval mode: what needs approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Approve {
-    /// Nothing may change.
+    /// Read-only: nothing may be changed.
     Read,
-    /// Whatever changes something asks.
+    /// Every change needs approval.
     Ask,
-    /// Commands ask, edits do not.
+    /// Commands need approval, edits do not.
     Edits,
-    /// What the box holds runs; what would leave it asks.
+    /// What the sandbox can contain runs; anything that needs more access needs approval.
     #[default]
     Auto,
-    /// Nothing asks; what is denied stays denied.
+    /// Nothing needs approval; what is denied stays denied.
     All,
 }
 
-/// A task.
+/// A task for an agent.
 ///
 /// ```
 /// use dunnock_agent::{Approve, Task};
@@ -45,7 +45,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// Something to be done in a folder.
+    /// A task to be done in a folder.
     pub fn new(description: impl Into<String>, folder: impl Into<PathBuf>) -> Self {
         Self {
             description: description.into(),
@@ -60,57 +60,59 @@ impl Task {
         }
     }
 
-    /// What is to be done.
+    /// The description that the task was created with.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// By this model instead of the agent's.
+    /// Uses this model instead of the agent's default.
     #[must_use]
     pub fn model(self, model: impl Into<String>) -> Self {
         Self { model: Some(model.into()), ..self }
     }
 
-    /// At most this many steps (model requests). The default is 200, and 5 for a planner.
+    /// Sets the maximum number of steps (model requests). The default is 200, or 5 for a planner.
     #[must_use]
     pub fn max_steps(self, steps: u32) -> Self {
         Self { limit: Some(steps.max(1)), ..self }
     }
 
-    /// Only a success if this command passes; may be given several times.
+    /// Adds a command that must pass for the task to succeed. Can be called several times.
     #[must_use]
     pub fn check(mut self, command: impl Into<String>) -> Self {
         self.checks.push(command.into());
         self
     }
 
-    /// With these things asked about.
+    /// Sets the approval mode.
     #[must_use]
     pub fn approve(self, approve: Approve) -> Self {
         Self { approve, ..self }
     }
 
-    /// Somebody answers questions: limits and budgets are then asked about, too, instead of ending the work.
+    /// Declares that the caller answers questions. Reaching a limit or budget then asks a question
+    /// instead of ending the run.
     #[must_use]
     pub fn interactive(self) -> Self {
         Self { answered: true, ..self }
     }
 
-    /// The model only plans: the program acts, checks after each plan, and ends when the checks pass.
+    /// Makes the model a planner: the program runs each plan, then the checks, and ends the task
+    /// when the checks pass.
     #[must_use]
     pub fn planner(self) -> Self {
         Self { planner: Some(self.planner.unwrap_or_default()), ..self }
     }
 
-    /// A planner that may use a program although planners are denied it.
+    /// Makes the model a planner and allows it a program that planners are otherwise denied.
     #[must_use]
     pub fn planner_may_use(mut self, program: impl Into<String>) -> Self {
         self.planner.get_or_insert_default().push(program.into());
         self
     }
 
-    /// With at most so many tokens, in and out.
+    /// Sets a limit on input and output tokens together.
     #[must_use]
     pub fn tokens(self, most: u64) -> Self {
         Self { tokens: Some(most), ..self }

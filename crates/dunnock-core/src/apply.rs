@@ -1,7 +1,9 @@
 //! Folds one event into a [`State`].
 //!
-//! Invariant: total. Any sequence of events folds, in whatever order a damaged log brings them; what does not fit is
-//! ignored. Invariant: from the event alone. No list, constant or default is consulted: deciding belongs to [`decide`](crate::decide()).
+//! Invariant: total. Any sequence of events folds, even in the order of a damaged log; events that
+//! do not fit are ignored.
+//! Invariant: the result depends on the event alone. No list, constant or default is consulted:
+//! decisions belong to [`decide`](crate::decide()).
 
 use crate::state::{Call, OwnerState, Phase, Progress, Question, Stage, State, Undo, Unknown};
 use dunnock_proto::{
@@ -11,7 +13,7 @@ use dunnock_proto::{
 };
 use std::sync::Arc;
 
-/// Folds `event` in as the next event.
+/// Folds `event` into the state as the next event.
 pub fn apply(s: &mut State, event: &Event) {
     s.seq += 1;
     match event {
@@ -24,7 +26,7 @@ pub fn apply(s: &mut State, event: &Event) {
             let before = bounded(&s.config);
             s.config = Arc::new(s.config.with(&e.set));
             if s.config.model != model && e.set.price.is_none() {
-                Arc::make_mut(&mut s.config).price = None; // another model's price is not known by this one's
+                Arc::make_mut(&mut s.config).price = None; // the price is the previous model's
             }
             s.renew |= !before
                 && bounded(&s.config)
@@ -70,7 +72,7 @@ pub fn apply(s: &mut State, event: &Event) {
             if s.overflowed {
                 s.overflows = s.overflows.saturating_add(1);
                 if s.overflows == 1 {
-                    s.compacted = None; // what came since the last compaction can be made shorter, too
+                    s.compacted = None; // conversation since the last compaction can be compacted too
                 }
             }
             s.told(s.tokens(&e.partial));
@@ -102,7 +104,7 @@ pub fn apply(s: &mut State, event: &Event) {
         }
         Event::CheckCalled(e) => {
             if e.tried != s.tried {
-                s.calls.iter_mut().for_each(|call| call.moved = false); // what an earlier try did is no longer in question
+                s.calls.iter_mut().for_each(|call| call.moved = false); // changes made by an earlier attempt no longer matter
             }
             s.tried = e.tried;
             let part = CallPart {
@@ -201,7 +203,8 @@ pub fn apply(s: &mut State, event: &Event) {
 }
 
 impl State {
-    /// Counts an event that this release cannot read. One that must be understood ends writing here.
+    /// Counts an event that this release cannot read. If it must be understood, the session becomes
+    /// read-only.
     pub fn skip(&mut self, kind: &str, why: &str, must: bool) {
         self.seq += 1;
         if must && self.read_only.is_none() {
@@ -223,7 +226,7 @@ impl State {
         self.calls.iter_mut().find(|c| c.id == id)
     }
 
-    /// A prompt or a "go on": limits start anew, and a session at rest has something to do.
+    /// A prompt or "continue": limits are reset, and an idle session has work again.
     fn refresh(&mut self) {
         self.steps_left = self.config.max_steps;
         (self.tried, self.proof) = (0, Proof::None);
@@ -236,7 +239,7 @@ impl State {
         }
     }
 
-    /// An end never swallows a prompt that came meanwhile.
+    /// An end never swallows a prompt that arrived meanwhile.
     fn rest(&mut self) {
         self.phase = if self.unseen > 0 { Phase::Ready } else { Phase::Rest };
     }
@@ -247,7 +250,7 @@ impl State {
         self.steps_left = self.steps_left.saturating_sub(1);
         self.reserved = e.reserved;
         if self.proof == Proof::Proven {
-            self.proof = Proof::None; // more was asked for meanwhile, and what was proven is not the end
+            self.proof = Proof::None; // more was asked for meanwhile, so the proven state is not final
         }
         self.unseen = 0;
         self.wake = None;
@@ -270,12 +273,12 @@ impl State {
         spent.micros = spent.micros.saturating_add(self.config.price.map_or(0, |price| price.of(usage)));
     }
 
-    /// The next request is so much longer.
+    /// The next request is longer by this much.
     fn told(&mut self, tokens: u64) {
         self.context = self.context.saturating_add(tokens);
     }
 
-    /// What may have been used and nobody knows.
+    /// Counts usage that may have occurred but is not known.
     fn lose(&mut self, lost: dunnock_proto::Reserved) {
         self.spent.tokens = self.spent.tokens.saturating_add(lost.tokens);
         self.spent.micros = self.spent.micros.saturating_add(lost.micros);
@@ -329,15 +332,16 @@ impl State {
         self.questions.retain(|q| q.kind.call() != Some(e.call));
     }
 
-    /// Whether the answer whose last call has just ended did what a recent one did: the same calls on the same files, with
-    /// the same results. Where the files are not known, nothing is concluded; a person's answer is progress.
+    /// Checks whether the answer whose last call has just ended repeated a recent one: the same
+    /// calls on the same files, with the same results. If the state of the files is unknown,
+    /// nothing is concluded; an answer from the person counts as progress.
     fn compare_with_before(&mut self) {
         let Some(tree) = &self.tree else { return };
         if self.calls.iter().any(|c| c.role == Some(Role::AskPerson)) {
             self.progress.same = 0;
             return;
         }
-        // To wait for a program is not to go in circles.
+        // Waiting for a program is not a loop.
         if self.calls.iter().all(|c| c.polls) {
             return;
         }
@@ -399,7 +403,7 @@ impl State {
         spans.extend((before.from <= before.to).then_some(before));
         let previous = self.undo.take();
         self.undo = Some(Arc::new(Undo { spans, tree: None, scope: e.scope, previous }));
-        self.unseen = 0; // a prompt that waited is taken back, or told with the next; it makes no step due
+        self.unseen = 0; // a waiting prompt is undone, or sent with the next one; it starts no step
         if let Some(tree) = &e.tree {
             let (tree, spans) = (tree.clone(), Arc::new(e.spans.clone()));
             self.phase = Phase::Rewinding { asked: self.seq, tree, spans, force: e.force };
@@ -415,7 +419,7 @@ impl State {
 
     fn was_compacted(&mut self, e: &Compacted) {
         self.use_up(&e.usage, 0);
-        // What no step has told yet is not in that length: it comes to it.
+        // That length lacks what no step has sent yet, so it is added.
         let told = self.bounds.last().map_or(self.context, |(_, then)| *then);
         let context = (e.after / self.token_bytes()).saturating_add(self.context.saturating_sub(told));
         let gone = self.context.saturating_sub(context);
@@ -442,7 +446,7 @@ impl State {
     }
 }
 
-/// A call of an answer, as the preamble in use knows its tool.
+/// A call of an answer, with its tool's properties from the current preamble.
 pub(crate) fn new_call(
     preamble: Option<&dunnock_proto::Preamble>,
     step: Step,
@@ -470,13 +474,13 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// What lists show of a first prompt.
+/// The title that lists show, taken from the first prompt.
 fn first_line(text: &str, chars: u16) -> Arc<str> {
     let line = text.trim_start().lines().next().unwrap_or_default();
     line.chars().take(usize::from(chars)).collect::<String>().into()
 }
 
-/// What kind of end counts as finished work: nothing to go on with.
+/// Whether this end means finished work, with nothing to continue.
 pub(crate) fn is_done(why: &EndReason) -> bool {
     match why {
         EndReason::Done => true,

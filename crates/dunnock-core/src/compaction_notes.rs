@@ -1,4 +1,5 @@
-//! What a summary must not lose: the task, the person's answers, the plan, changed files. Put together by code, word for word.
+//! What a summary must not lose: the task, the person's answers, the plan, changed files. Collected
+//! by code, verbatim.
 
 use crate::apply::within;
 use crate::state::Question;
@@ -7,10 +8,10 @@ use dunnock_proto::{Answer, Asked, CallPart, Event, Part, PlanStep, QuestionId, 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Answers of the person that are told again, the last ones.
+/// How many of the person's latest answers are repeated.
 const ANSWERS: usize = 20;
 
-/// A fold of what counts as said in a log.
+/// A fold over the events of a log that still count.
 #[derive(Debug, Clone, Default)]
 pub struct CompactionNotes {
     prompts: Vec<Arc<str>>,
@@ -22,7 +23,7 @@ pub struct CompactionNotes {
 }
 
 impl CompactionNotes {
-    /// Folds an event in, if it counts.
+    /// Folds in an event, if it still counts.
     pub fn add(&mut self, visible: &[Span], seq: Seq, event: &Event) {
         if !within(visible, seq) {
             return;
@@ -71,7 +72,7 @@ impl CompactionNotes {
         }
     }
 
-    /// A question for a reader who no longer sees the call that it was about.
+    /// A question, worded for a reader who no longer sees the call it was about.
     fn question(&self, asked: &Asked) -> String {
         let view = asked.kind.view();
         let QuestionKind::Approval(approval) = &asked.kind else { return view.text.unwrap_or(view.heading) };
@@ -97,7 +98,8 @@ impl CompactionNotes {
         }
     }
 
-    /// All of it as one text of about `room` bytes. The first and the last thing that the person asked go before all else.
+    /// All notes as one text of about `room` bytes. The user's first and last prompts take
+    /// precedence.
     #[must_use]
     pub fn text(&self, open: &[Question], changed: &[String], room: usize) -> String {
         let mut text = String::from(
@@ -115,7 +117,7 @@ impl CompactionNotes {
             let row = |(question, answer): &(String, String)| {
                 format!("- {}\n  answer: {}", short(question, room / 40), short(answer, room / 40))
             };
-            // The last ones first, as many as there is room for; told in their order.
+            // Takes as many of the latest answers as fit, but shows them in their original order.
             let rows: Vec<String> = self.answers.iter().rev().map(row).collect();
             let mut told = fitting(rows, room / 8);
             told.reverse();
@@ -146,16 +148,17 @@ impl CompactionNotes {
         text
     }
 
-    /// The prompts that fit, each with its number; `None` for some that do not.
+    /// The prompts that fit, each with its number; `None` stands for omitted ones.
     fn prompts(&self, room: usize) -> Vec<(usize, Option<String>)> {
         let all = self.prompts.len();
         let mut left = room;
         let mut told = vec![None; all];
-        // The first, then from the last to the second: a task is most of its first words and its last.
+        // The first prompt, then from the last to the second: the first and last say most about the
+        // task.
         let order = (0..all.min(1)).chain((1..all).rev());
         for n in order {
             let prompt = &self.prompts[n];
-            // One that is too long for all there is loses its middle, and says so.
+            // A prompt that is too long loses its middle, and says so.
             let most = if n == 0 || n + 1 == all { room / 2 } else { left.min(room / 4) };
             let text = short(prompt, most);
             if text.len() > left && n != 0 && n + 1 != all {
@@ -179,7 +182,7 @@ impl CompactionNotes {
     }
 }
 
-/// The rows that fit, and how many do not.
+/// The rows that fit, and the number of those that do not.
 fn fitting(rows: Vec<String>, room: usize) -> Vec<String> {
     let all = rows.len();
     let mut left = room.max(400);

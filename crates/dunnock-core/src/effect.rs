@@ -1,7 +1,8 @@
-//! What must be under way, derived from the state alone.
+//! The work that must be running, derived from the state alone.
 //!
-//! Invariant: level-triggered. The driver starts `wanted - running` and stops `running - wanted`, so cancelling needs no
-//! effect of its own, a crash needs no replay, and asking twice is harmless.
+//! Invariant: level-triggered. The driver starts `wanted - running` and stops `running - wanted`,
+//! so cancelling needs no effect of its own, a crash needs no replay, and calling it twice is
+//! harmless.
 
 use crate::input::EffectOutcome;
 use crate::state::{Phase, Stage, State};
@@ -11,7 +12,7 @@ use dunnock_proto::{
 };
 use std::sync::Arc;
 
-/// Work that must be under way. Its identity is its value, so that sets of it can be compared.
+/// Work that must be running. It is identified by its value, so that sets can be compared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
     /// Render a preamble for this model.
@@ -24,50 +25,50 @@ pub enum Effect {
         /// For this step.
         step: Step,
     },
-    /// Write the request down for a person to carry.
+    /// Write the request to files for the user to copy.
     WriteOutbox {
         /// For this step.
         step: Step,
     },
-    /// Wait for the answer that a person brings. Parked.
+    /// Wait for the answer that the user pastes. Parked.
     AwaitInbox {
         /// For this step.
         step: Step,
     },
     /// Run a call.
     Run {
-        /// Which.
+        /// Which call.
         call: CallId,
     },
-    /// Wait for a child session that does a call's work. Parked.
+    /// Wait for a child session that does the work of a call. Parked.
     Join {
-        /// Which.
+        /// Which call.
         call: CallId,
     },
-    /// Keep the files as they are.
+    /// Save a checkpoint of the files.
     Checkpoint {
-        /// The event after which they must be kept.
+        /// The event after which the checkpoint is due.
         mark: Seq,
     },
-    /// Bring the files back.
+    /// Restore the files.
     Restore {
         /// The event that asked for it.
         asked: Seq,
-        /// To this state.
+        /// The state to restore.
         tree: Tree,
     },
     /// Compact the conversation.
     Compact {
         /// Up to this event.
         upto: Seq,
-        /// How hard.
+        /// How strongly.
         strength: Strength,
     },
-    /// Run the checks on a copy of these files, beside everything else.
+    /// Run the checks on a copy of these files, in parallel with everything else.
     Baseline {
-        /// As they were before the work.
+        /// The files before the work.
         tree: Tree,
-        /// Of the commands.
+        /// Hash of the commands.
         of: Hash,
     },
     /// Wait for the person. Parked.
@@ -75,15 +76,15 @@ pub enum Effect {
         /// The question.
         question: QuestionId,
     },
-    /// Wait for a moment. Parked.
+    /// Wait until a certain time. Parked.
     Wake {
-        /// The moment.
+        /// The time.
         at: At,
     },
 }
 
 impl Effect {
-    /// Whether a driver may leave while this is all that remains.
+    /// Whether a driver may exit while only this remains.
     #[must_use]
     pub fn parked(&self) -> bool {
         match self {
@@ -99,7 +100,7 @@ impl Effect {
         }
     }
 
-    /// The report of work that was interrupted before it began.
+    /// The report for work that was interrupted before it started.
     #[must_use]
     pub fn cut(&self) -> Option<EffectOutcome> {
         match self {
@@ -120,12 +121,12 @@ impl Effect {
     }
 }
 
-/// A request that nobody sent, or whose end nobody saw.
+/// A request that was never sent, or whose end was not seen.
 pub(crate) fn cut_step(step: Step) -> StepFailed {
     StepFailed::unsent(step, Failure::Interrupted, "interrupted".into())
 }
 
-/// Everything that the process `me` must have under way now. Nothing, if it does not own the session.
+/// All work that the process `me` must be running now; none if it does not own the session.
 #[must_use]
 pub fn wanted(s: &State, me: Owner) -> Vec<Effect> {
     if s.owner.is_none_or(|seat| seat.owner != me) || s.read_only.is_some() {
@@ -149,8 +150,9 @@ pub fn wanted(s: &State, me: Owner) -> Vec<Effect> {
     effects
 }
 
-/// What an interrupt waits for: each of these must still report. One that `me` does not have under way (it learned of
-/// the work and of the interrupt at once) is reported as [cut](Effect::cut) by the driver itself.
+/// The work that an interrupt waits for: each of these must still report. If `me` is not running
+/// one of them (it learned of the work and the interrupt at once), the driver itself reports it as
+/// [cut](Effect::cut).
 #[must_use]
 pub fn stopping(s: &State, me: Owner) -> Vec<Effect> {
     let mine = s.owner.is_some_and(|seat| seat.owner == me) && s.read_only.is_none();
@@ -177,20 +179,21 @@ fn interruptible(s: &State, me: Owner) -> Vec<Effect> {
     }
 }
 
-/// The calls that may begin now, as events. Only a process that will run them asks, as the last thing before an append.
+/// The calls that may start now, as events. Called only by a process that will run them, right
+/// before an append.
 ///
-/// Order is a barrier: a reader begins when no earlier writer is open, a writer when nothing earlier is open and the
-/// files before it are kept.
+/// Order is a barrier: a reader starts when no earlier writer is open; a writer starts when nothing
+/// earlier is open and the files before it are saved.
 #[must_use]
 pub fn begin(s: &State, me: Owner) -> Vec<Event> {
     if s.owner.is_none_or(|seat| seat.owner != me) || s.stopping || s.read_only.is_some() {
         return Vec::new();
     }
-    // "Is it safe to go on?" stands: nothing more goes on meanwhile.
+    // While "is it safe to continue?" is open, nothing else starts.
     if s.questions.iter().any(|q| matches!(*q.kind, QuestionKind::Unknown { .. })) {
         return Vec::new();
     }
-    // A plan is carried out one action after the other.
+    // The actions of a plan run one after the other.
     let alone = s.config.planner.is_some();
     let (mut writer_open, mut any_open) = (false, false);
     let mut events = Vec::new();

@@ -1,15 +1,17 @@
-//! The past of a session as far as one can go back to it: its steps, its runs, and the states of the files between.
+//! The history of a session as far as it can be rewound: its steps, its runs, and the states of the
+//! files between them.
 //!
-//! Invariant: what this session's calls did is told apart from what happened beside them. The files are kept right before a
-//! call runs if they changed since they were last kept, and again after it: the first difference is others' doing, the second
-//! its own. Where it is not known whose doing something is (a process died in between), it counts as others': what is left
-//! alone can still be taken back, and what was overwritten is somebody's work.
+//! Invariant: changes by this session's calls are distinguished from other changes. A checkpoint is
+//! saved right before a call if the files changed since the last one, and again after it: the first
+//! difference was made by others, the second by the call. If the origin of a change is unknown (a
+//! process died in between), it counts as made by others: a file that was left alone can still be
+//! undone, but an overwritten one is somebody's lost work.
 
 use crate::apply::within;
 use crate::ports::Window;
 use dunnock_proto::{Event, Outcome, Scope, Seq, Span, Step, Tree};
 
-/// Whose doing a state is.
+/// Who made the changes that led to a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChangedBy {
     Us,
@@ -18,41 +20,42 @@ enum ChangedBy {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Point {
-    /// The event after which the files were so.
+    /// The event after which the files had this state.
     mark: Seq,
     tree: Tree,
     by: ChangedBy,
 }
 
-/// What an undo takes back.
+/// What an undo reverts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoTarget {
-    /// All that was done since this event: the last run.
+    /// Everything since this event: the last run.
     Run(Seq),
-    /// The last rewind, which went to just after this event.
+    /// The last rewind, which led to just after this event.
     Rewind(Seq, Scope),
 }
 
-/// A fold of a log.
+/// A fold over a log.
 #[derive(Debug, Clone, Default)]
 pub struct FileHistory {
     points: Vec<Point>,
-    /// Ends of calls since the files were last kept, each with the files right before it if others had changed them.
+    /// Ends of calls since the last checkpoint, each with the files right before it if others had
+    /// changed them.
     ended: Vec<(Seq, Option<Tree>)>,
     /// Each step with the last event that belongs to it.
     steps: Vec<(Step, Seq)>,
-    /// The first event of each run, and the last that counted before it.
+    /// The first event of each run, and the last one before it that counts.
     runs: Vec<(Seq, Seq)>,
     at_rest: bool,
-    /// Where the last rewind went, if it was the last thing that happened.
+    /// Where the last rewind led, if nothing happened since.
     rewound: Option<(Seq, Scope)>,
     asked: Option<(Seq, Scope)>,
-    /// What counts as said up to the last rewind, and the first event after it.
+    /// The events that count up to the last rewind, and the first event after it.
     hidden: Option<(Vec<Span>, Seq)>,
 }
 
 impl FileHistory {
-    /// Folds an event in.
+    /// Folds in an event.
     pub fn add(&mut self, seq: Seq, event: &Event) {
         match event {
             Event::Created(_) | Event::Forked(_) => self.at_rest = true,
@@ -131,7 +134,7 @@ impl FileHistory {
         }
     }
 
-    /// What an undo would take back.
+    /// What an undo would revert.
     #[must_use]
     pub fn undo_target(&self) -> Option<UndoTarget> {
         match self.rewound {
@@ -145,7 +148,8 @@ impl FileHistory {
         }
     }
 
-    /// The last event of a step; of step 0 (or whatever comes before the first) the last before anything was said.
+    /// The last event of a step. For step 0 (or the one before the first visible step), the last
+    /// event before the first prompt.
     #[must_use]
     pub fn step(&self, step: u32) -> Option<Seq> {
         let found = self.visible_steps().find(|(number, _)| number.0 == step).map(|(_, last)| last);
@@ -153,7 +157,7 @@ impl FileHistory {
         found.or_else(|| (step + 1 == first).then(|| self.runs.first().map(|(_, before)| *before)).flatten())
     }
 
-    /// The steps that can be gone back to.
+    /// The steps that the session can be rewound to.
     #[must_use]
     pub fn steps(&self) -> Vec<u32> {
         let first = self.visible_steps().next().and_then(|(number, _)| number.0.checked_sub(1));
@@ -177,8 +181,9 @@ impl FileHistory {
         self.hidden.as_ref().is_none_or(|(spans, since)| seq >= *since || within(spans, seq))
     }
 
-    /// The files at an event. Where nothing of ours happened before they were next kept, that later state is taken: it holds
-    /// what the person changed meanwhile. If others' work is to go, too (`force`), it is not.
+    /// The files at an event. If no call of ours ran before the next checkpoint, that later state
+    /// is used, since it includes what the person changed meanwhile. With `force`, which also
+    /// reverts others' changes, it is not.
     #[must_use]
     pub fn tree_at(&self, at: Seq, force: bool) -> Option<&Tree> {
         let next = self.points.iter().find(|p| p.mark > at).filter(|p| p.by == ChangedBy::Others);
@@ -187,19 +192,19 @@ impl FileHistory {
         found.map(|p| &p.tree)
     }
 
-    /// The files as they were last kept.
+    /// The files of the last checkpoint.
     #[must_use]
     pub fn last(&self) -> Option<&Tree> {
         self.points.last().map(|p| &p.tree)
     }
 
-    /// The same, since they were first kept.
+    /// Like [`Self::since`], but since the first checkpoint.
     #[must_use]
     pub fn since_first(&self) -> (Vec<Window>, Vec<Window>) {
         self.windows_from(0)
     }
 
-    /// What happened to the files since they were in this state: by our calls, and beside them.
+    /// The changes to the files since they had this state: those by our calls, and all others.
     #[must_use]
     pub fn since(&self, tree: &Tree) -> (Vec<Window>, Vec<Window>) {
         self.windows_from(self.points.iter().rposition(|p| p.tree == *tree).unwrap_or(0))

@@ -1,4 +1,4 @@
-//! What reaches a session: a person's command, the outcome of work, a takeover; and what is true around it at that moment.
+//! The inputs of a session (a user's command, the outcome of work, a takeover), and their context.
 
 use crate::policy::Policy;
 use dunnock_proto::{
@@ -7,92 +7,93 @@ use dunnock_proto::{
 };
 use std::collections::BTreeMap;
 
-/// What is true around the session at the moment of an input, and enters with it.
+/// The context of an input: the circumstances outside the session at that moment.
 #[derive(Debug, Clone, Default)]
 pub struct DecideContext {
-    /// What is left of the day's budget over all sessions, if there is one; what is held back for this session's request is not
-    /// counted as gone.
+    /// What is left of the day's budget over all sessions, if there is one. The amount reserved for
+    /// this session's request does not count as spent.
     pub day_left: Option<u64>,
-    /// The files at the event that a rewind names, if they were kept.
+    /// The files at the event that a rewind names, if they were saved.
     pub tree_at: Option<Tree>,
-    /// What changed of what the preamble was made of.
+    /// What changed in the sources of the preamble.
     pub preamble_drift: Option<Noticed>,
     /// The lists that calls are judged by.
     pub policy: Policy,
 }
 
-/// What reaches a session.
+/// An input of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// From a door.
+    /// A command from an interface.
     Order(CommandRequest),
-    /// From work under way, inside the process that does it.
+    /// The outcome of work, from inside the process that did it.
     Report(Report),
     /// A process takes over.
     Take(Claim),
 }
 
-/// What came of an effect.
+/// The outcome of an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The process that did the work.
     pub owner: Owner,
-    /// What came of it.
+    /// The outcome.
     pub work: EffectOutcome,
 }
 
-/// What the calls of an answer would lose, by their place in it, where that could be found out beforehand.
+/// What the calls of an answer would destroy, by their position in it, where that could be
+/// determined in advance.
 pub type Previews = BTreeMap<u16, Vec<Loss>>;
 
-/// The outcomes of effects. They carry the event they may become.
+/// The outcomes of effects. Each carries the event it may become.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EffectOutcome {
     /// A preamble was rendered.
     PreambleSet(Preamble),
-    /// It could not be.
+    /// The preamble could not be rendered.
     PreambleFailed {
-        /// For this model.
+        /// The model it was meant for.
         model: String,
         /// Why, and what to do.
         error: String,
     },
-    /// A request was written down for a person to carry.
+    /// A request was written to files for the user to copy.
     OutboxWritten(OutboxWritten),
-    /// The model answered; with what was found out about calls that may need approval.
+    /// The model answered; with previews for calls that may need approval.
     Answer(Answered, Previews),
-    /// It did not.
+    /// The model did not answer.
     Failed(StepFailed),
     /// A call ended.
     Output(Finished),
-    /// The files were kept, or could not be.
+    /// A checkpoint was saved, or could not be.
     Checkpointed(Checkpointed),
-    /// The files are back.
+    /// The files were restored.
     Rewound(Rewound),
-    /// They are not.
+    /// The files could not be restored.
     RewindFailed(RewindFailed),
-    /// The checks were run on the files as they had been.
+    /// The checks were run on the files from before the work.
     Baselined(Baselined),
-    /// The conversation is shorter.
+    /// The conversation was compacted.
     Compacted(Compacted),
-    /// It is not.
+    /// The conversation could not be compacted.
     CompactionFailed(CompactionFailed),
-    /// The moment has come.
+    /// The awaited time has come.
     TimerFired(At),
-    /// Something the model should know came to light.
+    /// Something the model should know has changed.
     Noticed(Noticed),
 }
 
-/// A takeover: the first thing a driver says.
+/// A takeover: the first input from a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Fresh for each process and takeover.
+    /// A fresh value for each process and takeover.
     pub owner: Owner,
-    /// How well it confines commands.
+    /// How well it isolates commands.
     pub isolation: Isolation,
-    /// Its system.
+    /// Its platform.
     pub platform: String,
     /// Its release.
     pub app: String,
-    /// What the folder brings that nobody has trusted yet.
+    /// Hash of the folder's own settings, commands and scripts, if not yet trusted.
     pub untrusted: Option<Hash>,
 }

@@ -1,10 +1,13 @@
-//! What a session is and what it does next.
+//! The state of a session, and what it does next.
 //!
-//! Read [`decide`](decide()) first: it is the whole loop. [`State`] is what the events fold into, [`wanted`] says what must be
-//! under way, [`Transcript`] is what the model is shown, [`policy`] decides what may run.
+//! Read [`decide`](decide()) first: it is the whole loop. [`State`] is the fold of all events,
+//! [`wanted`] lists the work that must be running, [`Transcript`] is what the model is sent, and
+//! [`policy`] decides what may run.
 //!
-//! Invariant: nothing here does I/O, reads a clock, draws a random number or waits. (The crate depends on `proto` alone.)
-//! Invariant: folding never fails and never consults a constant or a default; whatever an event needs is in the event.
+//! Invariant: this crate does no I/O, reads no clock, draws no random numbers and never waits. (It
+//! depends on `proto` alone.)
+//! Invariant: folding never fails and never consults a constant or a default; each event contains
+//! everything it needs.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 

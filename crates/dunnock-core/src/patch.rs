@@ -1,82 +1,83 @@
-//! Patches as models write them, taken apart: which files, and which lines of each. Nothing is opened here.
+//! Parses patches as models write them into files and lines. No file is opened here.
 //!
-//! Two forms are read: unified diffs, and `*** Begin Patch`. It stands in the core because policy judges a patch by the very paths
-//! that its tool will touch: there is one reader for both.
+//! Two forms are supported: unified diffs, and `*** Begin Patch`. The parser is in the core because
+//! policy judges a patch by the very paths that its tool will touch: both use the same parser.
 
 use std::fmt;
 
-/// All that a patch says.
+/// A parsed patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patch {
-    /// File by file, in its order.
+    /// The files, in the patch's order.
     pub files: Vec<FilePatch>,
 }
 
-/// What becomes of one file.
+/// The change to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePatch {
-    /// Which file, and what in general.
+    /// Which file, and what happens to it.
     pub what: FileAction,
-    /// Where its lines change.
+    /// The line changes.
     pub hunks: Vec<Hunk>,
-    /// Whether it can be run afterwards, where the patch says so.
+    /// Whether the file is executable afterwards, if the patch says so.
     pub executable: Option<bool>,
 }
 
-/// What becomes of a file in general. Paths are as the patch names them, without the `a/` and `b/` of a diff.
+/// What happens to a file as a whole. Paths are as the patch names them, without the `a/` and `b/`
+/// of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileAction {
-    /// A new one.
+    /// The file is created.
     Add(String),
-    /// It goes.
+    /// The file is deleted.
     Delete(String),
-    /// Its lines change.
+    /// The file's lines change.
     Update(String),
-    /// It gets another name, and its lines may change.
+    /// The file is renamed, and its lines may change.
     Move {
-        /// The name it had.
+        /// The old name.
         from: String,
-        /// The name it gets.
+        /// The new name.
         to: String,
     },
 }
 
-/// A stretch of lines.
+/// A contiguous block of line changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hunk {
-    /// The first of its old lines, from 1, where the patch counts.
+    /// The number of its first old line, from 1, if the patch gives it.
     pub line: Option<usize>,
     /// Lines somewhere above it, outermost first.
     pub anchors: Vec<String>,
     /// Its lines.
     pub lines: Vec<Line>,
-    /// It reaches to the end of the file.
+    /// Whether it reaches the end of the file.
     pub at_end: bool,
 }
 
 /// One line of a hunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// What becomes of it.
+    /// What happens to the line.
     pub op: Op,
-    /// Its text, without the line feed; a carriage return is part of it.
+    /// Its text, without the line feed; a carriage return belongs to the text.
     pub text: String,
-    /// No line feed follows it: it is the last of its file.
+    /// No line feed follows: it is the last line of its file.
     pub open: bool,
 }
 
-/// What becomes of a line.
+/// What happens to a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// It stays.
+    /// It is unchanged.
     Keep,
-    /// It goes.
+    /// It is removed.
     Drop,
-    /// It comes.
+    /// It is added.
     Add,
 }
 
-/// Why a text is no patch, for the model.
+/// Why a text is not a valid patch, for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchError {
     /// The line of the patch, from 1.
@@ -114,10 +115,11 @@ impl Patch {
         self.files.iter().flat_map(|file| file.what.paths())
     }
 
-    /// Reads a patch of either form. What stands before its first header is passed over, as are fences around it.
+    /// Parses a patch of either form. Text before the first header is ignored, and so are code
+    /// fences around the patch.
     ///
     /// # Errors
-    /// When it is none, or not whole.
+    /// If the text is not a patch, or is incomplete.
     pub fn parse(text: &str) -> Result<Self, PatchError> {
         let mut lines: Vec<&str> = text.split('\n').collect();
         if lines.last() == Some(&"") {
@@ -162,7 +164,7 @@ impl<'a> Reader<'a> {
         Err(PatchError { line: self.at + 1, why: why.into() })
     }
 
-    /// The rest of this line after a word, if it begins with that.
+    /// The rest of this line after `word`, if it starts with it.
     fn after(&self, word: &str) -> Option<&'a str> {
         self.peek()?.strip_prefix(word)
     }
@@ -206,10 +208,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What stands behind the end of a patch is not passed over: it may be meant.
+    /// Text after the end of a patch is an error: it may be part of what was meant.
     fn nothing_more(&mut self) -> Result<(), PatchError> {
         while let Some(line) = self.peek() {
-            // The end of a fence, or of a text for a shell.
+            // The end of a code fence or of a here-document.
             if !(line.trim().is_empty() || line.starts_with("```") || line.trim() == "EOF") {
                 return self.wrong("there is more behind *** End Patch; put everything into one patch");
             }
@@ -226,7 +228,7 @@ impl<'a> Reader<'a> {
             }
             match line.strip_prefix('+') {
                 Some(text) => hunk.lines.push(Line { op: Op::Add, text: text.into(), open: false }),
-                // The mark of an empty line got lost, unless it is one at the end.
+                // A + is missing on an empty line, unless the line is at the end.
                 None if line.trim().is_empty() => {
                     hunk.lines.push(Line { op: Op::Add, text: String::new(), open: false });
                 }
@@ -275,7 +277,7 @@ impl<'a> Reader<'a> {
         Ok(FilePatch { what, hunks, executable: None })
     }
 
-    /// A line of a hunk. An empty one is an empty line that stays: blanks at the end of a line get lost on the way.
+    /// A line of a hunk. An empty line counts as an unchanged one: models drop trailing spaces.
     fn line(&self, line: &str) -> Result<Line, PatchError> {
         let (op, text) = match line.as_bytes().first() {
             Some(b' ') => (Op::Keep, line.get(1..)),
@@ -310,14 +312,14 @@ impl<'a> Reader<'a> {
         Ok(files)
     }
 
-    /// The names of `---` and `+++` lines, if those are next.
+    /// The names in the `---` and `+++` lines, if those come next.
     fn header(&self) -> Option<(&'a str, &'a str)> {
         let old = self.after("--- ")?;
         let new = self.lines.get(self.at + 1)?.strip_prefix("+++ ")?;
         Some((old, new))
     }
 
-    /// What git writes before the lines of a file.
+    /// The header lines that git writes before a file's hunks.
     fn git(&mut self) -> Result<FilePatch, PatchError> {
         let mut said = Extended { named: self.after("diff --git ").and_then(git_names), ..Extended::default() };
         self.at += 1;
@@ -363,7 +365,7 @@ impl<'a> Reader<'a> {
         let (mut old, mut new) = said.named.clone().unzip();
         if let Some(header) = self.header() {
             let names = bare(&header_name(header.0), &header_name(header.1));
-            // Where git itself names the file, that is what one side alone is called.
+            // If only one side has a name, git's own name for that side is used.
             (old, new) = match (names, said.named.clone()) {
                 ((Some(_), None), Some((old, _))) => (Some(old), None),
                 ((None, Some(_)), Some((_, new))) => (None, Some(new)),
@@ -411,7 +413,8 @@ impl<'a> Reader<'a> {
         };
         self.at += 1;
         let mut hunk = Hunk { line: Some(old.0), ..Hunk::default() };
-        // Counts tell where a hunk ends when its lines look like headers; where they are wrong the lines themselves do.
+        // The counts say where a hunk ends if its lines look like headers; if the counts are wrong,
+        // the lines decide.
         let (mut olds, mut news) = (old.1, new.1);
         while let Some(line) = self.peek() {
             let counted = olds > 0 || news > 0;
@@ -433,31 +436,31 @@ impl<'a> Reader<'a> {
             self.at += 1;
         }
         trim(&mut hunk, self.empty_before());
-        // What stands behind a whole hunk is no part of the patch.
+        // Empty lines after a complete hunk are not part of the patch.
         while self.peek().is_some_and(|line| line.trim().is_empty()) {
             self.at += 1;
         }
         Ok(hunk)
     }
 
-    /// How many lines right before this one hold nothing, not even a mark.
+    /// The number of lines right before this one that are completely empty, without even a mark.
     fn empty_before(&self) -> usize {
         let before = self.lines.get(..self.at).unwrap_or_default();
         before.iter().rev().take_while(|line| line.trim_end_matches('\r').is_empty()).count()
     }
 }
 
-/// Without empty lines at its end that nobody marked: they stand between hunks.
+/// Removes unmarked empty lines at the end of a hunk: they only separate hunks.
 fn trim(hunk: &mut Hunk, empty: usize) {
     hunk.lines.truncate(hunk.lines.len().saturating_sub(empty));
 }
 
-/// Whether a line looks like one that changes a file.
+/// Whether a line looks like part of a hunk.
 fn of_a_hunk(line: &str) -> bool {
     line != "-- " && !line.trim().is_empty() && (line.starts_with([' ', '+', '-']) || line.starts_with("@@ -"))
 }
 
-/// What git says of a file before its lines.
+/// What git's header lines say about a file.
 #[derive(Default)]
 struct Extended {
     named: Option<(String, String)>,
@@ -482,14 +485,15 @@ fn ranges(header: &str) -> Option<Ranges> {
     Some((pair(old)?, pair(new)?))
 }
 
-/// The name in a header: without a time behind a tab, and without quotes.
+/// The name in a header, without a tab-separated timestamp and without quotes.
 fn header_name(text: &str) -> String {
     let text = text.trim_end_matches('\r');
     let text = text.split('\t').next().unwrap_or(text);
     unquoted(text.trim_end())
 }
 
-/// Both names of a header as paths; `None` for a file that is not there. `a/` and `b/` say which side it is.
+/// Both names of a header as paths; `None` for a file that does not exist. The prefixes `a/` and
+/// `b/` are removed.
 fn bare(old: &str, new: &str) -> (Option<String>, Option<String>) {
     let real = |name: &str| (name != "/dev/null").then(|| name.to_owned());
     let side = |name: &str, letter: &str| name.strip_prefix(letter).map(str::to_owned);
@@ -504,7 +508,7 @@ fn bare(old: &str, new: &str) -> (Option<String>, Option<String>) {
     }
 }
 
-/// The names of `diff --git a/x b/x`, where they can be told apart.
+/// The names in `diff --git a/x b/x`, if they can be told apart.
 fn git_names(text: &str) -> Option<(String, String)> {
     let text = text.trim_end();
     if text.starts_with('"') {
@@ -513,13 +517,13 @@ fn git_names(text: &str) -> Option<(String, String)> {
         let (old, new) = bare(&unquoted(old), &unquoted(new));
         return old.zip(new);
     }
-    // Both are the same but for their letters, so the blank between them is in the middle.
+    // Both names are the same except for the prefix, so the space between them is in the middle.
     let (old, new) = (text.get(..text.len() / 2)?, text.get(text.len() / 2 + 1..)?);
     let (old, new) = bare(old, new);
     old.zip(new).filter(|(old, new)| old == new)
 }
 
-/// A name in quotes as git writes those that hold odd characters.
+/// Decodes a quoted name, as git writes those with special characters.
 fn unquoted(text: &str) -> String {
     let Some(inner) = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else { return text.to_owned() };
     let mut bytes = Vec::new();

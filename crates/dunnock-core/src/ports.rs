@@ -1,6 +1,7 @@
-//! What the engine needs from the world: a log, a model, hands, and a keeper of files.
+//! What the engine needs from outside: a log, a model, tools, and a checkpoint store.
 //!
-//! Adapters implement these and never see each other. Futures are boxed so that a port can be chosen at run time.
+//! Adapters implement these traits and never see each other. Futures are boxed so that a port can
+//! be chosen at run time.
 
 use crate::transcript::Request;
 use crate::{Call, Status};
@@ -18,7 +19,7 @@ use std::task::{Context, Poll, Waker};
 /// A future that a port returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Tells work to stop. Work that is stopped still reports.
+/// Asks work to stop. Cancelled work still reports.
 #[derive(Debug, Clone, Default)]
 pub struct CancellationToken(Arc<Mutex<CancellationState>>);
 
@@ -29,7 +30,7 @@ struct CancellationState {
 }
 
 impl CancellationToken {
-    /// Tells the work to stop.
+    /// Asks the work to stop.
     pub fn cancel(&self) {
         let wakers = {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,12 +39,12 @@ impl CancellationToken {
         };
         wakers.into_iter().for_each(Waker::wake);
     }
-    /// Whether it was told.
+    /// Whether the work was asked to stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).told
     }
-    /// Waits until it is told.
+    /// Waits until the work is asked to stop.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + 'static {
         Cancelled(self.clone())
     }
@@ -65,147 +66,148 @@ impl Future for Cancelled {
     }
 }
 
-/// Bytes that an event names by their hash.
+/// Bytes that an event refers to by their hash.
 #[derive(Debug, Clone)]
 pub struct Blob {
-    /// Of the bytes.
+    /// Hash of the bytes.
     pub hash: Hash,
-    /// They; none if they lie in a file.
+    /// The bytes; empty if they are in a file.
     pub bytes: Arc<[u8]>,
-    /// Where they lie, if they are too many to be held in memory.
+    /// The file that holds them, if they are too large for memory.
     pub file: Option<Arc<dyn BlobFile>>,
 }
 
-/// A file with the bytes of a blob. It is gone when nobody holds it any more: whoever keeps it gives it another name.
+/// A file with the bytes of a blob. It is deleted when the last reference is dropped; to keep it,
+/// give it another name.
 pub trait BlobFile: fmt::Debug + Send + Sync {
-    /// Where it is.
+    /// The path of the file.
     fn path(&self) -> &std::path::Path;
-    /// How many bytes it has.
+    /// Its size in bytes.
     fn len(&self) -> u64;
-    /// Whether it has none.
+    /// Whether it is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl Blob {
-    /// Some bytes with their hash.
+    /// A blob with the hash of these bytes.
     #[must_use]
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
         let bytes = bytes.into();
         Self { hash: Hash::of(&bytes), bytes, file: None }
     }
-    /// The bytes of a file, with their hash.
+    /// A blob whose bytes are in a file.
     #[must_use]
     pub fn in_file(hash: Hash, file: Arc<dyn BlobFile>) -> Self {
         Self { hash, bytes: Arc::new([]), file: Some(file) }
     }
-    /// How many bytes it has.
+    /// Its size in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.file.as_ref().map_or(self.bytes.len() as u64, |file| file.len())
     }
-    /// Whether it has none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// What lists show of a session, kept beside its events in the same transaction.
+/// What lists show about a session, stored with its events in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// Its title.
     pub title: String,
     /// Its folder.
     pub workspace: String,
-    /// In one word.
+    /// Its status in one word.
     pub status: Status,
-    /// The last event that a person caused.
+    /// The last event that a user caused.
     pub version: Seq,
 }
 
-/// A row of a list.
+/// A row of a list of sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// The session.
     pub id: SessionId,
-    /// What is shown of it; the status as the text stored, since another release may have more words.
+    /// Its title.
     pub title: String,
     /// Its folder.
     pub workspace: String,
-    /// In one word.
+    /// Its status in one word: the stored text, since another release may have more words.
     pub status: String,
-    /// When it was made.
+    /// When it was created.
     pub created: At,
     /// When it last changed.
     pub updated: At,
-    /// The last event that a person caused.
+    /// The last event that a user caused.
     pub version: Seq,
-    /// Events so far.
+    /// The number of events so far.
     pub seq: Seq,
 }
 
-/// Events to be written as one, after exactly those the writer has seen.
+/// Events to be written atomically, right after those that the writer has seen.
 #[derive(Debug, Clone)]
 pub struct Batch {
     /// The session.
     pub session: SessionId,
-    /// Events the writer has seen; 0 makes a new session.
+    /// The number of events the writer has seen; 0 creates a new session.
     pub after: Seq,
     /// The events, sealed.
     pub records: Vec<Record>,
-    /// The commands they answer, each with its last event.
+    /// The commands that caused them, each with its last event.
     pub inputs: Vec<(InputId, Seq)>,
-    /// Blobs that the events name.
+    /// Blobs that the events refer to.
     pub blobs: Vec<Blob>,
     /// What lists show from now on.
     pub listing: Listing,
-    /// What this takes from a day's budget.
+    /// What this charges to the day's budget.
     pub charge: Option<Charge>,
 }
 
-/// A change of the day's ledger, bound to the version that was read.
+/// A change to the day's ledger, valid only for the version that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charge {
     /// Days since 1970 (UTC).
     pub day: i64,
-    /// Millionths of a US dollar, given back if negative.
+    /// Millionths of a US dollar; negative amounts are refunds.
     pub micros: i64,
-    /// The version of the ledger's row that the decision was made on.
+    /// The version of the ledger row that the decision was based on.
     pub version: u64,
 }
 
 /// A day's ledger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Millionths of a US dollar used and held back.
+    /// Millionths of a US dollar used and reserved.
     pub micros: i64,
-    /// Changes so far.
+    /// The number of changes so far.
     pub version: u64,
 }
 
-/// How an append ended. A fourth end, not knowing, is [`LogError::Unsure`].
+/// How an append ended. A fourth outcome, uncertainty, is [`LogError::Unsure`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Appended {
     /// The events are durable.
     Done,
-    /// Somebody else wrote first, or the ledger moved: nothing was written.
+    /// Another process wrote first, or the ledger changed: nothing was written.
     Conflict,
-    /// A command of the batch was answered before, with this last event: nothing was written.
+    /// A command of the batch was executed before, with this last event: nothing was written.
     Repeated(InputId, Seq),
 }
 
-/// Why a log could not do what it was asked.
+/// Why a log operation failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogError {
-    /// The events may or may not be durable: reopen, read, find out.
+    /// The events may or may not be durable: reopen the log and read it to find out.
     Unsure(String),
     /// The disk is full: nothing was written.
     Full(String),
     /// Nothing was written, or nothing could be read.
     Failed(String),
-    /// What is stored is not what was written.
+    /// The stored data is not what was written.
     Damaged(String),
 }
 
@@ -221,24 +223,24 @@ impl fmt::Display for LogError {
 }
 impl std::error::Error for LogError {}
 
-/// Keeps events.
+/// Stores events.
 pub trait Log: Send + Sync {
-    /// Writes a batch, all of it or nothing.
+    /// Writes a batch atomically.
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Appended, LogError>>;
-    /// Hands over the events after `after`, in order; `each` returns whether it wants more.
+    /// Passes the events after `after` to `each`, in order, until it returns false.
     fn read<'a>(
         &'a self,
         session: &'a SessionId,
         after: Seq,
         each: &'a mut (dyn FnMut(Record) -> bool + Send),
     ) -> BoxFuture<'a, Result<(), LogError>>;
-    /// The last event of a command that was answered before.
+    /// The last event of a command that was executed before.
     fn answered<'a>(
         &'a self,
         session: &'a SessionId,
         input: &'a InputId,
     ) -> BoxFuture<'a, Result<Option<Seq>, LogError>>;
-    /// Keeps a blob that a command to this session is about to name.
+    /// Stores a blob that a command to this session is about to refer to.
     fn keep<'a>(&'a self, session: &'a SessionId, blob: &'a Blob) -> BoxFuture<'a, Result<(), LogError>>;
     /// A blob.
     fn blob(&self, hash: Hash) -> BoxFuture<'_, Result<Option<Arc<[u8]>>, LogError>>;
@@ -268,79 +270,81 @@ pub trait Log: Send + Sync {
     fn listed<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<Listed>, LogError>> {
         Box::pin(async move { Ok(self.list(None, u32::MAX).await?.into_iter().find(|row| row.id == *session)) })
     }
-    /// Whether a session's events name a blob.
+    /// Whether a session's events refer to a blob.
     fn uses<'a>(&'a self, session: &'a SessionId, blob: Hash) -> BoxFuture<'a, Result<bool, LogError>>;
-    /// The sessions whose id begins with `prefix`, at most two.
+    /// The sessions whose id starts with `prefix`, at most two.
     fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, LogError>>;
-    /// How many events a session has and the chain up to the last, as stored beside them.
+    /// The number of events in a session and the chain up to the last one, as stored with them.
     fn tip<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>>;
     /// Brings the full-text index up to date with the log of one session, or of all.
     fn index<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<u64, LogError>>;
-    /// Sessions and events that hold these words, best first.
+    /// Sessions and events that contain these words, best match first.
     fn search<'a>(&'a self, words: &'a str, limit: u32) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>>;
-    /// Forgets a session: its events, its words, and the blobs that no other session names. A session that another branched
-    /// off stays. Whether there was one.
+    /// Deletes a session: its events, its search index, and the blobs that no other session refers
+    /// to. Fails if another session was forked from it. Returns whether the session existed.
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, LogError>>;
     /// The ledger of a day.
     fn ledger(&self, day: i64) -> BoxFuture<'_, Result<Ledger, LogError>>;
-    /// Gives back what only speed needed, where nobody is at work: a file that grew beside the log.
+    /// Frees what is only needed for speed, when no session is running: a file that grew next to
+    /// the log.
     fn tidy(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
-    /// Starts over after [`LogError::Unsure`]: what is read next is what is stored.
+    /// Starts over after [`LogError::Unsure`]: the next read returns what is stored.
     fn reopen(&self) -> BoxFuture<'_, Result<(), LogError>>;
 }
 
-/// A place where words were found.
+/// A search result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchHit {
     /// The session.
     pub session: SessionId,
     /// The event.
     pub seq: Seq,
-    /// The words around.
+    /// The text around the match.
     pub excerpt: String,
 }
 
-/// Where live pieces go.
+/// Receives live updates.
 pub type DeltaSink = Arc<dyn Fn(Delta) + Send + Sync>;
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone)]
 pub struct ModelRequest {
-    /// Whose.
+    /// The session it belongs to.
     pub session: SessionId,
     /// The preamble as it was recorded, never as this release would render it.
     pub preamble: Arc<[u8]>,
-    /// The step and everything said.
+    /// The step and the whole conversation.
     pub request: Request,
-    /// The pictures that it names.
+    /// The images that it refers to.
     pub pictures: BTreeMap<Hash, Arc<[u8]>>,
 }
 
 /// A model.
 pub trait Model: Send + Sync {
-    /// Renders the preamble for `config.model`: the bytes and what the core must know of them.
+    /// Renders the preamble for `config.model`: the bytes, and what the core must know about them.
     fn render_preamble<'a>(
         &'a self,
         config: &'a Config,
         workspace: &'a str,
     ) -> BoxFuture<'a, Result<(Preamble, Blob), String>>;
-    /// Asks for an answer. Stops, and still reports, when told to.
+    /// Asks for an answer. When cancelled, it stops and still reports.
     fn ask(
         &self,
         asking: ModelRequest,
         live: DeltaSink,
         halt: CancellationToken,
     ) -> BoxFuture<'_, Result<(Answered, Vec<Blob>), StepFailed>>;
-    /// Writes a request down for a person to carry; the answer is then [asked](Self::ask) for.
+    /// Writes a request to files for the user to copy; [`ask`](Self::ask) then waits for the
+    /// answer.
     fn hand_over(&self, asking: ModelRequest) -> BoxFuture<'_, Result<OutboxWritten, StepFailed>> {
         let error = "nobody carries requests here".to_owned();
         Box::pin(async move { Err(StepFailed::unsent(asking.request.step, Failure::Rejected, error)) })
     }
-    /// Replaces old conversation by a summary, asked of the model that the preamble names.
+    /// Summarises old conversation, using the model that the preamble names.
     fn summarise(&self, preamble: Arc<[u8]>, request: Request, halt: CancellationToken) -> BoxFuture<'_, Summary>;
-    /// What changed of what preambles are made of, compared with what the model knows; a notice for it.
+    /// A notice for the model if the sources of the preamble have changed since it last knew them.
     fn preamble_drift<'a>(
         &'a self,
         config: &'a Config,
@@ -353,21 +357,21 @@ pub trait Model: Send + Sync {
     }
 }
 
-/// A summary, and what it took.
+/// A summary, and what it used.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    /// It, or why there is none.
+    /// The summary, or why there is none.
     pub text: Result<Arc<str>, String>,
-    /// What was used for it, in either case.
+    /// What it used, in either case.
     pub usage: Usage,
-    /// It had begun and did not come to its end, so that this is not all.
+    /// The summary started but was not completed, so `usage` is not all.
     pub broke: bool,
 }
 
-/// A tool as a model is told of it, and what the core must know.
+/// A tool as described to the model, and what the core must know about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolSpec {
-    /// Its name, and what it may do.
+    /// Its name and properties.
     pub tool: Tool,
     /// What it does, for the model.
     pub description: String,
@@ -384,100 +388,104 @@ pub struct ToolCall {
     pub workspace: Arc<str>,
     /// The call, with the arguments and the access that were allowed.
     pub call: Call,
-    /// How it must be confined.
+    /// How it must be isolated.
     pub isolation: Isolation,
     /// Files as the model last saw them.
     pub seen: Arc<BTreeMap<String, Hash>>,
-    /// A folder that no command sees, beside those of the program: where answers come from that a person carries.
+    /// A folder that is hidden from commands, like those of the program itself: it holds the pasted
+    /// answers of the chat.
     pub closed: Option<String>,
 }
 
 /// Runs calls.
 pub trait Tools: Send + Sync {
-    /// Runs a call to its end, or stops it and its whole process tree when told to; reports either way.
+    /// Runs a call to its end. When cancelled, it stops the call and its whole process tree.
+    /// Reports either way.
     fn run(&self, job: ToolCall, live: DeltaSink, halt: CancellationToken) -> BoxFuture<'_, (Finished, Vec<Blob>)>;
-    /// Keeps a session's lock held for as long as anything that its calls started may run, even beyond this process's own
-    /// death; until what is returned is dropped.
+    /// Keeps a session's lock held while anything that its calls started may run, even after this
+    /// process has died, until the returned value is dropped.
     fn hold(&self, lock: &std::fs::File) -> Option<Box<dyn Send + Sync>> {
         let _ = lock;
         None
     }
-    /// What a call would lose, where that can be found out by looking. Nothing is changed.
+    /// What a call would destroy, as far as that can be determined without changing anything.
     fn preview<'a>(&'a self, workspace: &'a str, call: &'a Call) -> BoxFuture<'a, Vec<Loss>> {
         let _ = (workspace, call);
         Box::pin(async { Vec::new() })
     }
-    /// Ends what a session's calls started and left running, and waits until it is gone: nobody drives it any more.
+    /// Ends the processes that a session's calls left running, and waits until they are gone.
+    /// Called when no process drives the session any more.
     fn close<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
         let _ = session;
         Box::pin(async {})
     }
-    /// Keeps what a planner's iterations came to, in a file of that name where no call can write.
+    /// Saves the results of a planner's iterations in a file of that name, where no call can write.
     fn remember<'a>(&'a self, workspace: &'a str, name: &'a str, text: &'a str) -> BoxFuture<'a, Result<(), String>> {
         let _ = (workspace, name, text);
         Box::pin(async { Ok(()) })
     }
-    /// Kills whatever runs: this process is about to end.
+    /// Kills everything that is running: this process is about to exit.
     fn stop_all(&self) {}
 }
 
-/// Knows the files of a workspace.
+/// Reads the state of a workspace's files.
 pub trait Files: Send + Sync {
-    /// A name for the files as they are: equal names mean equal files. What a check proved, it proved of one of these.
+    /// An id for the current files: equal ids mean equal files. The result of a check applies to
+    /// one such state.
     fn tree<'a>(&'a self, workspace: &'a str) -> BoxFuture<'a, Result<Tree, String>>;
-    /// The commit that the folder's repository stands at, if it is one.
+    /// The commit that the folder's repository is at, if the folder is a repository.
     fn commit(&self, workspace: &str) -> Option<String> {
         let _ = workspace;
         None
     }
-    /// Whether the files are still those of a name that was given before.
+    /// Whether the files still have this state.
     fn holds<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> BoxFuture<'a, bool>;
 }
 
 /// Two states of the files, before something and after it.
 pub type Window = (Tree, Tree);
 
-/// A way back for the files of a workspace.
+/// How to restore the files of a workspace.
 #[derive(Debug, Clone, Copy)]
 pub struct RestorePlan<'a> {
-    /// The session that goes back.
+    /// The session that is rewound.
     pub session: &'a SessionId,
     /// The folder.
     pub workspace: &'a str,
-    /// The state to return to.
+    /// The state to restore.
     pub to: &'a Tree,
-    /// The state as it was kept right before.
+    /// The state saved right before.
     pub from: &'a Tree,
-    /// What this session's calls did since.
+    /// Changes by this session's calls since then.
     pub ours: &'a [Window],
-    /// What happened beside them.
+    /// Changes by others since then.
     pub theirs: &'a [Window],
-    /// Also what others changed.
+    /// Also overwrite changes by others.
     pub force: bool,
 }
 
-/// What came of going back.
+/// The result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// The files as they are now.
+    /// The files after the restore.
     pub tree: Tree,
-    /// What was left alone or could not be brought back, in words.
+    /// What was left alone or could not be restored, as text.
     pub note: Option<String>,
 }
 
-/// A copy of files.
+/// A copy of a workspace's files.
 pub trait WorkspaceCopy: Send + Sync {
-    /// Where it is.
+    /// The path of the copy.
     fn path(&self) -> &str;
-    /// What it lacks, in words.
+    /// What it lacks, as text.
     fn lacks(&self) -> Option<String>;
 }
 
-/// Keeps the files of a workspace.
+/// Saves and restores the files of a workspace.
 pub trait Checkpoints: Send + Sync {
-    /// Keeps them as they are. With mark 0 that is only a look between two others, of which nothing is said.
+    /// Saves the current files. Mark 0 means an intermediate state that is not reported.
     fn keep<'a>(&'a self, session: &'a SessionId, workspace: &'a str, mark: Seq) -> BoxFuture<'a, Checkpointed>;
-    /// Brings back what this session changed; doing it twice does no harm.
+    /// Restores what this session changed; doing it twice is harmless.
     fn restore<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, String>>;
     /// The files that differ between two states and were changed in one of these windows.
     fn changed<'a>(
@@ -489,16 +497,17 @@ pub trait Checkpoints: Send + Sync {
         let _ = (workspace, between, ours);
         Box::pin(async { Ok(Vec::new()) })
     }
-    /// A folder of its own with the files as they were; it is gone when what is returned is dropped.
+    /// Copies the files of a state to a separate folder, which is deleted when the returned value
+    /// is dropped.
     fn copy<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> BoxFuture<'a, Result<Box<dyn WorkspaceCopy>, String>> {
         let _ = (workspace, tree);
         Box::pin(async { Err("files are not kept here".into()) })
     }
-    /// Gives back what only speed needed: nobody works in this folder for now.
+    /// Frees what is only needed for speed: no session works in this folder for now.
     fn rest<'a>(&'a self, workspace: &'a str) -> BoxFuture<'a, ()> {
         let _ = workspace;
         Box::pin(async {})
     }
-    /// Forgets what was kept for a session.
+    /// Deletes what was saved for a session.
     fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>>;
 }

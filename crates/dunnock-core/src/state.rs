@@ -1,7 +1,8 @@
-//! What is true of a session, as far as deciding needs it.
+//! The state of a session, as far as decisions need it.
 //!
-//! Invariant: its size does not grow with the length of the log, so copying it for a decision costs the same at step
-//! 10,000 as at step 10. Old calls, texts and results are in the log and the transcript, not here.
+//! Invariant: its size does not grow with the length of the log, so copying it for a decision costs
+//! the same at step 10,000 as at step 10. Old calls, texts and results are in the log and the
+//! transcript, not here.
 
 use dunnock_proto::{
     Access, At, CallId, CallPart, Class, Config, EndReason, Hash, Isolation, OutboxWritten, Owner, Preamble, Proof,
@@ -11,36 +12,37 @@ use dunnock_proto::{Reserved, Rule, Sandbox, Scope, Usage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Where the loop stands.
+/// The phase of the loop.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Phase {
     /// Nothing to do.
     #[default]
     Rest,
-    /// A step is due, unless something holds it: a question, a missing preamble, a time to wait for.
+    /// A step is due, unless something blocks it: a question, a missing preamble, a time to wait
+    /// for.
     Ready,
     /// The model is being asked.
     Thinking,
-    /// The calls of its answer are being dealt with.
+    /// The calls of its answer are being processed.
     Acting,
-    /// Conversation is being compacted.
+    /// The conversation is being compacted.
     Compacting {
         /// The last event covered.
         upto: Seq,
-        /// How hard.
+        /// How strongly.
         strength: Strength,
         /// Whether a step is due afterwards.
         due: bool,
     },
-    /// Files are going back.
+    /// Files are being restored.
     Rewinding {
-        /// The event that asked for it: names the effect.
+        /// The event that asked for it; it identifies the effect.
         asked: Seq,
-        /// Where to.
+        /// The state to restore.
         tree: Tree,
-        /// What will count as said.
+        /// The events that will still count.
         spans: Arc<Vec<Span>>,
-        /// Also what others changed.
+        /// Also overwrite changes by others.
         force: bool,
     },
 }
@@ -72,54 +74,54 @@ impl Phase {
     }
 }
 
-/// How far a call has come.
+/// The progress of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Nobody has said that it may run.
+    /// It has not been allowed yet.
     Asked,
     /// It may run.
     Allowed,
-    /// A process runs it.
+    /// A process is running it.
     Started(Owner),
-    /// It ended; whether it did what it should.
+    /// It ended.
     Finished {
-        /// It did.
+        /// Whether it succeeded.
         ok: bool,
     },
 }
 
-/// A call of the answer in work, or a check of the harness.
+/// A call of the current answer, or a check by the harness.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Our name for it.
+    /// Our id for the call.
     pub id: CallId,
     /// As the model wrote it.
     pub part: Arc<CallPart>,
-    /// Reader or writer.
+    /// Whether it reads or writes.
     pub class: Class,
-    /// After a crash.
+    /// What to do with it after a crash.
     pub recovery: Recovery,
-    /// Whether the session itself answers it; `None` for a tool that the preamble does not have.
+    /// What the tool means to the session; `None` if the preamble has no such tool.
     pub role: Option<Role>,
-    /// How far it has come.
+    /// Its progress.
     pub stage: Stage,
-    /// The arguments, where the person changed them.
+    /// The arguments, if the person changed them.
     pub edited: Option<Arc<str>>,
     /// Hash of the tool and arguments that were allowed.
     pub allowed: Option<Hash>,
-    /// How commands were confined when that was said.
+    /// How commands were isolated when it was allowed.
     pub level: Option<Isolation>,
     /// What it was granted beyond the sandbox.
     pub access: Access,
-    /// What it starts keeps running after it.
+    /// What it starts keeps running after the call.
     pub leaves_process: bool,
     /// It only waits for such a process.
     pub polls: bool,
-    /// Of how it ended and what the model was told of it.
+    /// Hash of the outcome and of the text for the model.
     pub result: Option<Hash>,
-    /// A check that changed the files it was to check.
+    /// Whether it is a check that changed the files it checked.
     pub moved: bool,
-    /// A check made by the harness.
+    /// Whether it is a check made by the harness.
     pub harness: bool,
 }
 
@@ -163,12 +165,12 @@ impl Call {
     pub fn args(&self) -> &Arc<str> {
         self.edited.as_ref().unwrap_or(&self.part.args)
     }
-    /// What an approval binds.
+    /// Hash of the tool and arguments: what an approval covers.
     #[must_use]
     pub fn hash(&self) -> Hash {
         hash_call(&self.part.tool, self.args())
     }
-    /// The same, if the person changed the arguments to these.
+    /// The same hash with these arguments, if the person changed them.
     #[must_use]
     pub fn hash_with(&self, args: Option<&Arc<str>>) -> Hash {
         hash_call(&self.part.tool, args.unwrap_or(self.args()))
@@ -180,27 +182,27 @@ pub(crate) fn hash_call(tool: &str, args: &str) -> Hash {
     Hash::of_parts(&[tool.as_bytes(), args.as_bytes()])
 }
 
-/// A question that stands.
+/// An open question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// Its name.
+    /// The id of the question.
     pub id: QuestionId,
     /// What it is about, with everything that is shown.
     pub kind: Arc<QuestionKind>,
-    /// Hash of all that.
+    /// Hash of the question.
     pub hash: Hash,
 }
 
-/// Who drives the session.
+/// The process that drives the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnerState {
     /// The process.
     pub owner: Owner,
-    /// How well it confines commands.
+    /// How well it isolates commands.
     pub level: Isolation,
 }
 
-/// What was used so far.
+/// What has been used so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
     /// Tokens in and out.
@@ -211,25 +213,25 @@ pub struct Spent {
     pub ms: u64,
 }
 
-/// The way back from the last rewind.
+/// How to undo the last rewind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undo {
-    /// What counted as said before it.
+    /// The events that counted before it.
     pub spans: Vec<Span>,
     /// The files before it.
     pub tree: Option<Tree>,
-    /// What it took back.
+    /// What it rewound.
     pub scope: Scope,
-    /// The one before, until this one is done: should it fail, that one stands.
+    /// The previous one, until this rewind is complete: it is reinstated if this rewind fails.
     pub previous: Option<Arc<Self>>,
 }
 
-/// An event that this release cannot read and must not write after.
+/// An event that this release cannot read, so that it must not write after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
-    /// Where.
+    /// The position of the event.
     pub seq: Seq,
-    /// Its name.
+    /// The kind of event.
     pub kind: String,
     /// Why it could not be read.
     pub why: String,
@@ -237,121 +239,125 @@ pub struct Unknown {
     pub app: Arc<str>,
 }
 
-/// Whether the last answers did anything new since the last prompt.
+/// Whether the last answers made progress since the last prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// What the last answers came to: files before, calls, results.
+    /// Hashes of the last answers: files before, calls, results.
     pub recent: Arc<Vec<Hash>>,
-    /// How many of the very last came to what a recent one had come to.
+    /// How many answers in a row repeated a recent one.
     pub same: u32,
-    /// The model was told.
+    /// Whether the model was warned.
     pub warned: bool,
 }
 
-/// A session, folded. The fields are events' doing only; see [`apply`](crate::apply()).
+/// A folded session. Only events change the fields; see [`apply`](crate::apply()).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct State {
-    /// Events so far.
+    /// The number of events so far.
     pub seq: Seq,
-    /// The last event that a person caused: what a door compares with.
+    /// The last event that a user caused: interfaces compare with it.
     pub version: Seq,
-    /// Set when a later release wrote something that must be understood.
+    /// Set when a newer release wrote an event that must be understood.
     pub read_only: Option<Arc<Unknown>>,
     /// The folder; `None` before the first event.
     pub workspace: Option<Arc<str>>,
-    /// The release that wrote last.
+    /// The release that last wrote to the session.
     pub app: Arc<str>,
-    /// Given, or the first line of the first prompt.
+    /// The title: given by the user, or the first line of the first prompt.
     pub title: Option<Arc<str>>,
     /// Settings.
     pub config: Arc<Config>,
     /// The preamble in use.
     pub preamble: Option<Arc<Preamble>>,
-    /// A budget was set, and the preamble asks for answers without a bound: it must be made again.
+    /// A budget was set, but the preamble requests answers without a limit: it must be rendered
+    /// again.
     pub renew: bool,
-    /// What the model knows of what its preamble was made of: what was noticed since is not told again.
+    /// The preamble's sources as the model knows them: changes it was told about are not reported
+    /// again.
     pub sources: Arc<Vec<Source>>,
     /// Rules that the person granted.
     pub grants: Arc<Vec<Rule>>,
-    /// A process was started that was let have more than the box.
+    /// Whether a process was started with more access than the sandbox.
     pub outside: bool,
-    /// Files as the model last saw them: an edit of one that is other by now is refused.
+    /// Files as the model last saw them: an edit of a file that has changed since is refused.
     pub seen: Arc<BTreeMap<String, Hash>>,
-    /// What the person said of what the folder brings.
+    /// Whether the person trusts the folder's own settings, commands and scripts.
     pub trust: Option<(Hash, bool)>,
-    /// Who drives.
+    /// The process that drives the session.
     pub owner: Option<OwnerState>,
-    /// Where the loop stands.
+    /// The phase of the loop.
     pub phase: Phase,
-    /// An interrupt was asked for and work has not stopped yet.
+    /// Whether an interrupt was requested and work has not stopped yet.
     pub stopping: bool,
-    /// The last step that began.
+    /// The last step that was started.
     pub step: Step,
-    /// The last request that was given to a person to carry.
+    /// The last request that was written for the user to copy.
     pub outbox: Option<Arc<OutboxWritten>>,
-    /// Steps until the limit.
+    /// Steps left until the limit.
     pub steps_left: u32,
-    /// Prompts that no step has told the model yet.
+    /// Prompts that no step has sent to the model yet.
     pub unseen: u32,
     /// Calls of the last answer, and checks after it, in order.
     pub calls: Vec<Call>,
-    /// Questions that stand, oldest first.
+    /// Open questions, oldest first.
     pub questions: Vec<Question>,
-    /// Questions so far.
+    /// The number of questions so far.
     pub asked: u32,
-    /// When the next try at a step is due.
+    /// When the next attempt at a step is due.
     pub wake: Option<At>,
-    /// Used so far.
+    /// What has been used so far.
     pub spent: Spent,
-    /// Held back for the request under way.
+    /// The amount reserved for the request in progress.
     pub reserved: Reserved,
     /// How often the budget was extended.
     pub extended: u64,
-    /// The day's budget was waived until the session rests.
+    /// Whether the day's budget is waived until the session is idle.
     pub day_waived: bool,
-    /// Estimated tokens of the next request, without preamble.
+    /// Estimated tokens of the next request, without the preamble.
     pub context: u64,
-    /// Ends of the last steps, where conversation can be compacted, each with what `context` was then.
+    /// Ends of the last steps, where the conversation can be compacted, each with the value of
+    /// `context` at that time.
     pub bounds: Vec<(Seq, u64)>,
     /// The last compaction since the last answer, failed or not: the next one is stronger.
     pub compacted: Option<Strength>,
-    /// The last request did not fit.
+    /// Whether the last request did not fit.
     pub overflowed: bool,
-    /// How many did not since the last answer.
+    /// How many requests did not fit since the last answer.
     pub overflows: u8,
-    /// A prompt came since the last step: files must be kept before work on it.
+    /// Whether a prompt arrived since the last step: a checkpoint is due before work on it.
     pub fresh: bool,
-    /// The event since which the files must be kept.
+    /// The event after which a checkpoint is due.
     pub dirty: Option<Seq>,
-    /// The files as last kept.
+    /// The files of the last checkpoint.
     pub tree: Option<Tree>,
-    /// The files as first kept: before any work.
+    /// The files of the first checkpoint, before any work.
     pub first: Option<Tree>,
-    /// Of the checks that were run on those, or could not be.
+    /// Hash of the checks that were run on those, or could not be.
     pub baselined: Option<Hash>,
     /// Visible ranges before `since`.
     pub spans: Arc<Vec<Span>>,
     /// Everything from here on is visible.
     pub since: Seq,
-    /// The way back from the last rewind.
+    /// How to undo the last rewind.
     pub undo: Option<Arc<Undo>>,
-    /// Tries at verification since the last prompt.
+    /// Attempts at verification since the last prompt.
     pub tried: u32,
-    /// What the last of them said.
+    /// The result of the last attempt.
     pub proof: Proof,
-    /// Whether anything changes from step to step.
+    /// Whether the model makes progress from step to step.
     pub progress: Progress,
-    /// How work last ended.
+    /// How the work last ended.
     pub last: Option<Arc<EndReason>>,
 }
 
 impl State {
-    /// Whether a call was allowed when commands were confined better than they are now.
+    /// Whether a call was allowed under better isolation than there is now.
     #[must_use]
     pub fn weaker(&self, call: &Call) -> bool {
         call.class == dunnock_proto::Class::Command && call.level.is_some_and(|level| self.level() > level)
     }
-    /// How well commands are confined: as the driver can, unless the person wants no box.
+    /// How well commands are isolated: as well as the driver can, unless the user turned the
+    /// sandbox off.
     #[must_use]
     pub fn level(&self) -> Isolation {
         match self.config.sandbox {
@@ -359,22 +365,22 @@ impl State {
             Sandbox::Auto | Sandbox::Require(_) => self.owner.map_or(Isolation::D, |seat| seat.level),
         }
     }
-    /// The call of that name, if it is of the answer in work.
+    /// The call with this id, if it belongs to the current answer.
     #[must_use]
     pub fn call(&self, id: CallId) -> Option<&Call> {
         self.calls.iter().find(|c| c.id == id)
     }
-    /// The question of that name, if it stands.
+    /// The question with this id, if it is open.
     #[must_use]
     pub fn question(&self, id: QuestionId) -> Option<&Question> {
         self.questions.iter().find(|q| q.id == id)
     }
-    /// Whether a call has not ended.
+    /// Whether any call has not ended.
     #[must_use]
     pub fn calls_open(&self) -> bool {
         self.calls.iter().any(|c| !c.finished())
     }
-    /// Whether the next step is due, held or not.
+    /// Whether the next step is due, blocked or not.
     #[must_use]
     pub fn due(&self) -> bool {
         match self.phase {
@@ -383,18 +389,19 @@ impl State {
             Phase::Rest | Phase::Thinking | Phase::Compacting { .. } | Phase::Rewinding { .. } => false,
         }
     }
-    /// Whether the preamble in use is of the model in use.
+    /// Whether the current preamble matches the current model and settings.
     #[must_use]
     pub fn preamble_fits(&self) -> bool {
         let wanted = &self.config;
         self.preamble.as_ref().is_some_and(|preamble| {
-            // What the person does not say, and what an older preamble does not know, is as it was.
+            // A setting that is empty, or that an older preamble does not record, counts as
+            // unchanged.
             let profile = wanted.profile.is_empty() || wanted.profile == preamble.profile;
             let window = wanted.window.zip(preamble.window).is_none_or(|(wanted, known)| wanted == known);
             preamble.model == wanted.model && profile && window && !self.renew
         })
     }
-    /// Whether a request to the model is under way.
+    /// Whether a request to the model is in progress.
     #[must_use]
     pub fn asks_model(&self) -> bool {
         match self.phase {
@@ -406,23 +413,23 @@ impl State {
             | Phase::Rewinding { .. } => false,
         }
     }
-    /// The request that a person carries now: nothing is under way until the answer is there.
+    /// The request that waits for the chat's reply: nothing runs until it arrives.
     #[must_use]
     pub fn carried(&self) -> Option<&OutboxWritten> {
         let thinking = self.phase == Phase::Thinking && !self.stopping;
         self.outbox.as_deref().filter(|handed| thinking && handed.step == self.step)
     }
-    /// Whether requests are carried by a person.
+    /// Whether this is a copy-and-paste session.
     #[must_use]
     pub fn via_bridge(&self) -> bool {
         self.preamble.as_ref().is_some_and(|preamble| preamble.via_bridge)
     }
-    /// Whether there is anything left to do, to stop or to answer.
+    /// Whether anything is left to do, to stop or to answer.
     #[must_use]
     pub fn busy(&self) -> bool {
         self.phase != Phase::Rest || self.dirty.is_some() || !self.questions.is_empty()
     }
-    /// Roughly how many tokens a text is.
+    /// Roughly how many tokens a text has.
     pub(crate) fn tokens(&self, text: &str) -> u64 {
         text.len() as u64 / self.token_bytes()
     }
@@ -430,7 +437,7 @@ impl State {
     pub(crate) fn token_bytes(&self) -> u64 {
         self.config.token_bytes.max(1)
     }
-    /// Everything that counts as said.
+    /// All events that still count.
     #[must_use]
     pub fn visible(&self) -> Vec<Span> {
         let mut spans = self.spans.as_ref().clone();
@@ -439,7 +446,7 @@ impl State {
         }
         spans
     }
-    /// What a request may have used beyond what is known of it: all that was held back for it.
+    /// What a request may have used beyond its known usage: the rest of its reservation.
     #[must_use]
     pub fn unknown_beyond(&self, usage: &Usage) -> Reserved {
         let known = self.config.price.map_or(0, |price| price.of(usage));
@@ -448,7 +455,8 @@ impl State {
             micros: self.reserved.micros.saturating_sub(known),
         }
     }
-    /// The files on which the checks must be run before they are run on finished work, if they must.
+    /// The files on which the checks must still be run before they are run on finished work, if
+    /// any.
     #[must_use]
     pub fn baseline_due(&self) -> Option<&Tree> {
         let wanted = self.config.baseline && !self.config.verify.is_empty() && !self.stopping;
@@ -458,25 +466,25 @@ impl State {
         };
         self.first.as_ref().filter(|_| wanted && works && self.baselined != Some(self.checks()))
     }
-    /// Of the commands that must pass.
+    /// Hash of the commands that must pass.
     #[must_use]
     pub fn checks(&self) -> Hash {
         let parts: Vec<&[u8]> = self.config.verify.iter().map(String::as_bytes).collect();
         Hash::of_parts(&parts)
     }
-    /// What a step started now would hold back.
+    /// What a step started now would reserve.
     #[must_use]
     pub fn reserve(&self) -> Reserved {
         if self.via_bridge() {
-            return Reserved::default(); // what a chat counts, nobody here can know
+            return Reserved::default(); // the usage of a chat cannot be known here
         }
         let preamble = self.preamble.as_ref().map_or(0, |h| h.bytes / self.token_bytes());
         let input = preamble.saturating_add(self.context);
-        // As the request says; where it says nothing, a small window has no room for a long answer.
+        // As the request says; if it does not, a small window has no room for a long answer.
         let asked = self.preamble.as_ref().and_then(|preamble| preamble.max_output);
         let room = self.window().map_or(u64::MAX, |window| window / 4);
         let output = asked.unwrap_or(self.config.max_output.min(room));
-        // Whether the server puts what is sent into a cache, and charges for it, is not known before.
+        // It is not known in advance whether the server caches the input and charges for that.
         let micros = self.config.price.map_or(0, |p| {
             let sent = input.saturating_mul(p.input.max(p.written));
             sent.saturating_add(output.saturating_mul(p.output)).div_ceil(1_000_000)
@@ -484,7 +492,7 @@ impl State {
         Reserved { tokens: input.saturating_add(output), micros }
     }
 
-    /// Tokens that the model holds: as the person said, or as the preamble knows.
+    /// The model's context window in tokens, from the settings or the preamble.
     #[must_use]
     pub fn window(&self) -> Option<u64> {
         self.config.window.or_else(|| self.preamble.as_ref().and_then(|preamble| preamble.window))

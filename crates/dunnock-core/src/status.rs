@@ -1,4 +1,4 @@
-//! What lists show of a session.
+//! What lists show about a session.
 
 use crate::state::{Phase, State};
 use dunnock_proto::EndReason;
@@ -7,15 +7,15 @@ use std::fmt;
 /// The state of a session in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// Something is, or must get, under way.
+    /// Work is running, or is about to start.
     Working,
-    /// A question stands, or a person carries a request.
+    /// A question is open, or a request waits for the chat's reply.
     Waiting,
-    /// Finished, and nothing speaks against it.
+    /// Finished, and no check contradicts it.
     Done,
-    /// The model could not be asked, or verification failed.
+    /// The model could not be reached, or verification failed.
     Failed,
-    /// The person stopped it, or nothing was asked yet.
+    /// The user stopped it, or there was no prompt yet.
     Stopped,
     /// Out of steps or budget.
     Limit,
@@ -35,7 +35,7 @@ impl fmt::Display for Status {
 }
 
 impl State {
-    /// In one word.
+    /// Its status in one word.
     #[must_use]
     pub fn status(&self) -> Status {
         if !self.questions.is_empty() || self.carried().is_some() {

@@ -1,10 +1,12 @@
-//! What the model is shown: the visible messages since the last compaction, each rendered once.
+//! What the model is sent: the visible messages since the last compaction, each rendered once.
 //!
-//! Messages are collected until a step begins and then sealed as one [`Segment`]: the answer before, its results in the
-//! order of its calls, notices, then prompts. Segments are a shared list that only grows, so handing a request to a
-//! model costs nothing, however long the conversation is.
+//! Messages are collected until a step starts and are then sealed as one [`Segment`]: the previous
+//! answer, its results in the order of its calls, notices, then prompts. Segments form a shared
+//! list that only grows, so passing a request to a model costs nothing, however long the
+//! conversation is.
 //!
-//! Invariant: between two compactions and without a rewind, each request begins with the bytes of the one before.
+//! Invariant: between two compactions and without a rewind, each request starts with the bytes of
+//! the previous one.
 
 use crate::apply::within;
 use dunnock_proto::{
@@ -18,13 +20,14 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug)]
 pub struct Segment {
     before: Option<Arc<Segment>>,
-    /// The last event told of; 0 for what a fork brought along.
+    /// The last event it includes; 0 for messages that a fork inherited.
     upto: Seq,
-    /// What was added.
+    /// The added messages.
     messages: Arc<[Message]>,
-    /// The hash and the length of everything up to here, once somebody asks: opening a long session does not.
-    /// How many pictures it and those before it hold.
+    /// The number of images in this segment and those before it.
     pictures: usize,
+    /// The hash and length of everything up to here, computed on demand: opening a long session
+    /// does not need it.
     sum: OnceLock<(Hash, u64)>,
 }
 
@@ -35,7 +38,7 @@ impl Segment {
         Arc::new(Self { before, upto, messages, pictures, sum: OnceLock::new() })
     }
 
-    /// Sums up from the last segment that was summed up before: once for each segment, without recursion.
+    /// Sums up from the last segment with a known sum: once per segment, without recursion.
     fn sum(&self) -> (Hash, u64) {
         let mut open = vec![self];
         while let Some(before) = open.last().and_then(|s| s.before.as_deref())
@@ -61,7 +64,7 @@ impl Segment {
 }
 
 impl Drop for Segment {
-    /// Without recursion: a long conversation is a long list.
+    /// Without recursion, since a long conversation is a long list.
     fn drop(&mut self) {
         let mut next = self.before.take();
         while let Some(segment) = next {
@@ -70,12 +73,12 @@ impl Drop for Segment {
     }
 }
 
-/// What goes to the model for one step: a preamble and everything said.
+/// What is sent to the model for one step: a preamble and the whole conversation.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The step.
     pub step: Step,
-    /// The blob with system text and tools.
+    /// The blob with the system prompt and tools.
     pub preamble: Hash,
     tail: Option<Arc<Segment>>,
 }
@@ -86,22 +89,22 @@ impl Request {
     pub fn messages(&self) -> Vec<Message> {
         segments(self.tail.as_ref()).iter().flat_map(|s| s.messages.iter().cloned()).collect()
     }
-    /// The pictures in them.
+    /// The images in them.
     #[must_use]
     pub fn pictures(&self) -> Vec<Hash> {
-        // Most talks have none, and looking through all of one takes time.
+        // Most conversations have none, and searching a whole one takes time.
         if self.tail.as_ref().is_none_or(|tail| tail.pictures == 0) {
             return Vec::new();
         }
         let all = segments(self.tail.as_ref());
         all.iter().flat_map(|s| s.messages.iter()).flat_map(|message| message.pictures().iter().copied()).collect()
     }
-    /// What was added since the request before.
+    /// The messages added since the previous request.
     #[must_use]
     pub fn added(&self) -> &[Message] {
         self.tail.as_ref().map_or(&[], |s| &s.messages)
     }
-    /// The hash of preamble and messages: equal hashes mean equal bytes.
+    /// The hash of the preamble and messages: equal hashes mean equal bytes.
     #[must_use]
     pub fn hash(&self) -> Hash {
         Hash::of_parts(&[&self.preamble.0, &self.tail.as_ref().map_or(Hash::ZERO, |s| s.sum().0).0])
@@ -111,25 +114,25 @@ impl Request {
     pub fn bytes(&self) -> Vec<u8> {
         self.messages().iter().flat_map(Message::bytes).collect()
     }
-    /// How many bytes that is.
+    /// The length of the rendered messages in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.tail.as_ref().map_or(0, |s| s.sum().1)
     }
-    /// Whether nothing was said.
+    /// Whether there are no messages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// What became of folding an event.
+/// The result of folding an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Fold {
-    /// It is told.
+    /// The event was folded in.
     Done,
-    /// The past changed: fold the log again, from the start.
+    /// The history changed: fold the log again, from the start.
     Again,
 }
 
@@ -142,7 +145,7 @@ struct OpenCall {
     result: Option<(Arc<str>, bool)>,
 }
 
-/// The fold of a log that requests are made of.
+/// The fold of a log that requests are built from.
 #[derive(Debug, Clone, Default)]
 pub struct Transcript {
     base: Option<Box<Transcript>>,
@@ -156,7 +159,7 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// A transcript whose past is another session's: the start of a fork.
+    /// A transcript that continues another session's: the start of a fork.
     #[must_use]
     pub fn on(mut base: Self) -> Self {
         let mut tail = None;
@@ -168,7 +171,7 @@ impl Transcript {
         Self { base: Some(Box::new(base.clone())), ..base }
     }
 
-    /// Folds a whole log. What a rewind took back is passed over.
+    /// Folds a whole log. Events that a rewind removed are ignored.
     pub fn fold<'a>(base: Option<Self>, log: impl Iterator<Item = (Seq, &'a Event)> + Clone) -> Self {
         let mut spans: Option<(Seq, &[Span])> = None;
         for (seq, event) in log.clone() {
@@ -186,13 +189,13 @@ impl Transcript {
         transcript
     }
 
-    /// The past that a fork brought along.
+    /// The history that a fork inherited.
     #[must_use]
     pub fn base(&self) -> Option<Self> {
         self.base.as_deref().cloned()
     }
 
-    /// Folds one event in.
+    /// Folds in one event.
     pub fn apply(&mut self, seq: Seq, event: &Event) -> Fold {
         match event {
             Event::Prompted(e) => self.prompts.push(Message::User { text: e.text.clone(), images: e.images.clone() }),
@@ -245,26 +248,26 @@ impl Transcript {
         Fold::Done
     }
 
-    /// The request of the step that began last.
+    /// The request of the last step that was started.
     #[must_use]
     pub fn request(&self) -> Option<Request> {
         let (step, preamble) = self.step?;
         Some(Request { step, preamble, tail: self.tail.clone() })
     }
 
-    /// The bytes of all that has been told.
+    /// The length of all sealed messages in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.tail.as_ref().map_or(0, |s| s.sum().1)
     }
 
-    /// Whether nothing has been told.
+    /// Whether no message is sealed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Old results that are longer than `limit`, up to the step that ended at `upto`, in a shorter form.
+    /// Shorter forms of old results that exceed `limit`, up to the step that ended at `upto`.
     #[must_use]
     pub fn shorten(&self, upto: Seq, limit: usize) -> Vec<Shortened> {
         let old = segments(self.tail.as_ref()).into_iter().filter(|s| s.upto <= upto);
@@ -280,7 +283,7 @@ impl Transcript {
         .collect()
     }
 
-    /// What this would be after `compacted`, in bytes: compaction must shrink.
+    /// The length after `compacted`, in bytes: a compaction must shrink the conversation.
     #[must_use]
     pub fn len_after(&self, compacted: &Compacted) -> u64 {
         let mut trial = self.clone();
@@ -331,7 +334,7 @@ impl Transcript {
         }
     }
 
-    /// The answer that was collected, and its results in the order of its calls.
+    /// The collected answer, and its results in the order of its calls.
     fn answer_and_results(&mut self) -> Vec<Message> {
         let mut messages: Vec<Message> = self.answer.take().into_iter().collect();
         for call in std::mem::take(&mut self.calls) {
@@ -341,8 +344,9 @@ impl Transcript {
         messages
     }
 
-    /// A new answer comes: an older one that no step has told yet goes before it. Prompts and notices wait for the step
-    /// that tells them; one that came while the model was thinking belongs after its answer.
+    /// Called when a new answer arrives: an older one that no step has sent yet goes before it.
+    /// Prompts and notices wait for the step that sends them; one that arrived while the model was
+    /// thinking belongs after its answer.
     fn seal_answer(&mut self, upto: Seq) {
         let messages = self.answer_and_results();
         if !messages.is_empty() {
@@ -350,7 +354,7 @@ impl Transcript {
         }
     }
 
-    /// Seals what was collected: the answer, its results in order, notices, prompts.
+    /// Seals the collected messages: the answer, its results in order, notices, prompts.
     fn flush(&mut self, upto: Seq) {
         let mut messages = self.answer_and_results();
         messages.append(&mut self.notices);
@@ -394,7 +398,7 @@ fn shortened(message: &Message, by: &BTreeMap<CallId, &Arc<str>>) -> Message {
     }
 }
 
-/// The beginning and the end of a long text, with a line that says what is gone.
+/// The beginning and end of a long text, with a line that says how much was omitted.
 pub(crate) fn ends(text: &str, limit: usize, how: &str) -> String {
     let half = limit / 2;
     let head = text.floor_char_boundary(half);

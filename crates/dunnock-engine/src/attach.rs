@@ -1,6 +1,6 @@
-//! Doors in other processes: a Unix socket of the owner's, one JSON object a line.
+//! Clients in other processes: the owner listens on a Unix socket, one JSON object per line.
 //!
-//! Invariant: only the same user is let in, and both sides must speak the same version.
+//! Invariant: only the same user may connect, and both sides must speak the same version.
 
 use crate::connection::Refusal;
 use crate::driver::Handle;
@@ -15,14 +15,14 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 
-/// How long a greeting may take before the owner counts as not answering.
+/// How long a greeting may take before the owner counts as not responding.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// A command longer than this is not one.
+/// The longest command accepted, in bytes.
 const LONGEST: u64 = 64 << 20;
-/// A greeting longer than this is not one.
+/// The longest greeting accepted, in bytes.
 const SHORT: u64 = 4 << 10;
 
-/// Lets other doors in until the driver is gone.
+/// Accepts other clients until the driver is gone.
 pub(crate) fn listen(handle: &Handle, socket: &Path) -> std::io::Result<()> {
     let listener = UnixListener::bind(socket)?;
     std::fs::set_permissions(socket, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
@@ -99,7 +99,7 @@ async fn take_orders(handle: Handle, mut lines: BufReader<OwnedReadHalf>, answer
     }
 }
 
-/// A line of at most `longest` bytes: no more than that is ever held.
+/// Reads a line of at most `longest` bytes; never buffers more than that.
 async fn next_line(lines: &mut BufReader<OwnedReadHalf>, longest: u64) -> Option<String> {
     let mut line = Vec::new();
     lines.take(longest).read_until(b'\n', &mut line).await.ok()?;
@@ -115,18 +115,18 @@ async fn send<T: Serialize>(write: &mut OwnedWriteHalf, value: &T) -> Option<()>
     write.write_all(&line).await.ok()
 }
 
-/// A door on a session that another process drives.
+/// A connection to a session that another process drives.
 pub(crate) struct Attached {
     lines: Lines<BufReader<OwnedReadHalf>>,
     write: OwnedWriteHalf,
     early: VecDeque<Frame>,
 }
 
-/// Why attaching did not succeed.
+/// Why attaching failed.
 pub(crate) enum NotAttached {
-    /// Nobody listens there: the owner may just have died.
+    /// Nobody is listening: the owner may just have died.
     Nobody,
-    /// The owner is there and does not answer: stopped, or stuck.
+    /// The owner exists but does not respond: it is suspended or stuck.
     Silent,
     /// The owner speaks another version.
     Mismatch(String),
@@ -171,7 +171,8 @@ impl Attached {
         serde_json::from_str(&line).ok()
     }
 
-    /// Sends a command and waits for its answer; frames that come before it are kept. `None` when the owner is gone.
+    /// Sends a command and waits for its answer; frames that arrive earlier are queued. `None` when
+    /// the owner is gone.
     pub(crate) async fn order(&mut self, order: &CommandRequest) -> Option<Result<Seq, Refusal>> {
         send(&mut self.write, &Up::Command(order.clone())).await?;
         loop {

@@ -1,4 +1,5 @@
-//! Runs the checks on a copy of the files as they were before the work: a check that failed then says less when it passes.
+//! Runs the checks on a copy of the files from before the work, so that a check that already failed
+//! then can be reported.
 
 use crate::ports::Ports;
 use dunnock_core::ports::{Blob, CancellationToken, DeltaSink, ToolCall};
@@ -8,7 +9,7 @@ use dunnock_proto::{
 };
 use std::sync::Arc;
 
-/// What is to be run, and on what.
+/// What to run, and on which files.
 pub(crate) struct Baselining {
     pub(crate) session: SessionId,
     pub(crate) workspace: Arc<str>,
@@ -19,7 +20,7 @@ pub(crate) struct Baselining {
     pub(crate) level: Isolation,
 }
 
-/// Nothing is known of how it was before.
+/// A baseline without results.
 pub(crate) fn none(tree: Tree, of: Hash, why: String) -> Baselined {
     Baselined { tree, of, checks: Vec::new(), note: Some(why) }
 }

@@ -1,35 +1,36 @@
-//! From stored records to state and transcript.
+//! Folds stored records into a state and a transcript.
 //!
-//! Invariant: every record is checked against the chain as it is read; a log that was changed is not folded further.
+//! Invariant: every record is checked against the chain as it is read; a log that was changed is
+//! not folded further.
 
 use dunnock_core::ports::{Log, LogError};
 use dunnock_core::{Fold, State, Transcript, apply};
 use dunnock_proto::{At, Decoded, Event, Hash, Need, Record, Seq, SessionId, verify_chain};
 
-/// A session, folded.
+/// A folded session.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// What decides.
+    /// The state that decisions are based on.
     pub state: State,
-    /// What the model is shown.
+    /// What the model is sent.
     pub transcript: Transcript,
     /// The chain up to the last event.
     pub chain: Hash,
-    /// When the budget last held something back.
+    /// When an amount of the budget was last reserved.
     pub(crate) reserved_at: At,
 }
 
 impl Loaded {
-    /// Before the first event.
+    /// The state before the first event.
     #[must_use]
     pub fn empty() -> Self {
         Self { state: State::default(), transcript: Transcript::default(), chain: Hash::ZERO, reserved_at: At(0) }
     }
 
-    /// Folds one stored event in.
+    /// Folds in one stored event.
     ///
     /// # Errors
-    /// When it does not follow on what was folded before.
+    /// If it does not follow the events folded before.
     pub(crate) fn fold_record(&mut self, record: &Record) -> Result<FoldedRecord, LogError> {
         let seq = self.state.seq;
         self.chain = verify_chain(seq, self.chain, record)
@@ -57,7 +58,7 @@ impl Loaded {
     }
 }
 
-/// What folding a stored event came to.
+/// The result of folding a stored event.
 pub(crate) struct FoldedRecord {
     /// The event, if this release knows it.
     pub(crate) event: Option<Event>,
@@ -68,7 +69,7 @@ pub(crate) struct FoldedRecord {
 /// Folds a whole session.
 ///
 /// # Errors
-/// When it cannot be read, or is not what was written.
+/// If it cannot be read, or is not what was written.
 pub async fn load(log: &dyn Log, session: &SessionId) -> Result<Loaded, LogError> {
     load_upto(log, session, Seq::MAX).await
 }
@@ -123,7 +124,8 @@ pub(crate) async fn load_upto(log: &dyn Log, session: &SessionId, upto: Seq) -> 
     Ok(loaded)
 }
 
-/// The last event has none after it whose chain would show a change: the tip stored beside the log does.
+/// No later event's chain would reveal a change to the last event, so it is compared with the
+/// stored tip.
 fn is_changed(tip: Option<(Seq, Hash)>, seq: Seq, chain: Hash) -> bool {
     tip.is_some_and(|(last, stored)| last == seq && stored != chain)
 }
@@ -132,7 +134,7 @@ fn changed(seq: Seq) -> LogError {
     LogError::Damaged(format!("fact {seq}, the last, is not what was written"))
 }
 
-/// Folds the transcript again, from the start: after a rewind, or for a fork.
+/// Folds the transcript again from the start, after a rewind or for a fork.
 pub(crate) async fn refold(
     log: &dyn Log,
     session: &SessionId,
@@ -153,10 +155,10 @@ pub(crate) async fn refold(
     Ok(Transcript::fold(base, events.iter().map(|(seq, event)| (*seq, event))))
 }
 
-/// Checks a session's chain without folding it; returns its events and its tip.
+/// Checks a session's chain without folding it; returns the number of events and the tip.
 ///
 /// # Errors
-/// When an event is missing or is not what was written.
+/// If an event is missing or is not what was written.
 pub async fn check_chain(log: &dyn Log, session: &SessionId) -> Result<(Seq, Hash), LogError> {
     let tip = log.tip(session).await?;
     let (mut seq, mut chain) = (0, Hash::ZERO);

@@ -1,8 +1,9 @@
-//! From inputs to durable events: decide on a copy, append, and only then believe and publish.
+//! From inputs to durable events: decide on a copy, append, and only then apply and publish.
 //!
-//! An append has more than two ends. *Done*: believe. *Conflict*: somebody else wrote; read it and decide again.
-//! *Unsure*: it may have been written; believe nothing, reopen, read, and find out by the chain. *Full*: keep everything
-//! in memory, start nothing, say so, try again.
+//! An append can end in more than two ways. *Done*: apply the events. *Conflict*: another process
+//! wrote first; read its events and decide again. *Unsure*: the events may have been written; apply
+//! nothing, reopen the log, read it, and compare with the chain. *Full*: keep everything in memory,
+//! start nothing, report it, try again.
 
 use crate::catch_up::Loaded;
 use crate::driver::{Answer, Driver, Mail, Pending, Stopped};
@@ -16,24 +17,25 @@ use dunnock_proto::{
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Milliseconds of a day.
+/// Milliseconds per day.
 const DAY: i64 = 86_400_000;
 
-/// How often a write that plainly failed is tried again before the driver gives up.
+/// How often a failed write is retried before the driver gives up.
 const TRIES: u32 = 6;
 
-/// A decision on several inputs: what would become true, and what each sender will be told.
+/// A decision on several inputs: the resulting state, and the answer for each sender.
 struct Decided {
     next: State,
     records: Vec<Record>,
     inputs: Vec<(InputId, Seq)>,
-    /// For each input, its answer; `None` where the store must be asked whether it was answered before.
+    /// The answer for each input. A refusal is checked against the log: the command may have been
+    /// executed before.
     answers: Vec<Result<Seq, Refused>>,
     charge: Option<Charge>,
 }
 
 impl Driver {
-    /// Makes the inputs' events durable, believes them and answers their senders.
+    /// Makes the events of the inputs durable, applies them and answers the senders.
     pub(crate) async fn commit(&mut self, mut inputs: Vec<Pending>) -> Result<(), Stopped> {
         let mut blobs: Vec<Blob> = inputs.iter_mut().flat_map(|p| std::mem::take(&mut p.blobs)).collect();
         blobs.dedup_by_key(|b| b.hash);
@@ -91,7 +93,7 @@ impl Driver {
         }
     }
 
-    /// Steps every input on a copy of the state, then begins what may begin.
+    /// Decides every input on a copy of the state, then starts the calls that may start.
     async fn decide(&self, inputs: &[Pending]) -> Result<Decided, Stopped> {
         let at = self.world.clock.now();
         let (ledger, today) = ledger(&self.world, at).await?;
@@ -102,8 +104,8 @@ impl Driver {
         let mut answers = Vec::new();
         let mut known: Vec<(&InputId, Result<Seq, Refused>)> = Vec::new();
         for pending in inputs {
-            // One command twice in a round gets one answer. An interrupt that was answered before must not stop what
-            // began since: it is looked up before it is even considered.
+            // A command sent twice in one round gets one answer. An interrupt that was executed
+            // before must not stop work started since, so it is looked up before it is considered.
             if let Input::Order(order) = &pending.input {
                 if let Some((_, first)) = known.iter().find(|(id, _)| *id == &order.id) {
                     answers.push(first.clone());
@@ -163,7 +165,7 @@ impl Driver {
         Ok(Decided { next, records, inputs: made, answers, charge })
     }
 
-    /// The files as they were at the event that a rewind names.
+    /// The files at the event that a rewind names.
     async fn tree_at(&self, input: &Input) -> Result<Option<Tree>, Stopped> {
         let Input::Order(order) = input else { return Ok(None) };
         let Command::Rewind { to: RewindTo::Event(at), force, .. } = order.command else { return Ok(None) };
@@ -182,7 +184,8 @@ impl Driver {
         self.answer(inputs, decided).await
     }
 
-    /// Tells each sender. A refused command may be one that was answered before: then it gets that answer again.
+    /// Answers each sender. A refused command may have been executed before: then it gets the same
+    /// answer again.
     async fn answer(&mut self, inputs: Vec<Pending>, decided: Decided) -> Result<(), Stopped> {
         for (pending, answer) in inputs.into_iter().zip(decided.answers) {
             let (Some(reply), Input::Order(order)) = (pending.reply, pending.input) else { continue };
@@ -202,7 +205,8 @@ impl Driver {
         Ok(())
     }
 
-    /// After doubt: reopens until it can be read, and says whether the events are there. Nothing else happens meanwhile.
+    /// After an uncertain append: reopens the log until it can be read, and returns whether the
+    /// events were written. Nothing else happens meanwhile.
     async fn find_out(&mut self, decided: &Decided) -> Result<bool, Stopped> {
         let mut delay = Duration::from_millis(20);
         loop {
@@ -231,7 +235,7 @@ impl Driver {
         }
     }
 
-    /// Waits a while before trying again. Mail is kept; an interrupt reaches what runs at once.
+    /// Waits before the next attempt. Mail is queued; an interrupt reaches running work at once.
     async fn wait_for_room(&mut self, delay: Duration) -> Result<(), Stopped> {
         let pause = tokio::time::sleep(delay);
         tokio::pin!(pause);
@@ -252,10 +256,10 @@ impl Driver {
     }
 }
 
-/// The past of a session.
+/// The file history of a session.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// If the log cannot be read.
 pub async fn past(log: &dyn Log, session: &SessionId) -> Result<FileHistory, LogError> {
     let mut past = FileHistory::default();
     log.read(session, 0, &mut |record| {
@@ -268,7 +272,8 @@ pub async fn past(log: &dyn Log, session: &SessionId) -> Result<FileHistory, Log
     Ok(past)
 }
 
-/// What changed of what the preamble was made of, looked for when a step may begin and when something may have written.
+/// What changed in the sources of the preamble; checked when a step may start and when a call may
+/// have written files.
 pub(crate) fn news(world: &Ports, s: &State, input: &Input) -> Option<Noticed> {
     let looks = match input {
         Input::Take(_) => true,
@@ -282,7 +287,7 @@ pub(crate) fn news(world: &Ports, s: &State, input: &Input) -> Option<Noticed> {
     world.model.preamble_drift(&s.config, s.workspace.as_deref().unwrap_or_default(), preamble, &s.sources)
 }
 
-/// The day's ledger, if there is a day's budget, and the day.
+/// The day's ledger, if there is a daily budget, and the day.
 pub(crate) async fn ledger(world: &Ports, at: At) -> Result<(Ledger, i64), LogError> {
     let today = at.0.div_euclid(DAY);
     match world.day_budget {
@@ -291,8 +296,9 @@ pub(crate) async fn ledger(world: &Ports, at: At) -> Result<(Ledger, i64), LogEr
     }
 }
 
-/// What is left of the day's budget. What is held back for the session's own request is given back, or used, by whatever is
-/// decided next; what was decided in the same breath is not in the ledger yet.
+/// What is left of the day's budget. The reservation for this session's request counts as
+/// available: the next decision refunds or uses it. What was decided in the same round is not in
+/// the ledger yet, so it is subtracted.
 pub(crate) fn day_left(world: &Ports, (ledger, day): (Ledger, i64), loaded: &Loaded, next: &State) -> Option<u64> {
     let before = &loaded.state;
     let own = if loaded.reserved_at.0.div_euclid(DAY) == day { before.reserved.micros } else { 0 };
@@ -301,7 +307,7 @@ pub(crate) fn day_left(world: &Ports, (ledger, day): (Ledger, i64), loaded: &Loa
     world.day_budget.map(|budget| budget.saturating_sub(gone))
 }
 
-/// What a decision takes from the day's budget or gives back.
+/// What a decision charges to the day's budget, or refunds.
 pub(crate) fn charge(world: &Ports, (ledger, day): (Ledger, i64), loaded: &Loaded, next: &State) -> Option<Charge> {
     let before = &loaded.state;
     let held = |s: &State| (s.spent.micros + s.reserved.micros).cast_signed();
@@ -309,13 +315,14 @@ pub(crate) fn charge(world: &Ports, (ledger, day): (Ledger, i64), loaded: &Loade
     let micros = match loaded.reserved_at.0.div_euclid(DAY) == day || before.reserved.is_nothing() {
         true => held(next) - held(before),
         false if spent == 0 && next.reserved == before.reserved => 0,
-        // What was held back on another day is not given back to this one.
+        // A reservation made on another day is not refunded to this one.
         false => next.reserved.micros.cast_signed() + (spent - before.reserved.micros.cast_signed()).max(0),
     };
     (world.day_budget.is_some() && micros != 0).then_some(Charge { day, micros, version: ledger.version })
 }
 
-/// The command was answered before: it gets that answer again, and the others are decided without it.
+/// The command was executed before: it gets the same answer again, and the others are decided
+/// without it.
 fn answer_repeated(inputs: &mut Vec<Pending>, id: &InputId, seq: Seq) {
     let Some(at) = inputs.iter().position(|p| matches!(&p.input, Input::Order(order) if order.id == *id)) else {
         return;
@@ -326,7 +333,7 @@ fn answer_repeated(inputs: &mut Vec<Pending>, id: &InputId, seq: Seq) {
     }
 }
 
-/// What lists show of a session in this state.
+/// What lists show about a session in this state.
 pub(crate) fn listing(s: &State) -> Listing {
     Listing {
         title: s.title.as_deref().unwrap_or_default().into(),

@@ -1,4 +1,4 @@
-//! Makes conversation shorter, in two strengths, each with a new preamble.
+//! Compacts the conversation, in two strengths, each with a new preamble.
 
 use crate::catch_up::Loaded;
 use crate::ports::Ports;
@@ -6,14 +6,14 @@ use dunnock_core::ports::{Blob, CancellationToken, Log, LogError};
 use dunnock_core::{CompactionNotes, EffectOutcome, Question, State, Transcript};
 use dunnock_proto::{Compacted, CompactionFailed, Decoded, Event, Preamble, Seq, SessionId, Span, Strength, Usage};
 
-/// Old results keep this many bytes.
+/// How many bytes of an old result are left.
 pub(crate) const KEEP: usize = 400;
-/// Bytes of what is carried over word for word, where the window is not known.
+/// Bytes of verbatim notes, if the context window is unknown.
 const ROOM: u64 = 32 << 10;
-/// What stands before a summary: it is data, and nobody's order.
+/// Precedes a summary: it is data, not an instruction.
 const WRITTEN: &str = "Summary of the work up to here, written by a model:\n";
 
-/// What is to be made shorter.
+/// What to compact.
 pub(crate) struct CompactionInput {
     pub(crate) session: SessionId,
     pub(crate) state: State,
@@ -77,14 +77,14 @@ async fn shorter(
     Ok((compacted, blob))
 }
 
-/// The first byte in which a new preamble differs from the one in use.
+/// The first byte in which a new preamble differs from the current one.
 pub(crate) async fn first_changed(log: &dyn Log, state: &State, new: &Blob) -> Option<u64> {
     let old = log.blob(state.preamble.as_ref()?.hash).await.ok()??;
     let same = old.iter().zip(new.bytes.iter()).take_while(|(a, b)| a == b).count();
     (same < old.len().max(new.bytes.len())).then_some(same as u64)
 }
 
-/// What a summary must not lose, as the log has it.
+/// What a summary must not lose, from the log.
 async fn kept(world: &Ports, talk: &CompactionInput) -> Result<String, LogError> {
     let CompactionInput { session, state, transcript, .. } = talk;
     let mut carried = CompactionNotes::default();
@@ -100,12 +100,12 @@ async fn kept(world: &Ports, talk: &CompactionInput) -> Result<String, LogError>
     let open: Vec<Question> = state.questions.clone();
     let changed = changed(world, session, state).await?;
     let room = state.window().map_or(ROOM, |window| (window.saturating_mul(state.config.token_bytes) / 8).min(ROOM));
-    // What did not fit shows that the window is smaller than it was thought to be.
+    // If a request did not fit, the window is smaller than assumed.
     let room = if state.overflowed { room.min(transcript.len() / 4) } else { room };
     Ok(carried.text(&open, &changed, usize::try_from(room).unwrap_or(usize::MAX)))
 }
 
-/// A session and those it branched off, each with what of it counts, the youngest first.
+/// A session and those it was forked from, each with the events that count, newest first.
 async fn pasts(
     log: &dyn Log,
     session: &SessionId,
@@ -128,7 +128,7 @@ async fn pasts(
     }
 }
 
-/// The files that this session changed and that are not as they were before it.
+/// The files that this session changed and that differ from their state before it.
 async fn changed(world: &Ports, session: &SessionId, state: &State) -> Result<Vec<String>, LogError> {
     let (Some(keeper), Some(first), Some(last)) = (&world.checkpoints, &state.first, &state.tree) else {
         return Ok(Vec::new());
@@ -139,7 +139,7 @@ async fn changed(world: &Ports, session: &SessionId, state: &State) -> Result<Ve
     Ok(keeper.changed(workspace, &(first.clone(), last.clone()), &ours).await.unwrap_or_default())
 }
 
-/// Why there is a new preamble where there was one.
+/// Why a new preamble replaces the old one.
 pub(crate) fn why(old: &Preamble, new: &Preamble) -> String {
     let changes = [
         (old.model != new.model, format!("the model is {} now", new.model)),

@@ -1,6 +1,8 @@
-//! What a front end holds: a session that it drives itself or is attached to, without having to know which.
+//! What an interface holds: a session that this process drives or is attached to, without having to
+//! know which.
 //!
-//! When the owner's process ends, a door that was attached takes over; it goes on from the last event it has seen.
+//! When the owner's process ends, an attached client takes over and continues from the last event
+//! it has seen.
 
 #[cfg(unix)]
 use crate::attach::{Attached, NotAttached};
@@ -14,22 +16,22 @@ use dunnock_proto::{Command, CommandRequest, Frame, InputId, QuestionId, Refused
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a door tries when the owner neither answers nor is gone.
+/// How long a client keeps trying when the owner neither responds nor is gone.
 const TRY_FOR: Duration = Duration::from_secs(2);
 
-/// A command that was not taken, with where the session stands.
+/// A refused command, with the current state of the session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Refusal {
-    /// Why not.
+    /// Why it was refused.
     pub reason: Refused,
-    /// The version now.
+    /// The current version.
     pub version: Seq,
-    /// The questions that stand now.
+    /// The questions that are open now.
     pub questions: Vec<QuestionId>,
 }
 
-/// Why there is no door.
+/// Why a connection could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The log cannot be used.
@@ -38,13 +40,13 @@ pub enum ConnectError {
     /// The folders for locks and sockets cannot be used.
     #[error("the folder for locks cannot be used: {0}")]
     Folder(#[from] std::io::Error),
-    /// The owner is there and silent.
+    /// The owner exists but does not respond.
     #[error("process {pid} has this session open and does not answer; if it is stopped, continue it (fg) or end it")]
     Silent {
         /// The owner.
         pid: u32,
     },
-    /// Somebody drives the session, and what was asked for needs it at rest.
+    /// A process drives the session, but the request needs it to be idle.
     #[error("process {pid} has this session open; end it first")]
     InUse {
         /// The owner.
@@ -55,7 +57,7 @@ pub enum ConnectError {
     Mismatch {
         /// The owner.
         pid: u32,
-        /// What it says of itself.
+        /// The version it reports.
         version: String,
     },
 }
@@ -64,17 +66,17 @@ enum Inner {
     Own {
         handle: Handle,
         frames: Frames,
-        /// Where the driver is shared with other doors: it stays while we do.
+        /// Keeps a driver that is shared with other clients alive.
         _guest: Option<SessionRef>,
     },
     #[cfg(unix)]
     Far(Attached),
 }
 
-/// A door on a session.
+/// A connection to a session.
 pub struct Connection {
     world: Ports,
-    /// What this process holds open for many doors, if this is one of them.
+    /// The pool of this process, if the driver is shared.
     hall: Option<Arc<SessionPool>>,
     session: SessionId,
     seen: Seq,
@@ -82,16 +84,17 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Opens a session: drives it if nobody does, attaches otherwise. Frames begin after the event `from`.
+    /// Opens a session: drives it if no process does, attaches to it otherwise. Frames start after
+    /// the event `from`.
     ///
     /// # Errors
-    /// When the log or the folders cannot be used, or the owner cannot be spoken with.
+    /// If the log or the folders cannot be used, or the owner cannot be reached.
     pub async fn open(world: Ports, session: SessionId, from: Seq) -> Result<Self, ConnectError> {
         let inner = reach(&world, None, &session, from).await?;
         Ok(Self { world, hall: None, session, seen: from, inner })
     }
 
-    /// One of many doors of this process.
+    /// Opens one of many connections of this process.
     pub(crate) async fn through(
         hall: Arc<SessionPool>,
         world: Ports,
@@ -102,7 +105,7 @@ impl Connection {
         Ok(Self { world, hall: Some(hall), session, seen: from, inner })
     }
 
-    /// Opens a session that another process drives; `None` if nobody does.
+    /// Opens a session that another process drives; `None` if no process does.
     ///
     /// # Errors
     /// As above.
@@ -123,10 +126,11 @@ impl Connection {
         }
     }
 
-    /// The next frame. Events come in order and without a gap, whoever drives; a change of owner is not seen.
+    /// The next frame. Events arrive in order and without gaps, whichever process drives; a change
+    /// of owner is not visible.
     ///
     /// # Errors
-    /// When the session can no longer be reached.
+    /// If the session can no longer be reached.
     pub async fn next(&mut self) -> Result<Frame, ConnectError> {
         loop {
             let frame = match &mut self.inner {
@@ -154,14 +158,14 @@ impl Connection {
         if let Inner::Own { handle, frames, .. } = &mut self.inner
             && handle.summary().borrow().gone.is_none()
         {
-            *frames = handle.frames(self.seen); // only this listener was cut off
+            *frames = handle.frames(self.seen); // only this subscriber was cut off
             return Ok(());
         }
         self.inner = reach(&self.world, self.hall.as_ref(), &self.session, self.seen).await?;
         Ok(())
     }
 
-    /// Sends a command with an id of its own; see [`Connection::order`].
+    /// Sends a command with a new id; see [`Connection::order`].
     ///
     /// # Errors
     /// As there.
@@ -169,7 +173,7 @@ impl Connection {
         self.expecting(None, command).await
     }
 
-    /// The same, for a session that is at this version.
+    /// The same, but refused unless the session is at this version.
     ///
     /// # Errors
     /// As there.
@@ -182,11 +186,11 @@ impl Connection {
         self.order(CommandRequest { id, expect, command }).await
     }
 
-    /// Sends a command and waits until it is durable or refused. If the owner dies meanwhile it is sent again, with the
-    /// same id, to whoever drives then: it is carried out once.
+    /// Sends a command and waits until it is durable or refused. If the owner dies meanwhile, it is
+    /// sent again with the same id to the next owner, so it is executed only once.
     ///
     /// # Errors
-    /// When the session can no longer be reached.
+    /// If the session can no longer be reached.
     pub async fn order(&mut self, order: CommandRequest) -> Result<Result<Seq, Refusal>, ConnectError> {
         loop {
             let answer = match &mut self.inner {
@@ -199,14 +203,15 @@ impl Connection {
             match answer {
                 Some(answer) => return Ok(answer),
                 None => {
-                    tokio::time::sleep(Duration::from_millis(2)).await; // a driver that leaves takes a moment
+                    tokio::time::sleep(Duration::from_millis(2)).await; // a driver takes a moment to leave
                     self.inner = reach(&self.world, self.hall.as_ref(), &self.session, self.seen).await?;
                 }
             }
         }
     }
 
-    /// Leaves. A driver of our own stops, and somebody attached takes over; one that is shared goes on as long as it is needed.
+    /// Closes the connection. A driver of our own stops, and an attached client takes over; a
+    /// shared one continues as long as it is needed.
     pub async fn close(self) {
         match self.inner {
             Inner::Own { .. } if self.hall.is_some() => {}

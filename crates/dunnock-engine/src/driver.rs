@@ -1,7 +1,7 @@
 //! The loop around the core: drain the mailbox, decide, append once, publish, reconcile.
 //!
-//! Everything that must not be lost goes through `commit.rs`; everything that runs is started in `effects.rs`. This file
-//! only says in which order.
+//! Everything that must not be lost goes through `commit.rs`; all work is started in `effects.rs`.
+//! This file only defines the order.
 
 use crate::catch_up::{Loaded, refold};
 use crate::hub::{Frames, Hub};
@@ -17,39 +17,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Inputs that one append may answer.
+/// The maximum number of inputs per append.
 const DRAIN: usize = 64;
 
-/// What reaches a driver.
+/// A message to a driver.
 pub(crate) enum Mail {
-    /// A door's command, and where its answer goes.
+    /// A client's command, and where to send the answer.
     Order(CommandRequest, oneshot::Sender<Answer>),
-    /// Work that ended, with the blobs that its events name.
+    /// Work that ended, with the blobs that its events refer to.
     Report(Effect, EffectOutcome, Vec<Blob>),
-    /// Leave.
+    /// A request to stop driving.
     Close,
 }
 
-/// What a door is answered: the last event that its command made, or why not.
+/// The answer to a client: the last event that its command caused, or why it was refused.
 pub(crate) type Answer = Result<Seq, (Refused, Seq, Vec<QuestionId>)>;
 
-/// Where a session stands, for whoever waits for it.
+/// The state of a session, for those waiting for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSummary {
-    /// Events so far.
+    /// The number of events so far.
     pub seq: Seq,
-    /// In one word.
+    /// Its status in one word.
     pub status: Status,
-    /// Nothing runs and nothing must: a driver may leave.
+    /// Nothing runs and nothing needs to: the driver may leave.
     pub parked: bool,
-    /// Something is due at a time, and nobody else would think of it.
+    /// A retry is due at a certain time, and only this driver will start it.
     pub due: bool,
     /// Why the driver stopped, if it did.
     pub gone: Option<String>,
 }
 
-/// Waits until a driver of this process says more. Whoever drives elsewhere, or is gone, is heard through the door: that wait has no
-/// end of its own.
+/// Waits until a driver in this process reports a change. A driver elsewhere, or one that is gone,
+/// is noticed through the connection, so that wait never ends.
 pub async fn changed(summary: Option<&mut watch::Receiver<SessionSummary>>) {
     let told = match summary {
         Some(summary) => summary.changed().await.is_ok(),
@@ -60,7 +60,7 @@ pub async fn changed(summary: Option<&mut watch::Receiver<SessionSummary>>) {
     }
 }
 
-/// A way to talk to a driver in this process.
+/// A handle to a driver in this process.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) mail: mpsc::Sender<Mail>,
@@ -69,12 +69,12 @@ pub struct Handle {
     pub(crate) session: SessionId,
     pub(crate) me: Owner,
     summary: watch::Receiver<SessionSummary>,
-    /// The session as it was read, before it was taken over.
+    /// The session as it was read, before the takeover.
     read: Arc<State>,
 }
 
 impl Handle {
-    /// The session as it was read when it was opened, so that whoever opened it need not read it again.
+    /// The session as it was read when it was opened, so that the caller need not read it again.
     #[must_use]
     pub fn as_read(&self) -> &State {
         &self.read
@@ -99,13 +99,13 @@ impl Handle {
         self.hub.listen(self.world.log.clone(), self.session.clone(), from)
     }
 
-    /// Where the session stands; changes as it does.
+    /// The current state of the session; updated as it changes.
     #[must_use]
     pub fn summary(&self) -> watch::Receiver<SessionSummary> {
         self.summary.clone()
     }
 
-    /// Asks the driver to leave, and does not wait: for whoever is dropped.
+    /// Asks the driver to leave without waiting, for use in `Drop`.
     pub fn leave(&self) {
         let _ = self.mail.try_send(Mail::Close);
     }
@@ -117,7 +117,7 @@ impl Handle {
     }
 }
 
-/// Work under way.
+/// Work in progress.
 pub(crate) struct Running {
     pub(crate) halt: CancellationToken,
 }
@@ -132,27 +132,28 @@ pub(crate) struct Driver {
     pub(crate) hub: Hub,
     pub(crate) mail: mpsc::Sender<Mail>,
     pub(crate) inbox: mpsc::Receiver<Mail>,
-    /// Mail that came while the log could not be written.
+    /// Mail that arrived while the log could not be written.
     pub(crate) kept: VecDeque<Mail>,
     summary: watch::Sender<SessionSummary>,
     indexing: Arc<AtomicBool>,
-    /// The preamble in use, once it was made or read.
+    /// The current preamble, once it was rendered or read.
     pub(crate) preamble: Option<Blob>,
-    /// Leaving: what runs is told to stop and reports; nothing begins.
+    /// The driver is leaving: running work is asked to stop and reports; nothing starts.
     pub(crate) closing: bool,
-    /// Whether somebody can hear that the disk is full; before that it is an error.
+    /// Whether anybody can receive a notice that the disk is full; until then it is an error.
     pub(crate) heard: bool,
-    /// Where a planner stood when its memory was last written, or when it was opened.
+    /// The planner's progress when its memory was last written, or when it was opened.
     remembered: Stand,
-    /// Held until nothing of the driver's runs any more.
+    /// Held until nothing that the driver started is running.
     ownership: Option<Ownership>,
-    /// The same lock, kept by whoever runs calls: should this process die, nobody takes over before they are dead.
+    /// The same lock, held by the processes that run calls: if this process dies, nobody takes over
+    /// before they are dead.
     held: Option<Box<dyn Send + Sync>>,
-    /// The hold on the folder that the last writer had, until the files are kept as it left them.
+    /// The last writer's hold on the folder, until its changes are saved in a checkpoint.
     pub(crate) writing: Arc<tokio::sync::Mutex<Option<crate::workspace::Writing>>>,
 }
 
-/// An input with where its answer goes and the blobs it brings.
+/// An input, where to send its answer, and the blobs that come with it.
 pub(crate) struct Pending {
     pub(crate) input: Input,
     pub(crate) reply: Option<oneshot::Sender<Answer>>,
@@ -171,7 +172,7 @@ pub(crate) enum Stopped {
 }
 
 impl Driver {
-    /// Takes the session and drives it in a task of its own.
+    /// Takes over the session and drives it in a task of its own.
     pub(crate) async fn start(world: Ports, session: SessionId, ownership: Ownership) -> Result<Handle, LogError> {
         let loaded = crate::catch_up::load(world.log.as_ref(), &session).await?;
         let me = world.fresh_owner();
@@ -189,7 +190,7 @@ impl Driver {
             read: Arc::new(loaded.state.clone()),
         };
         let held = world.tools.hold(ownership.lock());
-        // Whoever only looks, or takes something back, writes no memory over that of a later run.
+        // A driver that only looks or undoes must not overwrite the memory of a later run.
         let remembered = stand(&loaded.state);
         let mut driver = Self {
             world,
@@ -262,14 +263,14 @@ impl Driver {
         }
         drop(self.held.take());
         self.world.log.tidy().await;
-        drop(self.ownership.take()); // whoever waits for the end finds nothing left behind
-        // In this order: a listener that hears of the closing must find the driver gone.
+        drop(self.ownership.take()); // anyone waiting for the end finds nothing left behind
+        // In this order: a subscriber that sees the closing frame must find the driver gone.
         self.summary.send_modify(|s| s.gone = Some(why.to_string()));
         self.hub.close();
     }
 
-    /// A planner's memory is a projection, too: written whenever an iteration is over. What cannot be written is said once more
-    /// at the next.
+    /// A planner's memory is a projection, too: it is written whenever an iteration ends. If that
+    /// fails, the next iteration writes it again.
     async fn remember(&mut self) {
         let s = &self.loaded.state;
         let (Some(planner), Some(workspace)) = (&s.config.planner, &s.workspace) else { return };
@@ -290,19 +291,20 @@ impl Driver {
         }
     }
 
-    /// Search is a projection with a cursor of its own: filled when there is nothing better to do, by one task at a time.
+    /// The search index is a projection with its own cursor: it is filled while the session is
+    /// idle, by one task at a time.
     fn index_at_rest(&self) {
         if self.loaded.state.busy() || self.indexing.swap(true, Ordering::AcqRel) {
             return;
         }
         let (log, indexing, session) = (self.world.log.clone(), self.indexing.clone(), self.session.clone());
         tokio::spawn(async move {
-            let _ = log.index(Some(&session)).await; // what is missing now is found at the next rest
+            let _ = log.index(Some(&session)).await; // what is missing now is indexed when the session is next idle
             indexing.store(false, Ordering::Release);
         });
     }
 
-    /// Waits for mail, then takes all that has come.
+    /// Waits for mail, then takes everything that has arrived.
     async fn drain(&mut self) -> Vec<Mail> {
         let mut mail: Vec<Mail> = self.kept.drain(..).collect();
         if mail.is_empty() {
@@ -316,7 +318,7 @@ impl Driver {
         mail
     }
 
-    /// One round: decide on everything that came, append once, publish, reconcile.
+    /// One round: decide on all inputs, append once, publish, reconcile.
     async fn round(&mut self, mail: Vec<Mail>) -> Result<(), Stopped> {
         let mut inputs = Vec::new();
         self.closing |= mail.is_empty();
@@ -334,8 +336,8 @@ impl Driver {
                     {
                         self.preamble = Some(preamble.clone());
                     }
-                    // We leave; whoever drives next asks again. A preamble that was told to stop is nobody's failure: it is made
-                    // again if it is still wanted.
+                    // This driver is leaving, and the next one asks again. A preamble that was
+                    // cancelled is not a failure: it is rendered again if still wanted.
                     let stopped = running.is_some_and(|running| running.halt.is_cancelled());
                     if (self.closing && was_cut(&work))
                         || (stopped
@@ -353,11 +355,11 @@ impl Driver {
             self.commit(inputs).await?;
         }
         self.reconcile();
-        // Whoever closes lets what runs come to its end and report it: a known outcome is never left unknown.
+        // A closing driver lets running work end and report: a known outcome is never left unknown.
         if self.closing && !self.working() { Err(Stopped::Closed) } else { Ok(()) }
     }
 
-    /// Reads what others wrote. Their takeover is our end.
+    /// Reads what others wrote. If another process took over, this driver stops.
     pub(crate) async fn catch_up(&mut self) -> Result<(), Stopped> {
         let mut records: Vec<Record> = Vec::new();
         let log = self.world.log.clone();
@@ -367,7 +369,8 @@ impl Driver {
         })
         .await?;
         if records.is_empty() {
-            // A conflict with nothing new: the ledger moved, or the log is not the one that was read.
+            // A conflict with nothing new: the ledger changed, or this is not the log that was
+            // read.
             let stored = log.tip(&self.session).await?;
             if stored != Some((self.loaded.state.seq, self.loaded.chain)) {
                 return Err(
@@ -383,7 +386,7 @@ impl Driver {
         if lost { Err(Stopped::Lost) } else { Ok(()) }
     }
 
-    /// Folds and publishes an event that is durable.
+    /// Folds in and publishes a durable event.
     pub(crate) async fn take_in(&mut self, record: Record) -> Result<Option<Event>, Stopped> {
         let taken = self.loaded.fold_record(&record)?;
         if taken.again {
@@ -395,7 +398,7 @@ impl Driver {
         Ok(taken.event)
     }
 
-    /// Starts what is wanted and not running; tells what runs and is not wanted to stop.
+    /// Starts work that is wanted and not running; cancels work that is running and not wanted.
     fn reconcile(&mut self) {
         let want: BTreeSet<Effect> = wanted(&self.loaded.state, self.me).into_iter().collect();
         for (effect, running) in &self.running {
@@ -420,12 +423,12 @@ impl Driver {
         let _ = self.summary.send_replace(summarise(&self.loaded.state, self.me, self.working()));
     }
 
-    /// Whether something runs that does not merely wait.
+    /// Whether anything is running that does not merely wait.
     fn working(&self) -> bool {
         self.running.keys().any(|e| !e.parked())
     }
 
-    /// Work under way is told to stop as soon as an interrupt is accepted, before it is even durable.
+    /// Cancels running work as soon as an interrupt is accepted, before it is even durable.
     pub(crate) fn stop_early(&self, events: &[Event]) {
         if events.iter().any(|e| matches!(e, Event::InterruptRequested(_))) {
             let interruptible = |e: &Effect| e.cut().is_some();
@@ -433,7 +436,7 @@ impl Driver {
         }
     }
 
-    /// Nothing may outlive its driver, and the session's lock is held until nothing does.
+    /// No work may outlive its driver, and the session's lock is held until all of it has ended.
     async fn stop_everything(&mut self) {
         self.running.values().for_each(|r| r.halt.cancel());
         while self.working() {
@@ -450,7 +453,7 @@ impl Driver {
     }
 }
 
-/// A request that came to nothing because it was told to stop.
+/// Whether a request failed because it was cancelled.
 fn was_cut(work: &EffectOutcome) -> bool {
     match work {
         EffectOutcome::Failed(failed) => failed.failure == Failure::Interrupted,
@@ -459,7 +462,7 @@ fn was_cut(work: &EffectOutcome) -> bool {
     }
 }
 
-/// Where a planner stands: the step, whether it rests, whether it waits.
+/// A planner's progress: the step, whether it is idle, whether it waits for an answer.
 type Stand = (u32, bool, bool);
 
 fn stand(s: &State) -> Stand {

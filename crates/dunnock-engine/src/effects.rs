@@ -1,4 +1,5 @@
-//! Starts work. Each piece runs in a task of its own, is told to stop by its [`CancellationToken`], and reports exactly once.
+//! Starts work. Each piece runs in its own task, is cancelled by its [`CancellationToken`], and
+//! reports exactly once.
 
 use crate::baseline::{Baselining, none};
 use crate::compact::{self, CompactionInput, first_changed};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// What a piece of work comes to: an outcome and the blobs it names.
+/// The result of a piece of work: an outcome and the blobs it refers to.
 type Done = (EffectOutcome, Vec<Blob>);
 type Doing = Pin<Box<dyn Future<Output = Done> + Send>>;
 
@@ -29,7 +30,7 @@ impl Driver {
         let mail = self.mail.clone();
         tokio::spawn(async move {
             let name = crate::driver::effect_name(&effect);
-            // A panic of a tool is a failed call, not the end of the session.
+            // A panic in a tool is a failed call, not the end of the session.
             let (work, blobs) = match tokio::spawn(doing).await {
                 Ok(done) => done,
                 Err(error) => match broken(&effect, &error.to_string()) {
@@ -43,7 +44,7 @@ impl Driver {
         });
     }
 
-    /// The work of an effect. `None` for what only waits for a person.
+    /// The work of an effect. `None` for one that only waits for the person.
     fn prepare(&self, effect: &Effect, halt: &CancellationToken) -> Option<Doing> {
         let s = &self.loaded.state;
         let world = self.world.clone();
@@ -103,7 +104,8 @@ impl Driver {
                     }
                     match world.model.ask(asking, live, halt.clone()).await {
                         Ok((answered, blobs)) => {
-                            // The answer is there and waits: it is not held up for long, and not at all by who stops it.
+                            // The answer has arrived: previews delay it only briefly, and not at
+                            // all once it is cancelled.
                             let previews = tokio::select! {
                                 biased;
                                 () = halt.cancelled() => Previews::new(),
@@ -137,7 +139,8 @@ impl Driver {
             Effect::Checkpoint { mark } => {
                 let (session, mark, writing) = (self.session.clone(), *mark, self.writing.clone());
                 Some(Box::pin(async move {
-                    // Whoever wrote held the folder until now: what is kept is what that call left.
+                    // The writer held the folder until now, so the checkpoint is exactly what that
+                    // call left.
                     let writing = writing.lock().await.take();
                     let kept = checkpoint(&world, &session, &workspace, mark).await;
                     drop(writing);
@@ -163,7 +166,7 @@ impl Driver {
                                 Err(error) => EffectOutcome::RewindFailed(RewindFailed { error }),
                             }
                         }
-                        // We leave, and nothing was changed yet.
+                        // The driver is leaving, and nothing has been changed yet.
                         Ok(None) => EffectOutcome::RewindFailed(RewindFailed { error: "interrupted".into() }),
                         Err(error) => {
                             let error = format!("the folder cannot be locked: {error}");
@@ -195,10 +198,10 @@ impl Driver {
     }
 }
 
-/// How long an answer waits for a look at what its calls would lose.
+/// How long an answer waits for previews of what its calls would destroy.
 const PREVIEW: Duration = Duration::from_secs(1);
 
-/// What the calls of an answer that need approval would lose, so that the question can say it.
+/// What the calls that need approval would destroy, so that the question can say so.
 async fn previews(world: &Ports, s: &State, answered: &Answered) -> Previews {
     let mut previews = Previews::new();
     let Some(workspace) = &s.workspace else { return previews };
@@ -211,23 +214,24 @@ async fn previews(world: &Ports, s: &State, answered: &Answered) -> Previews {
     previews
 }
 
-/// What a writer must know of its folder.
+/// What a writer must know about its folder.
 struct Folder {
-    /// Its files are kept after each writer, who leaves the hold on it in `writing` until then.
+    /// Whether a checkpoint follows each writer, which leaves its hold on the folder in `writing`
+    /// until then.
     keeps: bool,
-    /// The files as last kept.
+    /// The files of the last checkpoint.
     tree: Option<Tree>,
     writing: Arc<Mutex<Option<Writing>>>,
 }
 
-/// A call, behind the workspace's lock if it writes.
+/// Runs a call, with the workspace locked if it writes.
 async fn run_call(world: Ports, job: ToolCall, folder: Folder, live: DeltaSink, halt: CancellationToken) -> Done {
     let call = job.call.clone();
     if call.allowed != Some(call.hash()) {
         return (ended(&call, Outcome::NotRun, "not run: these are not the arguments that were allowed"), Vec::new());
     }
     let writing = if call.writes() {
-        drop(folder.writing.lock().await.take()); // should nobody have come to keep the files
+        drop(folder.writing.lock().await.take()); // in case no checkpoint took it
         let say = live.clone();
         let waiting = move || say(Delta::Notice { text: "waiting for another writer in this folder".into() });
         match workspace::lock(&world.locks, &job.workspace, &halt, waiting).await {
@@ -241,7 +245,7 @@ async fn run_call(world: Ports, job: ToolCall, folder: Folder, live: DeltaSink, 
         None
     };
     let workspace = job.workspace.clone();
-    // What others changed since the files were last kept is theirs, not this call's.
+    // Changes since the last checkpoint were made by others, not by this call.
     let mut before = None;
     if let (true, Some(_), Some(keeper)) = (folder.keeps, &writing, &world.checkpoints) {
         let now = keeper.keep(&job.session, &workspace, 0).await.tree;
@@ -257,7 +261,8 @@ async fn run_call(world: Ports, job: ToolCall, folder: Folder, live: DeltaSink, 
         && finished.outcome != Outcome::Interrupted
         && let Some(files) = &world.files
     {
-        // A check proves something of the files as it found them. If it left others, that is said.
+        // A check proves something about the files as it found them. If it left different ones,
+        // that is recorded.
         tokio::select! {
             tree = files.tree(&workspace) => finished.tree = tree.ok(),
             () = halt.cancelled() => {}
@@ -304,7 +309,7 @@ async fn wake(world: Ports, at: At, halt: CancellationToken) -> Done {
         if left <= 0 {
             break;
         }
-        // Looked at again now and then: the clock may have been set, the machine may have slept.
+        // Checked from time to time: the clock may have been set, or the machine may have slept.
         let nap = Duration::from_millis(left.cast_unsigned().min(1000));
         tokio::select! {
             () = tokio::time::sleep(nap) => {}
@@ -318,7 +323,7 @@ fn ended(call: &Call, outcome: Outcome, shown: &str) -> EffectOutcome {
     EffectOutcome::Output(Finished::plain(call.id, outcome, shown))
 }
 
-/// The pictures that a request names.
+/// The images that a request refers to.
 async fn pictures(world: &Ports, request: &Request) -> Result<BTreeMap<Hash, Arc<[u8]>>, EffectOutcome> {
     let mut all = BTreeMap::new();
     for hash in request.pictures() {
@@ -336,13 +341,13 @@ async fn pictures(world: &Ports, request: &Request) -> Result<BTreeMap<Hash, Arc
     Ok(all)
 }
 
-/// A step whose recorded preamble cannot be had: it is not asked with another.
+/// A step whose recorded preamble cannot be read: it is not sent with another one.
 fn headless(request: &Request, why: &str) -> EffectOutcome {
     let error = format!("the instructions of this session cannot be read: {why}");
     EffectOutcome::Failed(StepFailed::unsent(request.step, Failure::Rejected, error))
 }
 
-/// What to report of work that panicked.
+/// The report for work that panicked.
 fn broken(effect: &Effect, why: &str) -> Option<EffectOutcome> {
     let why = format!("an error inside the agent: {why}");
     match (effect, effect.cut()) {

@@ -1,6 +1,7 @@
-//! Who listens, and what is under way for those who come late.
+//! The subscribers of a session, and the state of work in progress for those that join late.
 //!
-//! Invariant: a listener never slows the driver. One whose queue is full is cut off and reads again from the log.
+//! Invariant: a subscriber never slows down the driver. One whose queue is full is cut off and
+//! reads the log again.
 
 use dunnock_core::ports::{Log, LogError};
 use dunnock_proto::{Delta, Event, Frame, Partial, Record, Seq, SessionId, Step};
@@ -9,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
-/// Frames that wait for one listener before it counts as too slow.
+/// How many frames may wait for a subscriber before it counts as too slow.
 const QUEUE: usize = 1024;
-/// How much of a call's output is kept for those who come late.
+/// How many bytes of a call's output are kept for subscribers that join late.
 const TAIL: usize = 16 << 10;
 
-/// The meeting point of one session's driver, its work and its listeners.
+/// Connects one session's driver, its work and its subscribers.
 #[derive(Clone, Default)]
 pub(crate) struct Hub(Arc<Mutex<HubInner>>);
 
@@ -35,12 +36,12 @@ impl Hub {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The events up to `seq` are in the log: listeners that come now read those there.
+    /// The events up to `seq` are in the log: new subscribers read them there.
     pub(crate) fn start_at(&self, seq: Seq) {
         self.inner().seq = seq;
     }
 
-    /// Publishes an event that is durable.
+    /// Publishes a durable event.
     pub(crate) fn fact(&self, record: Record, event: Option<&Event>) {
         let mut inner = self.inner();
         inner.seq = record.envelope.seq;
@@ -55,21 +56,21 @@ impl Hub {
         inner.send(&Frame::Event(Arc::new(record)));
     }
 
-    /// Publishes something live.
+    /// Publishes a live update.
     pub(crate) fn delta(&self, delta: Delta) {
         let mut inner = self.inner();
         inner.remember(&delta);
         inner.send(&Frame::Delta(delta));
     }
 
-    /// The owner leaves.
+    /// Tells the subscribers that the owner is leaving.
     pub(crate) fn close(&self) {
         let mut inner = self.inner();
         inner.send(&Frame::Closing);
         inner.listeners.clear();
     }
 
-    /// Everything from `from` on, without a gap and without a repetition.
+    /// Everything from `from` on, without gaps and without repetition.
     pub(crate) fn listen(&self, log: Arc<dyn Log>, session: SessionId, from: Seq) -> Frames {
         let (queue, rest) = mpsc::channel(QUEUE);
         let lagged = Arc::new(AtomicBool::new(false));
@@ -146,7 +147,8 @@ impl HubInner {
     }
 }
 
-/// The frames of one listener: the log from where it stood, then partials, then everything as it happens.
+/// The frames of one subscriber: the log from its position, then partials, then everything as it
+/// happens.
 pub struct Frames {
     log: Arc<dyn Log>,
     session: SessionId,
@@ -163,7 +165,7 @@ impl Frames {
     /// The next frame. `None` after [`Frame::Lagged`] or [`Frame::Closing`], or when the driver is gone.
     ///
     /// # Errors
-    /// When the log cannot be read.
+    /// If the log cannot be read.
     pub async fn next(&mut self) -> Result<Option<Frame>, LogError> {
         if self.from < self.upto && self.ready.is_empty() {
             self.read_some().await?;
@@ -186,7 +188,7 @@ impl Frames {
         }
     }
 
-    /// A share of the log, so that a long one is not held in memory.
+    /// Reads a part of the log, so that a long one is not held in memory.
     async fn read_some(&mut self) -> Result<(), LogError> {
         let (log, session) = (self.log.clone(), self.session.clone());
         let (upto, ready, from) = (self.upto, &mut self.ready, &mut self.from);
@@ -201,7 +203,7 @@ impl Frames {
         })
         .await?;
         if self.from == start {
-            self.from = self.upto; // nothing there any more: go on with what is live
+            self.from = self.upto; // the events no longer exist: continue with live frames
         }
         Ok(())
     }

@@ -1,10 +1,11 @@
 //! Drives sessions: append, publish, reconcile; own and attach.
 //!
-//! A [`Connection`] is what an interface holds: it drives the session itself if nobody does, and otherwise attaches to the
-//! process that does. Read `driver.rs` for the loop around the core.
+//! An interface holds a [`Connection`]: it drives the session itself if no process does, and
+//! otherwise attaches to the process that does. Read `driver.rs` for the loop around the core.
 //!
-//! Invariant: an event is published only once it is durable, and nothing starts before the event that says so is.
-//! Invariant: one owner per session, by an operating-system lock; no clock decides it.
+//! Invariant: an event is published only once it is durable, and no work starts before the event
+//! that announces it is durable.
+//! Invariant: one owner per session, by an operating-system lock; no clock is involved.
 
 #[cfg(unix)]
 mod attach;

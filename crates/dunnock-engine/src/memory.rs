@@ -1,6 +1,8 @@
-//! What the iterations of a planner came to, in a few lines each: for its next run, for people, for programs.
+//! The results of a planner's iterations, in a few lines each: for its next run, for people, for
+//! programs.
 //!
-//! Invariant: a function of the log alone, made by this program and no model. A line of it is one line, whatever was in it.
+//! Invariant: it depends on the log alone and is written by this program, not by a model. Each
+//! entry is one line, whatever it contains.
 
 use dunnock_core::ports::{Log, LogError};
 use dunnock_proto::{
@@ -11,28 +13,28 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Characters of a line.
+/// The longest line, in characters.
 const LINE: usize = 240;
-/// Bytes of an iteration: about 500 tokens.
+/// The longest iteration, in bytes: about 500 tokens.
 const ITERATION: usize = 2_000;
-/// Bytes of all of it.
+/// The size limit of the whole memory, in bytes.
 const MOST: usize = 48_000;
-/// Bytes of what earlier runs left that are kept: the newest.
+/// How many bytes of earlier runs' memory are kept: the newest.
 const BEFORE: usize = 16_000;
 
 /// The iterations of a session, each with its lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Each line with its place: thoughts, then calls by their index, then the end.
+    /// Each line with its position: reasoning, then calls by their index, then the end.
     iterations: Vec<Vec<(u32, String)>>,
-    /// What the calls of the answer in work are, by their index.
+    /// The calls of the current answer, by their index.
     calls: BTreeMap<u16, Arc<CallPart>>,
 }
 
-/// Reads it from a session's log.
+/// Reads the memory from a session's log.
 ///
 /// # Errors
-/// When that cannot be read.
+/// If the log cannot be read.
 pub async fn read(log: &dyn Log, session: &SessionId) -> Result<Memory, LogError> {
     let mut memory = Memory::default();
     log.read(session, 0, &mut |record| {
@@ -46,13 +48,13 @@ pub async fn read(log: &dyn Log, session: &SessionId) -> Result<Memory, LogError
 }
 
 impl Memory {
-    /// How many there are.
+    /// The number of iterations.
     #[must_use]
     pub fn iterations(&self) -> usize {
         self.iterations.len()
     }
 
-    /// The file: what earlier runs left, and a block for each iteration of this one.
+    /// The text of the file: what earlier runs wrote, and a block for each iteration of this one.
     #[must_use]
     pub fn text(&self, before: &str) -> String {
         let mut start = before.ceil_char_boundary(before.len().saturating_sub(BEFORE));
@@ -72,7 +74,7 @@ impl Memory {
             let _ = write!(text, "Iteration {}:\n{}", last + n + 1, block(lines));
         }
         text.push('\n');
-        // All that is written can be read again: the newest iterations.
+        // The file must stay readable as a whole, so only the newest iterations are kept.
         if text.len() > MOST {
             let from = text.ceil_char_boundary(text.len() - MOST);
             let block =
@@ -82,7 +84,7 @@ impl Memory {
         text
     }
 
-    /// What this run came to.
+    /// A summary of this run.
     #[must_use]
     pub fn summary(&self) -> String {
         self.text("").trim_end().to_owned()
@@ -138,10 +140,10 @@ impl Memory {
             Outcome::NotRun => "not run".to_owned(),
             Outcome::Unknown => "outcome unknown".to_owned(),
         };
-        // Of what worked, that it did; of what did not, what was said last.
+        // For success the outcome is enough; for a failure the reason is added.
         let said = match e.outcome {
             Outcome::Done => None,
-            // Of a program what it said last, of a tool of ours what it said first.
+            // For a program its last line of output, for one of our tools the first.
             _ if !matches!(call.tool.as_str(), "shell" | "verify") => {
                 e.shown.lines().map(str::trim).find(|line| !line.is_empty())
             }
@@ -165,7 +167,7 @@ impl Memory {
     }
 }
 
-/// What a call is, in a word and what it is about.
+/// A verb for a call, and what it is about.
 fn told(call: &CallPart) -> (&'static str, String) {
     if call.tool == "verify" {
         return ("checked", VerifyArgs::parse(&call.args).map(|args| args.command).unwrap_or_default());
@@ -190,7 +192,7 @@ fn told(call: &CallPart) -> (&'static str, String) {
     }
 }
 
-/// One line, not too long.
+/// The text as one line of at most `most` characters.
 fn short(text: &str, most: usize) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -200,7 +202,7 @@ fn short(text: &str, most: usize) -> String {
     line.chars().take(most.saturating_sub(3)).chain("...".chars()).collect()
 }
 
-/// The lines of an iteration: the first ones and the last, as many as there is room for.
+/// The lines of an iteration: as many of the first and last ones as fit.
 fn block(lines: &[(u32, String)]) -> String {
     let mut kept: Vec<String> = lines.iter().map(|(_, line)| format!("- {line}")).collect();
     let long = |kept: &[String]| kept.iter().map(|line| line.len() + 1).sum::<usize>() > ITERATION;

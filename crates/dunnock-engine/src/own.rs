@@ -1,6 +1,8 @@
-//! Who owns a session on this machine: an operating-system lock on a file, released by the kernel at death.
+//! Which process owns a session on this machine: an operating-system lock on a file, released by
+//! the kernel when the process dies.
 //!
-//! Invariant: no clock and no heartbeat. A stopped process still owns its session; it is named, never overruled.
+//! Invariant: no clock and no heartbeat. A suspended process still owns its session; it is named to
+//! the user, never overruled.
 
 use dunnock_core::failpoint;
 use dunnock_proto::{LINK_VERSION, SessionId};
@@ -9,20 +11,20 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What an owner leaves beside its lock, so that others can reach or name it.
+/// What an owner writes next to its lock, so that others can reach or name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnerNote {
     /// The process.
     pub pid: u32,
-    /// Where it listens.
+    /// The socket it listens on.
     pub socket: PathBuf,
-    /// The protocol it speaks.
+    /// The protocol version it speaks.
     pub link: u32,
     /// Its release.
     pub app: String,
 }
 
-/// The right to drive a session, for as long as it lives.
+/// The right to drive a session, for as long as this value lives.
 #[derive(Debug)]
 pub struct Ownership {
     lock: File,
@@ -31,22 +33,22 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// Takes the session if nobody has it.
+    /// Takes the session if no process owns it.
     ///
     /// # Errors
-    /// When the folders cannot be used.
+    /// If the folders cannot be used.
     pub fn try_take(locks: &Path, runtime: &Path, session: &SessionId, app: &str) -> io::Result<Option<Self>> {
         private(runtime)?;
         failpoint::hit("own.lock.before", "");
         let Some(lock) = Self::hold(locks, session)? else { return Ok(None) };
         failpoint::hit("own.lock.after", "");
         let socket = runtime.join(format!("{}.sock", &session.as_str()[..8]));
-        let _ = std::fs::remove_file(&socket); // a dead owner's
+        let _ = std::fs::remove_file(&socket); // a dead owner's socket
         let note = locks.join(format!("{session}.owner"));
         let told = OwnerNote { pid: std::process::id(), socket: socket.clone(), link: LINK_VERSION, app: app.into() };
         let part = locks.join(format!("{session}.owner.part"));
         let mut file = private_file(&part)?;
-        file.set_len(0)?; // a dead owner's
+        file.set_len(0)?; // a dead owner may have left content
         file.write_all(&serde_json::to_vec(&told)?)?;
         std::fs::rename(&part, &note)?;
         failpoint::hit("own.note.after", "");
@@ -56,15 +58,15 @@ impl Ownership {
     /// Whether a process drives the session now.
     ///
     /// # Errors
-    /// When the folder for locks cannot be used.
+    /// If the lock folder cannot be used.
     pub fn is_driven(locks: &Path, session: &SessionId) -> io::Result<bool> {
         Ok(Self::hold(locks, session)?.is_none())
     }
 
-    /// Keeps everybody from driving the session, without driving it: for a moment's write.
+    /// Prevents all processes from driving the session, without driving it: for a short write.
     ///
     /// # Errors
-    /// When the folder cannot be used.
+    /// If the folder cannot be used.
     pub(crate) fn hold(locks: &Path, session: &SessionId) -> io::Result<Option<File>> {
         private(locks)?;
         let lock = private_file(&locks.join(format!("{session}.lock")))?;
@@ -75,19 +77,19 @@ impl Ownership {
         }
     }
 
-    /// The lock itself: a copy of it held elsewhere keeps the session owned.
+    /// The lock itself: a duplicate held elsewhere keeps the session owned.
     #[must_use]
     pub fn lock(&self) -> &File {
         &self.lock
     }
 
-    /// Where this owner listens.
+    /// The socket this owner listens on.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Who owns the session, as far as its note says.
+    /// The owner of the session, according to its note.
     #[must_use]
     pub fn note(locks: &Path, session: &SessionId) -> Option<OwnerNote> {
         serde_json::from_slice(&std::fs::read(locks.join(format!("{session}.owner"))).ok()?).ok()

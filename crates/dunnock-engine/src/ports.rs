@@ -1,4 +1,4 @@
-//! Everything a driver needs, chosen once: ports, clock, folders. And how a session begins.
+//! Everything a driver needs, chosen once: ports, clock, folders. Also creates and forks sessions.
 
 use crate::catch_up::load;
 use dunnock_core::ports::{Appended, Batch, Checkpoints, Files, Log, LogError, Model, Tools};
@@ -7,15 +7,15 @@ use dunnock_proto::{At, Cause, Config, Created, Event, Forked, Hash, Isolation, 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Time and chance. The core knows neither; they come in here.
+/// Time and randomness. The core has neither; they enter here.
 pub trait Clock: Send + Sync {
-    /// The wall clock. It may jump: nothing but display and waiting depends on it.
+    /// The wall clock. It may jump: only display and waiting depend on it.
     fn now(&self) -> At;
-    /// Sixteen bytes that nobody can guess.
+    /// Sixteen unpredictable bytes.
     fn random(&self) -> [u8; 16];
 }
 
-/// The machine's own.
+/// The clock and random numbers of this machine.
 #[derive(Debug, Default)]
 pub struct SystemClock;
 
@@ -27,7 +27,7 @@ impl Clock for SystemClock {
     fn random(&self) -> [u8; 16] {
         let mut out = [0; 16];
         if getrandom::fill(&mut out).is_err() {
-            std::process::abort(); // a machine that cannot draw a random number cannot make a safe name for anything
+            std::process::abort(); // without random numbers, no id is safe
         }
         out
     }
@@ -36,51 +36,51 @@ impl Clock for SystemClock {
 /// What a driver needs.
 #[derive(Clone)]
 pub struct Ports {
-    /// Where events go.
+    /// Stores the events.
     pub log: Arc<dyn Log>,
-    /// Who answers.
+    /// Answers requests.
     pub model: Arc<dyn Model>,
-    /// Who acts.
+    /// Runs calls.
     pub tools: Arc<dyn Tools>,
-    /// Who knows the files, so that a check is bound to what it checked.
+    /// Identifies the state of the files, so that a check is bound to what it checked.
     pub files: Option<Arc<dyn Files>>,
-    /// Who keeps files, if anybody.
+    /// Saves checkpoints, if available.
     pub checkpoints: Option<Arc<dyn Checkpoints>>,
-    /// Time and chance.
+    /// Time and randomness.
     pub clock: Arc<dyn Clock>,
-    /// For locks that all processes of this user share.
+    /// The folder for locks that all processes of this user share.
     pub locks: PathBuf,
-    /// For sockets: short, private, gone at log-out.
+    /// The folder for sockets: a short path, private, removed at log-out.
     pub runtime: PathBuf,
-    /// How well commands are confined here.
+    /// How well commands are isolated here.
     pub level: Isolation,
     /// This release.
     pub app: String,
-    /// Millionths of a US dollar for one day over all sessions, if bounded.
+    /// Millionths of a US dollar per day over all sessions, if limited.
     pub day_budget: Option<u64>,
 }
 
 impl Ports {
-    /// A name for this process at this takeover.
+    /// A fresh owner id for this process at this takeover.
     pub(crate) fn fresh_owner(&self) -> Owner {
         Owner(u128::from_le_bytes(self.clock.random()))
     }
 }
 
-/// Makes a session. Nothing drives it yet.
+/// Creates a session. No process drives it yet.
 ///
 /// # Errors
-/// When the log cannot be written.
+/// If the log cannot be written.
 pub async fn create(world: &Ports, workspace: &str, config: Config) -> Result<SessionId, LogError> {
     let base = world.files.as_ref().and_then(|files| files.commit(workspace));
     let created = Created { workspace: workspace.into(), app: world.app.clone(), config, base };
     begin_with(world, created.into()).await
 }
 
-/// Makes a session whose past is another's, up to the event `at`.
+/// Creates a session whose history is another's, up to the event `at`.
 ///
 /// # Errors
-/// When the log cannot be read or written, or there is no such event.
+/// If the log cannot be read or written, or there is no such event.
 pub async fn fork(world: &Ports, from: &SessionId, at: Seq) -> Result<SessionId, LogError> {
     let whole = load(world.log.as_ref(), from).await?;
     if at == 0 || at > whole.state.seq {

@@ -1,5 +1,5 @@
-//! A log without its secrets. Events are sealed again, and what names another text by its hash is computed again, so that what
-//! comes out is a log like any other: it checks, replays and goes on.
+//! Removes secrets from a log. Events are sealed again and dependent hashes are computed again, so
+//! that the result is a log like any other: it can be verified, replayed and continued.
 
 use crate::catch_up::Loaded;
 use crate::compact::KEEP;
@@ -8,18 +8,18 @@ use dunnock_core::ports::LogError;
 use dunnock_proto::{Body, Decoded, Event, QuestionKind, Record, Seq};
 use std::collections::BTreeMap;
 
-/// What is done to a text.
+/// How to redact a text.
 pub struct Clean<'a> {
-    /// Takes secrets out of it.
+    /// Removes secrets from it.
     pub text: &'a dyn Fn(&str) -> String,
-    /// Names of blobs and of states of files that are others now.
+    /// New names of blobs and file states that were renamed.
     pub names: &'a BTreeMap<String, String>,
 }
 
-/// The log, and the events from which something was taken.
+/// Returns the redacted log, and the events from which something was removed.
 ///
 /// # Errors
-/// When the log cannot be folded.
+/// If the log cannot be folded.
 pub fn redact(records: Vec<Record>, clean: &Clean<'_>) -> Result<(Vec<Record>, Vec<Seq>), LogError> {
     let mut loaded = Loaded::empty();
     let (mut out, mut touched) = (Vec::with_capacity(records.len()), Vec::new());
@@ -34,7 +34,7 @@ pub fn redact(records: Vec<Record>, clean: &Clean<'_>) -> Result<(Vec<Record>, V
             if taken {
                 touched.push(seq);
             }
-            // What is as it was stays as it was, byte for byte.
+            // An event without changes stays the same, byte for byte.
             changed |= taken || renamed;
             if (taken || renamed)
                 && let Ok(text) = serde_json::to_string(&value)
@@ -61,7 +61,7 @@ pub fn redact(records: Vec<Record>, clean: &Clean<'_>) -> Result<(Vec<Record>, V
     Ok((out, touched))
 }
 
-/// Whether secrets were taken out, and whether a name was changed.
+/// Returns whether secrets were removed, and whether a name was changed.
 fn walk(value: &mut serde_json::Value, clean: &Clean<'_>) -> (bool, bool) {
     match value {
         serde_json::Value::String(text) => {
@@ -70,7 +70,7 @@ fn walk(value: &mut serde_json::Value, clean: &Clean<'_>) -> (bool, bool) {
                 return (false, true);
             }
             let mut new = (clean.text)(text);
-            // Arguments are JSON within a text: what is taken out of them must leave them JSON.
+            // Arguments are JSON inside a string: they must still be JSON after redaction.
             let json = |text: &str| serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok();
             if new != *text && json(text) && !json(&new) {
                 let mut inner: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
@@ -91,7 +91,7 @@ fn walk(value: &mut serde_json::Value, clean: &Clean<'_>) -> (bool, bool) {
     }
 }
 
-/// The event with its hashes as they follow from what was recorded before it.
+/// The event with its hashes recomputed from the events before it.
 fn fixed(loaded: &Loaded, event: Event) -> Event {
     match event {
         Event::Answered(mut e) => {
@@ -104,7 +104,7 @@ fn fixed(loaded: &Loaded, event: Event) -> Event {
             }
             Event::Allowed(e)
         }
-        // What is held back depends on how long the conversation is.
+        // The reservation depends on the length of the conversation.
         Event::StepStarted(mut e) => {
             e.reserved = loaded.state.reserve();
             Event::StepStarted(e)

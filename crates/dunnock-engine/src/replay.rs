@@ -1,10 +1,12 @@
-//! Runs a recorded session again, without the model, and finds the first thing that comes out differently.
+//! Replays a recorded session without the model, and finds the first difference.
 //!
-//! The log says what came in: a person's command or the report of work is the first event of each decision. So every decision is
-//! made again, by this release, on what was recorded before it, and must come to the recorded events; every request is built
-//! again and must have the recorded hash. With [`ReplayPorts`] the calls run again, too, in a copy of the files.
+//! The log records the inputs: a user's command or the report of work is the first event of each
+//! decision. So this release makes every decision again on the events recorded before it and must
+//! arrive at the recorded events; every request is built again and must have the recorded hash.
+//! With [`ReplayPorts`] the calls are run again, too, in a copy of the files.
 //!
-//! Invariant: one difference does not make the next. After each comparison it goes on from what was recorded.
+//! Invariant: one difference does not cause the next. After each comparison the replay continues
+//! from what was recorded.
 
 use crate::catch_up::load_upto;
 use crate::compact::KEEP;
@@ -20,53 +22,54 @@ use dunnock_proto::{
 };
 use std::sync::Arc;
 
-/// What came of it.
+/// The result of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// Events that were decided again.
+    /// The number of events that were decided again.
     pub facts: u64,
-    /// Requests that were built again.
+    /// The number of requests that were built again.
     pub requests: u64,
-    /// Calls that were run again.
+    /// The number of calls that were run again.
     pub calls: u64,
-    /// Calls that were not, since they had more than the box, or never came to an end.
+    /// The number of calls that were not, because they had more access than the sandbox or never
+    /// ended.
     pub passed_over: u64,
-    /// Everything that came out differently, in order.
+    /// All differences, in order.
     pub differences: Vec<Difference>,
 }
 
-/// Something that came out differently.
+/// A difference between the recording and the replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// At this event.
+    /// The event at which it occurred.
     pub seq: Seq,
-    /// What.
+    /// What differs.
     pub what: String,
-    /// As recorded.
+    /// The recorded value.
     pub recorded: String,
-    /// As it is now.
+    /// The value now.
     pub now: String,
 }
 
-/// Runs calls again, in a folder of their own.
+/// Runs calls again, in a separate folder.
 pub struct ReplayPorts<'a> {
-    /// Who runs them.
+    /// Runs the calls.
     pub tools: &'a dyn Tools,
-    /// Who makes instructions again. It is asked nothing else.
+    /// Renders preambles again. It is used for nothing else.
     pub model: &'a dyn Model,
-    /// A copy of the files as they were before the first.
+    /// A copy of the files from before the first call.
     pub folder: &'a str,
-    /// How well commands are confined here.
+    /// How well commands are isolated here.
     pub level: Isolation,
 }
 
-/// The most that is told of a difference.
+/// How many bytes of a difference are shown.
 const SHOWN: usize = 300;
 
 /// Replays a session.
 ///
 /// # Errors
-/// When it cannot be read, or is not what was written.
+/// If it cannot be read, or is not what was written.
 pub async fn replay(log: &dyn Log, session: &SessionId, hands: Option<ReplayPorts<'_>>) -> Result<Replayed, LogError> {
     let mut records: Vec<Record> = Vec::new();
     let each = &mut |record: Record| {
@@ -128,7 +131,7 @@ impl Replay<'_> {
             self.look(event).await?;
             let made = self.decide(event, at);
             let mut n = 0;
-            // What was decided, beside what was recorded.
+            // Compares what was decided with what was recorded.
             for (made, at) in made.iter().flatten().zip(at..) {
                 let recorded = self.events.get(at).and_then(Option::as_ref);
                 if recorded != Some(made) {
@@ -137,12 +140,12 @@ impl Replay<'_> {
                 n += 1;
             }
             match made {
-                // Not decided by anybody: the beginning, a move, an older form.
+                // Not the result of a decision: the start, a move, an older format.
                 None => n = 1,
                 Some(made) if n == made.len() && n > 0 => {}
                 Some(made) => {
                     self.differs(at + n, made.get(n));
-                    n = n.max(1); // on from what was recorded
+                    n = n.max(1); // continue from what was recorded
                 }
             }
             for at in at..at + n {
@@ -182,7 +185,7 @@ impl Replay<'_> {
     }
 
     fn note(&mut self, seq: Seq, what: String, recorded: &str, now: &str) {
-        // From the first place where they differ, with a little before it.
+        // Starts shortly before the first difference.
         let same = recorded.bytes().zip(now.bytes()).take_while(|(a, b)| a == b).count();
         let from = |text: &str| {
             let start = text.floor_char_boundary(same.saturating_sub(40).min(text.len()));
@@ -194,7 +197,8 @@ impl Replay<'_> {
         self.out.differences.push(Difference { seq, what, recorded, now });
     }
 
-    /// What an event says beyond what is decided: the request that was answered, the output of a call.
+    /// Compares what an event records beyond decisions: the request that was answered, the output
+    /// of a call.
     async fn look(&mut self, event: &Event) -> Result<(), LogError> {
         let seq = self.s.seq + 1;
         match event {
@@ -226,14 +230,15 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// The instructions that an event names are there; made again in the copy, they are the same.
+    /// Checks that the preamble an event refers to exists, and that rendering it again in the copy
+    /// gives the same.
     async fn preamble(&mut self, seq: Seq, preamble: &Preamble) -> Result<(), LogError> {
         let Some(bytes) = self.log.blob(preamble.hash).await?.filter(|bytes| Hash::of(bytes) == preamble.hash) else {
             self.note(seq, "the instructions".into(), &preamble.hash.to_string(), "nothing, or others");
             return Ok(());
         };
         let Some(hands) = &self.hands else { return Ok(()) };
-        // What was known of the model then is known now: nobody is asked.
+        // Uses what was known about the model then, so that no server is asked.
         let config = Config { window: preamble.window, ..self.s.config.as_ref().clone() };
         let Ok((_, blob)) = hands.model.render_preamble(&config, hands.folder).await else { return Ok(()) };
         let workspace = self.s.workspace.clone().unwrap_or_default();
@@ -246,13 +251,13 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Runs a call again and compares what came of it.
+    /// Runs a call again and compares the result.
     async fn run(&mut self, seq: Seq, call: Call, recorded: &Finished) -> Result<(), LogError> {
         let Some(hands) = &self.hands else { return Ok(()) };
         if !matches!(recorded.outcome, Outcome::Done | Outcome::Failed) {
             return Ok(());
         }
-        // In the copy no call is granted access.
+        // In the copy no call is granted extra access.
         if !call.access.is_nothing() {
             self.out.passed_over += 1;
             return Ok(());
@@ -293,7 +298,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// The events that follow from what this one says came in; `None` for what nobody decides.
+    /// The events that follow from the input that this event records; `None` if it is not the
+    /// result of a decision.
     fn decide(&self, event: &Event, at: usize) -> Option<Vec<Event>> {
         let cause = &self.records[at].envelope.cause;
         let me = self.s.owner.map_or(Owner(0), |seat| seat.owner);
@@ -310,9 +316,9 @@ impl Replay<'_> {
                 untrusted: self.untrusted(at),
             }),
             (Cause::Driver, _) => return Some(Vec::new()),
-            // An older form does not say where it went.
+            // An older format does not record the target.
             (Cause::Input(_), Event::RewindRequested(e)) if e.to.is_none() => return None,
-            // What cannot come in was decided, and is not decided now.
+            // An event that no input causes was decided then, but is not decided now.
             (Cause::Input(id), event) => match self.command(event) {
                 Some(command) => Input::Order(CommandRequest { id: id.clone(), expect: None, command }),
                 None => return Some(Vec::new()),
@@ -326,7 +332,7 @@ impl Replay<'_> {
             Event::RewindRequested(e) => e.tree.clone(),
             _ => None,
         };
-        // What came from around the session is as it was: it is seen in what followed.
+        // The context is not recorded, but can be inferred from the events that followed.
         let mut now = DecideContext { day_left: None, tree_at, preamble_drift: None, policy: Policy::default() };
         let mut made = decide(&self.s, &now, input.clone()).unwrap_or_default();
         for _ in 0..2 {
@@ -347,12 +353,13 @@ impl Replay<'_> {
         self.events.get(at).and_then(Option::as_ref)
     }
 
-    /// Whether the event at this place has the same cause: it may belong to the same decision.
+    /// Whether the event at this position has the same cause, so that it may belong to the same
+    /// decision.
     fn goes_on(&self, at: usize, cause: &Cause) -> bool {
         self.records.get(at).is_some_and(|record| record.envelope.cause == *cause)
     }
 
-    /// What the folder brought that was asked about at a takeover.
+    /// The folder content that was asked about at a takeover.
     fn untrusted(&self, at: usize) -> Option<Hash> {
         let same = self.records[at..].iter().take_while(|r| r.envelope.cause == Cause::Driver).count();
         self.events[at..at + same].iter().flatten().find_map(|event| match event {
@@ -364,7 +371,7 @@ impl Replay<'_> {
         })
     }
 
-    /// What was found out beforehand about the calls of an answer: it is seen in the questions that followed.
+    /// The previews for the calls of an answer, taken from the questions that followed.
     fn previews(&self, at: usize) -> Previews {
         let same = self.records[at..].iter().take_while(|r| r.envelope.cause == Cause::Report).count();
         let asked = self.events[at..at + same].iter().flatten().filter_map(|event| match event {
@@ -374,7 +381,7 @@ impl Replay<'_> {
         asked.map(|approval| (approval.call.index, approval.preview.clone())).collect()
     }
 
-    /// The command that an event is the first of.
+    /// The command whose first event this is.
     fn command(&self, event: &Event) -> Option<Command> {
         Some(match event {
             Event::Prompted(e) => Command::Prompt { text: e.text.clone(), images: e.images.clone() },
@@ -394,7 +401,7 @@ impl Replay<'_> {
     }
 }
 
-/// The report that an event is the first of.
+/// The report whose first event this is.
 fn work(s: &State, event: &Event, previews: Previews) -> Option<EffectOutcome> {
     Some(match event.clone() {
         Event::PreambleSet(e) => EffectOutcome::PreambleSet(e.preamble),
@@ -420,7 +427,7 @@ fn work(s: &State, event: &Event, previews: Previews) -> Option<EffectOutcome> {
     })
 }
 
-/// Whether an output names the folder in which it was made: then it cannot be the same.
+/// Whether an output mentions the folder it was made in: then it cannot be the same.
 fn mentions(blobs: &[Blob], folder: &str) -> bool {
     blobs.iter().any(|blob| blob.bytes.windows(folder.len()).any(|bytes| bytes == folder.as_bytes()))
 }

@@ -1,23 +1,24 @@
-//! Going back in a session that nobody works on.
+//! Rewinds a session that is not running.
 
 use crate::{ConnectError, Connection, Ports, Refusal, submit_offline};
 use dunnock_core::{Phase, State};
 use dunnock_proto::{Command, CommandRequest, Decoded, Event, Frame, InputId, Refused, Rewound, SessionId};
 use std::time::{Duration, Instant};
 
-/// How long what was stopped, or only just taken up, may need until it rests: files are kept first.
+/// How long a session may take to become idle after it was stopped or opened: a checkpoint is saved
+/// first.
 const RESTS: Duration = Duration::from_secs(10);
 
-/// Why a session did not go back. Nothing changed then.
+/// Why a rewind failed. Nothing changed in that case.
 #[derive(Debug, thiserror::Error)]
 pub enum RewindError {
-    /// Somebody drives it, and it does not rest.
+    /// A process drives the session, and it is not idle.
     #[error("somebody is working on it; wait for it, or interrupt it first")]
     AtWork,
-    /// It was not let.
+    /// The rewind was refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It was tried.
+    /// The rewind was attempted and failed.
     #[error("it could not go back: {0}")]
     Failed(String),
     /// The session cannot be reached.
@@ -25,11 +26,12 @@ pub enum RewindError {
     Door(#[from] ConnectError),
 }
 
-/// Carries out a rewind that was thought of when the session stood as `seen`. What merely waits, or was left in the middle of its
-/// work, is stopped first instead of going on. Waits for whoever writes in the folder.
+/// Executes a rewind that was chosen when the session was in the state `seen`. A session that only
+/// waits, or was left in the middle of its work, is stopped first instead of continuing. Waits for
+/// other writers in the folder.
 ///
 /// # Errors
-/// When it did not go back.
+/// If the session was not rewound.
 pub async fn go_back(
     world: &Ports,
     session: &SessionId,
@@ -42,7 +44,7 @@ pub async fn go_back(
             return Err(RewindError::AtWork);
         }
         let id = InputId::from_random(world.clock.random());
-        // Refused, if somebody stopped it in this moment.
+        // Refused if it was stopped at this very moment.
         let _ =
             submit_offline(world, session, CommandRequest { id, expect: None, command: Command::Interrupt }).await?;
         expect = None;
@@ -66,7 +68,7 @@ async fn carry_out(door: &mut Connection, expect: Option<u64>, rewind: Command) 
     };
     loop {
         let Frame::Event(record) = door.next().await? else { continue };
-        // The command's own events come first; one that needs no files ends in the same breath.
+        // The command's own events come first; a rewind without files ends in the same append.
         match record.decode() {
             Decoded::Known(Event::Rewound(rewound)) if record.envelope.seq + 2 >= asked => return Ok(rewound),
             Decoded::Known(Event::RewindFailed(failed)) if record.envelope.seq >= asked => {

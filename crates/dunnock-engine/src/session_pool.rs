@@ -1,9 +1,12 @@
-//! The sessions that one process holds open for many doors: each is driven once, however many look at it.
+//! The sessions that one process holds open for many clients: each is driven once, however many
+//! clients use it.
 //!
-//! A session is driven here from the first door that comes until nobody is left and nothing is under way. Parked ones are let go:
-//! they cost nothing, and the next door takes them up again. One that another process owns is attached to, like by any door.
+//! A session is driven here from its first client until no client is left and nothing is running.
+//! Parked sessions are closed: they cost nothing, and the next client opens them again. A session
+//! that another process owns is attached to, as by any client.
 //!
-//! Invariant: a room's driver is begun and ended with its lock held, so there is never a second one in this process.
+//! Invariant: a slot's driver is started and stopped with its lock held, so there is never a second
+//! one in this process.
 
 use crate::connection::{ConnectError, Connection};
 use crate::driver::{Driver, Handle, SessionSummary};
@@ -17,13 +20,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How long a session stays open after its last door: a client that sends one command after the other finds it still there.
+/// How long a session stays open after its last client left: one that sends a series of commands
+/// finds it still open.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Chooses the world of a workspace.
+/// Chooses the ports for a workspace.
 pub type ChoosePorts = Box<dyn Fn(&str) -> Result<Ports, String> + Send + Sync>;
 
-/// What a process holds open.
+/// The sessions that a process holds open.
 pub struct SessionPool {
     log: Arc<dyn Log>,
     pick: ChoosePorts,
@@ -31,13 +35,13 @@ pub struct SessionPool {
     rooms: Mutex<HashMap<SessionId, Arc<Slot>>>,
 }
 
-/// One session: its driver, if it is driven here, and how many look at it.
+/// One session: its driver, if it is driven here, and its number of clients.
 struct Slot {
     driver: tokio::sync::Mutex<Option<Handle>>,
     guests: watch::Sender<usize>,
 }
 
-/// Somebody who looks at a session that is driven here.
+/// A client of a session that is driven here.
 pub(crate) struct SessionRef {
     hall: Arc<SessionPool>,
     session: SessionId,
@@ -59,13 +63,13 @@ fn is_gone(handle: &Handle) -> bool {
 }
 
 impl SessionPool {
-    /// An empty one.
+    /// An empty pool.
     #[must_use]
     pub fn new(log: Arc<dyn Log>, pick: ChoosePorts) -> Arc<Self> {
         Arc::new(Self { log, pick, closed: AtomicBool::new(false), rooms: Mutex::default() })
     }
 
-    /// The log that all its sessions are in.
+    /// The log that contains all its sessions.
     #[must_use]
     pub fn log(&self) -> &Arc<dyn Log> {
         &self.log
@@ -75,21 +79,21 @@ impl SessionPool {
     #[must_use]
     pub fn drives(&self, session: &SessionId) -> bool {
         let room = self.rooms().get(session).cloned();
-        // A driver that is being begun or ended has the lock: one that is there soon, or was a moment ago.
+        // The lock is taken while a driver starts or stops: it will run soon, or ran a moment ago.
         room.is_some_and(|room| {
             room.driver.try_lock().map_or(true, |driver| driver.as_ref().is_some_and(|h| !is_gone(h)))
         })
     }
 
-    /// The world of a workspace.
+    /// The ports for a workspace.
     ///
     /// # Errors
-    /// When its settings cannot be used.
+    /// If its settings cannot be used.
     pub fn world(&self, workspace: &str) -> Result<Ports, ConnectError> {
         (self.pick)(workspace).map_err(|why| LogError::Failed(why).into())
     }
 
-    /// A door on a session; frames begin after the event `from`.
+    /// Connects to a session; frames start after the event `from`.
     ///
     /// # Errors
     /// As [`Connection::open`].
@@ -98,7 +102,7 @@ impl SessionPool {
         Connection::through(self.clone(), world, session, from).await
     }
 
-    /// Lets everything go: what is under way is told to stop, and reports.
+    /// Closes all sessions: running work is cancelled and reports.
     pub async fn close(&self) {
         self.closed.store(true, Ordering::Release);
         let rooms: Vec<Arc<Slot>> = self.rooms().values().cloned().collect();
@@ -133,7 +137,8 @@ impl SessionPool {
         found.map(|folder| folder.to_string()).ok_or_else(|| LogError::Failed(format!("there is no session {session}")))
     }
 
-    /// The driver of a session in this process, begun if nobody drives it; `None` if another process does.
+    /// The driver of a session in this process, started if no process drives it; `None` if another
+    /// process does.
     pub(crate) async fn enter(
         self: &Arc<Self>,
         world: &Ports,
@@ -143,7 +148,8 @@ impl SessionPool {
         let room = {
             let mut rooms = self.rooms();
             let room = rooms.entry(session.clone()).or_insert_with(fresh).clone();
-            // Counted from now on, so that neither the driver nor the room goes before we have it.
+            // Counted from now on, so that neither the driver nor the slot disappears before we use
+            // it.
             room.guests.send_modify(|n| *n += 1);
             room
         };
@@ -159,7 +165,8 @@ impl SessionPool {
         let Some(ownership) = Ownership::try_take(&world.locks, &world.runtime, session, &world.app)? else {
             return Ok(None);
         };
-        // Whoever asked for it may leave meanwhile: what is begun comes to its end all the same.
+        // The caller may be dropped meanwhile: a driver that is starting finishes starting
+        // regardless.
         let begun = tokio::spawn(Driver::start(world.clone(), session.clone(), ownership));
         let handle = begun.await.map_err(|e| LogError::Failed(e.to_string()))??;
         *driver = Some(handle.clone());
@@ -167,7 +174,7 @@ impl SessionPool {
         Ok(Some((handle, guest)))
     }
 
-    /// Until the driver is gone, or nobody needs it any more.
+    /// Waits until the driver is gone, or closes it when it is no longer needed.
     async fn keep(self: Arc<Self>, session: SessionId, room: Arc<Slot>, handle: Handle) {
         let (mut summary, mut guests) = (handle.summary(), room.guests.subscribe());
         while summary.wait_for(|s| s.gone.is_some() || idle(s)).await.is_ok() && !is_gone(&handle) {
@@ -176,7 +183,7 @@ impl SessionPool {
                 _ = summary.changed() => continue,
             }
             tokio::time::sleep(LINGER).await;
-            // Nobody comes in while the lock is held.
+            // No client can enter while the lock is held.
             let _alone = room.driver.lock().await;
             if idle(&summary.borrow_and_update()) && *guests.borrow_and_update() == 0 {
                 handle.clone().close().await;
@@ -192,7 +199,8 @@ impl SessionPool {
         }
     }
 
-    /// Forgets a room whose driver is gone, unless somebody is in it or on the way to it: they were counted under the same lock.
+    /// Removes a slot whose driver is gone, unless a client uses it or is about to: those are
+    /// counted under the same lock.
     fn tidy(&self, session: &SessionId, room: &Arc<Slot>) {
         let mut rooms = self.rooms();
         let ours = rooms.get(session).is_some_and(|known| Arc::ptr_eq(known, room));

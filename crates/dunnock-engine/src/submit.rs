@@ -1,7 +1,8 @@
-//! A command for a session that this process does not want to drive: `approve`, `answer`, a prompt for later.
+//! Submits a command to a session that this process does not want to drive: `approve`, `answer`, a
+//! prompt for later.
 //!
-//! If somebody drives it, they are told. Otherwise the events are stored and nothing begins: that is for whoever drives
-//! next.
+//! If a process drives the session, the command is sent to it. Otherwise the events are stored and
+//! nothing starts: that is left to the next driver.
 
 use crate::catch_up::load;
 use crate::commit::{charge, day_left, ledger, listing, news};
@@ -14,19 +15,19 @@ use dunnock_core::{DecideContext, Input, apply, decide, failpoint};
 use dunnock_proto::{Cause, CommandRequest, Seq, SessionId, seal};
 use std::time::{Duration, Instant};
 
-/// Whether somebody drives the session that a command was left for.
+/// What happened to a submitted command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Submitted {
-    /// Its owner took the command.
+    /// The owner accepted the command.
     ToOwner(Seq),
-    /// Nobody drives; it is stored.
+    /// No process drives the session; the command is stored.
     Stored(Seq),
 }
 
-/// Leaves a command for a session.
+/// Submits a command to a session.
 ///
 /// # Errors
-/// When the log cannot be used or the owner cannot be spoken with. A refusal is an answer.
+/// If the log cannot be used or the owner cannot be reached. A refusal is an answer.
 pub async fn submit_offline(
     world: &Ports,
     session: &SessionId,
@@ -38,7 +39,8 @@ pub async fn submit_offline(
         if let Some(answer) = to_owner(world, session, &order).await? {
             return Ok(answer.map(Submitted::ToOwner));
         }
-        // Nobody may begin to drive between the look and the write: they would never hear of it.
+        // No process may start driving between the check and the write: it would never learn of the
+        // command.
         let Some(_alone) = Ownership::hold(&world.locks, session)? else {
             if began.elapsed() > Duration::from_secs(3) {
                 let pid = Ownership::note(&world.locks, session).map_or(0, |note| note.pid);
@@ -86,7 +88,7 @@ pub async fn submit_offline(
             }
             Ok(Appended::Repeated(_, seq)) => return Ok(Ok(Submitted::Stored(seq))),
             Ok(Appended::Conflict) => {}
-            // The next round asks whether it was answered.
+            // The next round checks whether it was executed.
             Err(LogError::Unsure(_)) => world.log.reopen().await?,
             Err(error) => return Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! Sessions that come from elsewhere, and sessions that go.
+//! Imports and removes sessions.
 
 use crate::catch_up::Loaded;
 use crate::connection::ConnectError;
@@ -11,26 +11,26 @@ use dunnock_proto::{
 };
 use std::collections::BTreeSet;
 
-/// How a session arrives.
+/// How a session is imported.
 #[derive(Debug, Clone, Default)]
 pub struct Arrival {
-    /// The folder in which it goes on, if that is another.
+    /// The folder in which it continues, if it is a different one.
     pub folder: Option<String>,
-    /// It is the person's own: what it allows counts.
+    /// Whether it is the user's own session: what it allows still counts.
     pub trusted: bool,
-    /// What was proven elsewhere counts.
+    /// Whether proof from elsewhere still counts.
     pub proven: bool,
 }
 
-/// Takes a session in, with the events and blobs it had elsewhere. Its chain is checked, and every blob it names must be
-/// there.
+/// Imports a session with its events and blobs. Its chain is verified, and every blob it refers to
+/// must be present.
 ///
-/// A chain shows changes, not who wrote it. So what the log allows counts for nothing here, unless the person says that it is
-/// their own: in the same append what may run is interrupted, the mode becomes `ask`, and checks and rules are taken back.
-/// Questions that wait go on waiting.
+/// A chain reveals changes, not who wrote it. So nothing that the log allows counts here, unless
+/// the user says that the session is their own: in the same append, work that may run is
+/// interrupted, the mode becomes `ask`, and checks and rules are removed. Open questions stay open.
 ///
 /// # Errors
-/// When there is such a session already, or what came is not what was written.
+/// If the session already exists, or the data is not what was written.
 pub async fn import(
     world: &Ports,
     session: &SessionId,
@@ -98,20 +98,20 @@ pub async fn import(
     }
 }
 
-/// What must be said to a session of unknown origin before anybody drives it.
+/// The commands that make a session of unknown origin safe before any process drives it.
 fn disarming(s: &State) -> Vec<Command> {
     let mut commands = Vec::new();
     if s.read_only.is_some() {
-        return commands; // nobody can drive it
+        return commands; // no process can drive it
     }
     match s.phase {
         Phase::Rest | Phase::Rewinding { .. } => {}
         _ if s.stopping => {}
-        // What waits for the person's word goes on waiting: nothing runs before it.
+        // Calls waiting for approval keep waiting: nothing runs before it is given.
         Phase::Acting if s.calls.iter().all(|call| call.finished() || call.stage == Stage::Asked) => {}
         Phase::Ready | Phase::Thinking | Phase::Acting | Phase::Compacting { .. } => commands.push(Command::Interrupt),
     }
-    // Nor do folders, and programs that somebody else let a planner use.
+    // Foreign folders, and programs that somebody else allowed a planner, do not count either.
     let planner = s.config.planner.clone().map(|planner| Some(Planner { allow: Vec::new(), ..planner }));
     let bridge = s.config.bridge.as_ref().map(|_| None);
     let set =
@@ -123,10 +123,10 @@ fn disarming(s: &State) -> Vec<Command> {
     commands
 }
 
-/// Forgets a session that nobody drives.
+/// Deletes a session that no process drives.
 ///
 /// # Errors
-/// When somebody drives it, another branched off it, or the log cannot be written.
+/// If a process drives it, another session was forked from it, or the log cannot be written.
 pub async fn remove(world: &Ports, session: &SessionId) -> Result<bool, ConnectError> {
     let Some(_alone) = Ownership::hold(&world.locks, session)? else {
         let pid = Ownership::note(&world.locks, session).map_or(0, |note| note.pid);

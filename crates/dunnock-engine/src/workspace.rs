@@ -8,14 +8,16 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often a waiting writer looks again. Waiting is rare, and a lock of the kernel's own cannot be interrupted.
+/// How often a waiting writer checks the lock. Waiting is rare, and a blocking kernel lock cannot
+/// be interrupted.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The right to change a workspace, for as long as it lives.
+/// The right to change a workspace, for as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Writing(#[expect(dead_code, reason = "held for its lock")] File);
 
-/// Waits until nobody else writes. `waiting` is called once if that takes a while. `None` if told to stop meanwhile.
+/// Waits until nobody else writes. `waiting` is called once if that takes a while. `None` if
+/// cancelled meanwhile.
 pub(crate) async fn lock(
     locks: &Path,
     workspace: &str,
@@ -24,7 +26,7 @@ pub(crate) async fn lock(
 ) -> io::Result<Option<Writing>> {
     crate::own::private(locks)?;
     failpoint::hit("workspace.lock.before", "");
-    // One folder, one name: however it was written.
+    // One lock name per folder, however the path was written.
     let folder = std::fs::canonicalize(workspace).unwrap_or_else(|_| Path::new(workspace).components().collect());
     let name = Hash::of(folder.as_os_str().as_encoded_bytes()).to_string();
     let file = crate::own::private_file(&locks.join(format!("{}.writer", &name[..32])))?;

@@ -1,38 +1,39 @@
-//! An answer as it comes together, whatever wire and dialect it comes in.
+//! Assembles an answer, independent of wire and dialect.
 //!
-//! A wire says what came: words, thoughts, pieces of calls. Words go through the dialect, which may find calls in them.
+//! The wire's reader adds text, reasoning and pieces of calls. Text goes through the dialect, which
+//! may find calls in it.
 //!
-//! Invariant: parts stay in the order in which they came.
-//! Invariant: what is kept of an answer is bounded, whatever a server sends.
+//! Invariant: parts keep the order in which they arrived.
+//! Invariant: the size of an answer is bounded, whatever the server sends.
 
 use crate::dialects::{AnswerParser, FoundCall, Parsed};
 use dunnock_proto::{CallPart, Part, Stop, Usage};
 use std::sync::Arc;
 
-/// All that one answer may hold.
+/// Maximum bytes of one answer.
 pub(crate) const CONTENT: usize = 8 << 20;
-/// Calls in one answer.
+/// Maximum calls in one answer.
 const MOST_CALLS: usize = 2_000;
 
-/// What a piece of a stream brought that can be shown at once.
+/// A piece of the answer that can be shown immediately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     Text(String),
     Reasoning(String),
 }
 
-/// Why an event is no part of an answer.
+/// Why an event cannot be part of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Bad {
-    /// It is not what this wire sends.
+    /// It is not valid for this wire.
     Garbage(String),
-    /// The server says that it failed.
+    /// The server reported an error.
     Server(String),
-    /// There is more than an answer may hold.
+    /// The answer exceeds its maximum size.
     TooLong,
 }
 
-/// A call whose pieces come in.
+/// A call that is still being received.
 #[derive(Debug, Default)]
 pub(crate) struct OpenCall {
     pub(crate) id: String,
@@ -41,23 +42,23 @@ pub(crate) struct OpenCall {
 }
 
 #[derive(Debug)]
-enum Open {
+enum OpenPart {
     Reasoning { text: String, opaque: Option<String>, closed: bool },
     Text(String),
     Call(OpenCall),
     Found(FoundCall),
 }
 
-/// See above.
+/// An answer that is still being received.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    parts: Vec<Open>,
+    parts: Vec<OpenPart>,
     tongue: AnswerParser,
     pub(crate) stop: Option<Stop>,
     pub(crate) usage: Usage,
-    /// The server said that this was all.
+    /// The server signalled the end.
     pub(crate) closed: bool,
-    /// Pieces of it could have been shown.
+    /// Some of it has arrived, so the request must not be retried.
     pub(crate) begun: bool,
     kept: usize,
     shown: Vec<Piece>,
@@ -74,10 +75,10 @@ impl Answer {
         if self.kept > CONTENT { Err(Bad::TooLong) } else { Ok(()) }
     }
 
-    /// Words of the answer.
+    /// Adds text to the answer.
     pub(crate) fn text(&mut self, more: &str) -> Result<(), Bad> {
         self.grow(more.len())?;
-        // Words that are held back are paid for, too: nothing is asked for again.
+        // Text that is held back has been paid for, too, so the request must not be retried.
         self.begun |= !more.is_empty();
         let mut heard = Vec::new();
         self.tongue.feed(more, &mut heard);
@@ -90,26 +91,26 @@ impl Answer {
             match one {
                 Parsed::Text(text) => self.push_text(&text),
                 Parsed::Reasoning(text) => self.push_reasoning(&text),
-                Parsed::Call(found) => self.parts.push(Open::Found(found)),
+                Parsed::Call(found) => self.parts.push(OpenPart::Found(found)),
                 Parsed::Doubt => {
                     for part in &mut self.parts {
-                        if let Open::Found(found) = part {
+                        if let OpenPart::Found(found) = part {
                             let why = "it may have been part of a thought; call it again if it was meant";
                             found.fault.get_or_insert_with(|| why.into());
                         }
                     }
                 }
-                // What looked like the answer was thought: nothing in it is a call. Parts stay where they are, since wires
-                // know their calls by their place.
+                // What looked like the answer was reasoning, so nothing in it is a call. Parts keep
+                // their positions, because wires refer to calls by index.
                 Parsed::AllThought => {
                     for part in &mut self.parts {
                         match part {
-                            Open::Text(text) => {
+                            OpenPart::Text(text) => {
                                 let text = std::mem::take(text);
-                                *part = Open::Reasoning { text, opaque: None, closed: true };
+                                *part = OpenPart::Reasoning { text, opaque: None, closed: true };
                             }
-                            Open::Found(_) => *part = Open::Text(String::new()),
-                            Open::Reasoning { .. } | Open::Call(_) => {}
+                            OpenPart::Found(_) => *part = OpenPart::Text(String::new()),
+                            OpenPart::Reasoning { .. } | OpenPart::Call(_) => {}
                         }
                     }
                 }
@@ -124,8 +125,8 @@ impl Answer {
         self.begun = true;
         self.shown.push(Piece::Text(more.to_owned()));
         match self.parts.last_mut() {
-            Some(Open::Text(text)) => text.push_str(more),
-            _ => self.parts.push(Open::Text(more.to_owned())),
+            Some(OpenPart::Text(text)) => text.push_str(more),
+            _ => self.parts.push(OpenPart::Text(more.to_owned())),
         }
     }
 
@@ -136,24 +137,25 @@ impl Answer {
         self.begun = true;
         self.shown.push(Piece::Reasoning(more.to_owned()));
         match self.parts.last_mut() {
-            Some(Open::Reasoning { text, closed: false, .. }) => text.push_str(more),
-            _ => self.parts.push(Open::Reasoning { text: more.to_owned(), opaque: None, closed: false }),
+            Some(OpenPart::Reasoning { text, closed: false, .. }) => text.push_str(more),
+            _ => self.parts.push(OpenPart::Reasoning { text: more.to_owned(), opaque: None, closed: false }),
         }
     }
 
-    /// Thoughts, where the wire tells them apart.
+    /// Adds reasoning, where the wire separates it from text.
     pub(crate) fn reasoning(&mut self, more: &str) -> Result<(), Bad> {
         self.grow(more.len())?;
         self.push_reasoning(more);
         Ok(())
     }
 
-    /// The thoughts so far are one part, with what must go back for it; `opaque` is given its readable text.
+    /// Closes the current reasoning part and attaches the opaque data that must be sent back with
+    /// it. `opaque` receives the readable text.
     pub(crate) fn seal(&mut self, opaque: impl FnOnce(&str) -> Option<String>) -> Result<(), Bad> {
-        if !matches!(self.parts.last(), Some(Open::Reasoning { closed: false, .. })) {
-            self.parts.push(Open::Reasoning { text: String::new(), opaque: None, closed: false });
+        if !matches!(self.parts.last(), Some(OpenPart::Reasoning { closed: false, .. })) {
+            self.parts.push(OpenPart::Reasoning { text: String::new(), opaque: None, closed: false });
         }
-        let Some(Open::Reasoning { text, opaque: slot, closed }) = self.parts.last_mut() else { return Ok(()) };
+        let Some(OpenPart::Reasoning { text, opaque: slot, closed }) = self.parts.last_mut() else { return Ok(()) };
         *closed = true;
         *slot = opaque(text);
         self.begun = true;
@@ -164,39 +166,42 @@ impl Answer {
         self.grow(bytes)
     }
 
-    /// What must go back for the answer as a whole, beside its first thoughts. Only when nothing more comes.
+    /// Attaches opaque data that must be sent back for the whole answer to its first reasoning
+    /// part. Call it only at the end: it may insert a part and shift indices.
     pub(crate) fn seal_first(&mut self, sealed: String) -> Result<(), Bad> {
         self.grow(sealed.len())?;
         let first = self.parts.iter_mut().find_map(|part| match part {
-            Open::Reasoning { opaque, .. } => Some(opaque),
-            Open::Text(_) | Open::Call(_) | Open::Found(_) => None,
+            OpenPart::Reasoning { opaque, .. } => Some(opaque),
+            OpenPart::Text(_) | OpenPart::Call(_) | OpenPart::Found(_) => None,
         });
         match first {
             Some(opaque) => *opaque = Some(sealed),
-            None => self.parts.insert(0, Open::Reasoning { text: String::new(), opaque: Some(sealed), closed: true }),
+            None => {
+                self.parts.insert(0, OpenPart::Reasoning { text: String::new(), opaque: Some(sealed), closed: true })
+            }
         }
         Ok(())
     }
 
-    /// A call begins: where to find it.
+    /// Begins a call and returns its index.
     pub(crate) fn open_call(&mut self) -> Result<usize, Bad> {
-        if self.parts.iter().filter(|p| matches!(p, Open::Call(_))).count() >= MOST_CALLS {
+        if self.parts.iter().filter(|p| matches!(p, OpenPart::Call(_))).count() >= MOST_CALLS {
             return Err(Bad::Garbage(format!("more than {MOST_CALLS} calls in one answer")));
         }
         self.begun = true;
-        self.parts.push(Open::Call(OpenCall::default()));
+        self.parts.push(OpenPart::Call(OpenCall::default()));
         Ok(self.parts.len() - 1)
     }
 
-    /// A call that has begun.
+    /// The open call at an index.
     pub(crate) fn call(&mut self, at: usize) -> Option<&mut OpenCall> {
         match self.parts.get_mut(at) {
-            Some(Open::Call(call)) => Some(call),
+            Some(OpenPart::Call(call)) => Some(call),
             _ => None,
         }
     }
 
-    /// More of a call's arguments.
+    /// Appends to a call's arguments.
     pub(crate) fn args(&mut self, at: usize, more: &str) -> Result<(), Bad> {
         self.grow(more.len())?;
         if let Some(call) = self.call(at) {
@@ -205,33 +210,33 @@ impl Answer {
         Ok(())
     }
 
-    /// What can be shown since the last time.
+    /// Takes the pieces that became showable since the last time.
     pub(crate) fn take_shown(&mut self) -> Vec<Piece> {
         std::mem::take(&mut self.shown)
     }
 
-    /// The words so far.
+    /// The text so far.
     pub(crate) fn said(&self) -> String {
-        let text = |part: &Open| match part {
-            Open::Text(text) => Some(text.clone()),
-            Open::Reasoning { .. } | Open::Call(_) | Open::Found(_) => None,
+        let text = |part: &OpenPart| match part {
+            OpenPart::Text(text) => Some(text.clone()),
+            OpenPart::Reasoning { .. } | OpenPart::Call(_) | OpenPart::Found(_) => None,
         };
         self.parts.iter().filter_map(text).collect()
     }
 
-    /// The answer broke off: words that were held back are words, never calls.
+    /// The answer broke off: text that was held back becomes text, never a call.
     pub(crate) fn give_up(&mut self) {
         let mut heard = Vec::new();
         self.tongue.release(&mut heard);
         self.hear(heard);
     }
 
-    /// Whether the answer may be believed although the stream is over: it said why it stopped.
+    /// Whether the answer is complete: the server signalled the end or gave a stop reason.
     pub(crate) fn whole(&self) -> bool {
         self.closed || self.stop.is_some()
     }
 
-    /// Nothing more comes: words that were held back are let go, or were a call.
+    /// The answer is over: text that was held back is released as text or as a call.
     pub(crate) fn end(&mut self) {
         let cut = self.stop == Some(Stop::Length);
         let mut heard = Vec::new();
@@ -239,18 +244,18 @@ impl Answer {
         self.hear(heard);
     }
 
-    /// The parts, in order, and why it stopped.
+    /// The parts, in order, and the stop reason.
     pub(crate) fn finish(mut self, step: u32) -> (Vec<Part>, Stop) {
-        // Blank lines around a call that was written as text are a part of its form.
-        let found = self.parts.iter().any(|part| matches!(part, Open::Found(_)));
+        // Blank lines around a call in text belong to the call's syntax.
+        let found = self.parts.iter().any(|part| matches!(part, OpenPart::Found(_)));
         self.parts.retain_mut(|part| match part {
-            Open::Text(text) => {
+            OpenPart::Text(text) => {
                 if found {
                     *text = text.trim().to_owned();
                 }
                 !text.is_empty()
             }
-            Open::Reasoning { .. } | Open::Call(_) | Open::Found(_) => true,
+            OpenPart::Reasoning { .. } | OpenPart::Call(_) | OpenPart::Found(_) => true,
         });
         let cut = matches!(self.stop, Some(Stop::Length | Stop::Filter | Stop::Other(_)));
         let mut n = 0;
@@ -258,20 +263,20 @@ impl Answer {
             n += 1;
             if given.is_empty() { format!("call_{step}_{}", n - 1) } else { given }
         };
-        let part = |part: Open| match part {
-            Open::Reasoning { text, opaque, .. } => {
+        let part = |part: OpenPart| match part {
+            OpenPart::Reasoning { text, opaque, .. } => {
                 Some(Part::Reasoning { text: text.into(), opaque: opaque.map(Arc::from) })
             }
-            Open::Text(text) => Some(Part::Text { text: text.into() }),
-            Open::Call(call) if call.name.is_empty() => None,
-            Open::Call(call) => {
+            OpenPart::Text(text) => Some(Part::Text { text: text.into() }),
+            OpenPart::Call(call) if call.name.is_empty() => None,
+            OpenPart::Call(call) => {
                 let empty = call.args.trim().is_empty();
                 let fault = (empty && cut).then(|| "the answer was cut off before its arguments".into());
                 let args = if empty { "{}".into() } else { call.args.into() };
                 let (id, tool) = (id(call.id), call.name);
                 Some(Part::Call(Arc::new(CallPart { id, tool, args, recovered: false, fault })))
             }
-            Open::Found(FoundCall { tool, args, recovered, fault }) => {
+            OpenPart::Found(FoundCall { tool, args, recovered, fault }) => {
                 let (id, args, fault) = (id(String::new()), args.into(), fault.map(Arc::from));
                 Some(Part::Call(Arc::new(CallPart { id, tool, args, recovered, fault })))
             }

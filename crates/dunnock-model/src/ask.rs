@@ -1,4 +1,4 @@
-//! One request: its tries, its end, and what it comes to when it is told to stop.
+//! One model request: attempts, retries, outcome and cancellation.
 
 use crate::answer::{Answer, Piece};
 use crate::dialects::{AnswerParser, Callable, Dialect, plan};
@@ -18,16 +18,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long to wait for what.
+/// Timeouts of a request, and pauses between attempts.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// For a connection.
+    /// Timeout for connecting.
     pub connect: Duration,
-    /// For the next byte. Long, because a local model may think about a long prompt before its first.
+    /// Timeout for the next byte. It is long, because a local model may process a long prompt
+    /// before it sends the first byte.
     pub idle: Duration,
-    /// Before the second try; doubled each time, with jitter.
+    /// Pause before the second attempt; doubled each time, with jitter.
     pub pause: Duration,
-    /// No pause is longer, whatever the server asks for.
+    /// Upper limit for a pause, even if the server asks for more.
     pub longest_pause: Duration,
 }
 
@@ -42,7 +43,7 @@ impl Default for Timeouts {
     }
 }
 
-/// What a request needs beside its bytes.
+/// What a request needs besides its body.
 pub(crate) struct Transport<'a> {
     pub(crate) client: &'a reqwest::Client,
     pub(crate) provider: &'a Provider,
@@ -50,8 +51,8 @@ pub(crate) struct Transport<'a> {
     pub(crate) without: &'a RefusedExtras,
 }
 
-/// Models that refuse what is only nice to have, and how much of it: 1 a summary of reasoning and usage in streams, 2 sealed
-/// reasoning and a schema, too.
+/// Models that reject optional request features, and the level of features to omit: 1 reasoning
+/// summaries and usage in streams; 2 also encrypted reasoning and the schema.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedExtras(Mutex<BTreeMap<String, u8>>);
 
@@ -61,7 +62,7 @@ impl RefusedExtras {
     fn get(&self, model: &str) -> u8 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied().unwrap_or(0)
     }
-    /// What helped.
+    /// Remembers the level that worked.
     fn keep(&self, model: &str, level: u8) {
         if level > 0 {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(model.to_owned(), level);
@@ -69,7 +70,7 @@ impl RefusedExtras {
     }
 }
 
-/// How a try ended.
+/// The outcome of an attempt.
 enum Tried {
     Done,
     Trouble(RequestError),
@@ -80,7 +81,7 @@ fn now() -> At {
     At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// What is asked.
+/// A request to a model.
 pub(crate) struct PromptRequest<'a> {
     pub(crate) preamble: &'a RecordedPreamble,
     pub(crate) step: Step,
@@ -88,14 +89,14 @@ pub(crate) struct PromptRequest<'a> {
     pub(crate) hash: Hash,
     pub(crate) messages: &'a [Message],
     pub(crate) pictures: &'a BTreeMap<Hash, Arc<[u8]>>,
-    /// Send it even if it does not fit, to see what the server does.
+    /// Send it even if it does not fit, to test how the server reacts.
     pub(crate) anyway: bool,
 }
 
-/// About how many tokens a picture takes.
+/// Estimated tokens of an image.
 const PICTURE: u64 = 1_500;
 
-/// About how many tokens a request takes: pictures are counted by the piece, not by their bytes.
+/// Estimates the tokens of a request. Images count at a fixed rate each, not by size.
 fn tokens(preamble: &RecordedPreamble, body: &[u8], sides: &[ChatMessage<'_>]) -> u64 {
     let bits = sides.iter().flat_map(|side| match side {
         ChatMessage::Person(bits) => bits.as_slice(),
@@ -106,12 +107,12 @@ fn tokens(preamble: &RecordedPreamble, body: &[u8], sides: &[ChatMessage<'_>]) -
         ContentPart::Text(_) | ContentPart::Result { .. } => None,
     });
     let (count, bytes) = pictures.fold((0, 0), |(count, bytes), len| (count + 1, bytes + len));
-    // A schema holds the answer; the model does not read it.
+    // The schema constrains the answer; the model does not read it.
     let unread = bytes + preamble.schema.as_ref().map_or(0, |schema| schema.get().len() as u64);
     estimate(body).saturating_sub(unread / BYTES_PER_TOKEN) + count * PICTURE
 }
 
-/// Asks until there is an answer, trying is no use, or it is told to stop.
+/// Sends a request and retries until there is an answer, a retry is pointless, or it is cancelled.
 pub(crate) async fn ask(
     line: &Transport<'_>,
     question: &PromptRequest<'_>,
@@ -201,14 +202,14 @@ pub(crate) async fn ask(
             Some(Tried::Trouble(trouble)) => trouble,
             None => {
                 attempts.push(record(Some("interrupted".into())));
-                // Whether the server works on it is not known: what it takes is not either.
+                // The server may still be working on it, so its usage is unknown.
                 let cut = fail(attempts, Failure::Interrupted, "interrupted".into(), &answer.said());
                 return Err(StepFailed { incomplete: true, ..cut });
             }
         };
         attempts.push(record(Some(trouble.words.clone())));
         if trouble.bare && bare < RefusedExtras::ALL {
-            // The model cannot be asked for something that is only nice to have.
+            // The model rejects an optional feature: try again without it.
             bare += 1;
             body = preamble.wire.body(&Outgoing { preamble, sides: &sides, bare });
             continue;
@@ -231,7 +232,8 @@ pub(crate) async fn ask(
     }
 }
 
-/// Why an answer that came whole is none: it says nothing, or its end is missing. It must not pass for the end of the work.
+/// Why a complete response is not a usable answer: it is empty, or its end is missing. It must not
+/// count as the end of the work.
 fn no_answer(parts: &[Part], stop: &Stop) -> Option<&'static str> {
     let calls = Part::calls(parts).next().is_some();
     let said = !Part::words(parts).trim().is_empty();
@@ -248,7 +250,8 @@ fn no_answer(parts: &[Part], stop: &Stop) -> Option<&'static str> {
     }
 }
 
-/// A plan that is none is told to the model once; the second time in a row is the end (P4).
+/// Reports the second invalid plan in a row, which ends the run (P4). The first one is only
+/// reported to the model.
 fn twice(preamble: &RecordedPreamble, messages: &[Message], parts: &[Part]) -> Option<String> {
     let broken = |parts: &[Part]| {
         let fault = |call: &Arc<dunnock_proto::CallPart>| {
@@ -265,7 +268,8 @@ fn twice(preamble: &RecordedPreamble, messages: &[Message], parts: &[Part]) -> O
     Some(format!("the model gave no valid plan, although it was told what was wrong: {now}"))
 }
 
-/// What the server asked for, or twice the last pause; with jitter, so that many clients do not come back at once.
+/// The pause that the server asked for, or twice the last one; with jitter, so that many clients do
+/// not retry at once.
 fn pause(patience: Timeouts, attempt: u32, wait: Option<Duration>) -> Duration {
     let doubled = patience.pause.saturating_mul(1 << attempt.saturating_sub(1).min(16));
     let mut byte = [0_u8; 1];
@@ -327,12 +331,12 @@ fn broken(provider: &Provider, model: &str, why: &Broken) -> RequestError {
     RequestError { failure: Failure::Transport, words, again, bare: false }
 }
 
-/// The beginning of a body: enough for a message, bounded in bytes and time.
+/// Reads a body with an idle timeout of at most 30 s, for error messages and small responses.
 pub(crate) async fn some_of(response: reqwest::Response, idle: Duration) -> Vec<u8> {
     all_of(response, idle.min(Duration::from_secs(30))).await
 }
 
-/// A body of a sensible size.
+/// Reads a body, up to about 4 MB.
 async fn all_of(response: reqwest::Response, idle: Duration) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut stream = response.bytes_stream();

@@ -1,10 +1,12 @@
-//! A conversation that a person carries: a request is a file to paste into any chat, the answer a file that the person saves.
+//! Copy-and-paste sessions: a request is a file that the user pastes into any chat; the answer is a
+//! file that the user saves.
 //!
-//! `NNN-outbox.md` (and `NNN-outbox-2.md` ..., when it is long) is written whole or not at all; `NNN-inbox.md` is read when it
-//! was left alone for a second and nobody holds it open for writing. The number is that of the step, so that an answer belongs
-//! to one request, and a request that was answered is never looked at again.
+//! `NNN-outbox.md` (and `NNN-outbox-2.md` ..., when it is long) is written atomically.
+//! `NNN-inbox.md` is read once it has been unchanged for a second and no process has it open for
+//! writing. `NNN` is the step, so that an answer belongs to exactly one request, and an answered
+//! request is never read again.
 //!
-//! Invariant: no link is followed, in the folder or to it.
+//! Invariant: symbolic links are never followed, neither in the folder nor to it.
 
 use crate::dialects::bridge::{Inbox, InboxItem, read};
 use crate::outbox::{Round, outbox};
@@ -21,36 +23,36 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The wire, as events name it.
+/// The name of the wire in events.
 pub(crate) const WIRE: &str = "files";
-/// How calls are written, as events name it.
+/// The name of the dialect in events.
 pub(crate) const DIALECT: &str = "carried";
-/// For how long an inbox must have been left alone.
+/// How long an inbox must have been unchanged.
 #[cfg(target_os = "linux")]
 const STILL: Duration = Duration::from_secs(1);
-/// The same where nobody tells whether somebody still writes.
+/// The same, on systems that cannot tell whether the file is still open for writing.
 #[cfg(not(target_os = "linux"))]
 const STILL: Duration = Duration::from_secs(10);
-/// How often it is looked at.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(200);
-/// The longest inbox, in bytes.
+/// Maximum size of an inbox, in bytes.
 const LONGEST: u64 = 2 << 20;
-/// The file that says whose conversation a folder holds.
+/// The file that names the session that uses a folder.
 pub const OWNER: &str = "dunnock-session";
 
-/// The files of a folder, for listings.
+/// Lists the files of a folder.
 pub type ListFiles = Arc<dyn Fn(&Path) -> Vec<String> + Send + Sync>;
 
-/// What a preamble knows of a carried conversation.
+/// The settings of a copy-and-paste session, recorded in its preamble.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct BridgeSettings {
-    /// Where it lies.
+    /// Its folder and limits.
     pub(crate) bridge: Bridge,
-    /// The folder in work.
+    /// The path of the workspace.
     pub(crate) root: String,
 }
 
-/// The file of a round to carry away.
+/// The name of an outbox file; `part` counts from 0.
 #[must_use]
 pub fn outbox_name(step: Step, part: usize) -> String {
     match part {
@@ -59,16 +61,17 @@ pub fn outbox_name(step: Step, part: usize) -> String {
     }
 }
 
-/// The file of a round to bring back.
+/// The name of an inbox file.
 #[must_use]
 pub fn inbox_name(step: Step) -> String {
     format!("{:03}-inbox.md", step.0)
 }
 
-/// Writes a file of ours, whole or not at all, for its owner only.
+/// Writes a file atomically, readable only by its owner.
 ///
 /// # Errors
-/// When the folder is a link or leads through one, or cannot be written.
+/// When the folder's path contains a symbolic link, the folder belongs to another user or is
+/// writable by others, or writing fails.
 pub fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     same_folder(folder)?;
     let part = folder.join(format!(".{name}.part{}", std::process::id()));
@@ -88,7 +91,8 @@ pub fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     done
 }
 
-/// A folder that was given another place meanwhile is not ours, nor one in which others can write.
+/// Refuses a folder that now resolves to another place, belongs to another user, or is writable by
+/// others.
 fn same_folder(folder: &Path) -> io::Result<()> {
     match folder.canonicalize() {
         Ok(real) if real == folder => {}
@@ -108,7 +112,7 @@ fn same_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a plain file without following a link, and without waiting for whoever might be behind a pipe.
+/// Opens a file without following a symbolic link, and without blocking if it is a pipe.
 fn open_plain(path: &Path) -> io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
     options.read(true);
@@ -120,7 +124,7 @@ fn open_plain(path: &Path) -> io::Result<std::fs::File> {
     options.open(path)
 }
 
-/// Writes a request down.
+/// Writes a request to the outbox.
 pub(crate) fn hand_over(
     asking: &ModelRequest,
     carried: &BridgeSettings,
@@ -158,16 +162,17 @@ pub(crate) fn hand_over(
     };
     let parts = outbox(&round, &carried.bridge);
     put(&folder, &format!(".{:03}-files", step.0), &stamps).map_err(told)?;
-    // What lies there before anything was asked answers something else.
+    // An inbox that exists before its outbox cannot be the answer.
     let early = folder.join(inbox_name(step));
     if !folder.join(outbox_name(step, 0)).exists() && early.symlink_metadata().is_ok() {
         std::fs::rename(&early, folder.join(format!("{:03}-inbox.early.md", step.0))).map_err(told)?;
     }
-    // The first part is the one that is announced: it comes last, when all of it is there.
+    // The first part is the one that is announced, so it is written last, when the rest exists.
     failpoint::hit("carry.outbox", "before");
     for (n, text) in parts.iter().enumerate().rev() {
         let name = outbox_name(step, n);
-        // What stands there already, from before a crash, may have been answered since.
+        // Do not rewrite an identical file from before a crash: it may have been answered since,
+        // and the answer must be newer than the outbox.
         if std::fs::read_to_string(folder.join(&name)).ok().as_ref() != Some(text) {
             put(&folder, &name, text).map_err(told)?;
         }
@@ -182,7 +187,7 @@ pub(crate) fn hand_over(
     })
 }
 
-/// Each file with its size and time, one a line.
+/// Size, modification time and path of each file, one per line.
 fn stamps(root: &Path, files: &[String]) -> String {
     let stamp = |path: &String| {
         let meta = root.join(path).symlink_metadata().ok()?;
@@ -192,7 +197,7 @@ fn stamps(root: &Path, files: &[String]) -> String {
     files.iter().filter(|path| !path.contains('\n')).filter_map(stamp).collect()
 }
 
-/// Which files are new, other or gone.
+/// The files that are new, changed or deleted.
 fn changed(before: &str, now: &str) -> Vec<String> {
     let by_name = |text: &str| -> std::collections::BTreeMap<String, String> {
         let row = |line: &str| {
@@ -215,7 +220,7 @@ fn changed(before: &str, now: &str) -> Vec<String> {
     all
 }
 
-/// What an inbox is known by while it is watched.
+/// Identifies one version of an inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     len: u64,
@@ -226,17 +231,16 @@ struct Stamp {
     moved: (i64, i64),
 }
 
-/// What stands where an inbox should.
+/// What was found at the path of an inbox.
 enum Look {
     Nothing,
-    /// Another conversation has the folder.
+    /// Another session uses the folder.
     Taken,
-    /// Something that is not read, and why.
+    /// Something that is ignored, and why.
     Refused(String),
     There(Stamp),
 }
 
-/// What is said of a folder that another conversation has.
 const TAKEN: &str = "the folder holds another conversation now";
 
 fn look(path: &Path) -> Look {
@@ -269,7 +273,7 @@ fn look(path: &Path) -> Look {
 }
 
 impl Stamp {
-    /// When it was last written, or given its name: as the system says, not as somebody may say.
+    /// When it was last written or renamed. Uses `ctime`, which a user cannot set.
     fn placed(&self) -> SystemTime {
         #[cfg(unix)]
         {
@@ -280,19 +284,19 @@ impl Stamp {
         self.modified
     }
 
-    /// Whether it came after a file: an answer comes after what it answers.
+    /// Whether it is newer than a file: an answer must be newer than its outbox.
     fn is_after(&self, file: &Path) -> bool {
         let made = file.symlink_metadata().and_then(|meta| meta.modified());
         made.is_ok_and(|made| self.placed() >= made)
     }
 
-    /// Whether it was left alone long enough already when it was first seen.
+    /// Whether it had already been unchanged for long enough.
     fn is_old(&self) -> bool {
         SystemTime::now().duration_since(self.placed()).is_ok_and(|age| age >= STILL)
     }
 }
 
-/// Whether some process of this user has the file open for writing, as far as the system tells.
+/// Whether a process has the file open for writing, as far as `/proc` shows.
 #[cfg(target_os = "linux")]
 fn is_written(stamp: &Stamp) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -305,7 +309,7 @@ fn is_written(stamp: &Stamp) -> bool {
                 let info = process.path().join("fdinfo").join(fd.file_name());
                 let info = std::fs::read_to_string(info).unwrap_or_default();
                 let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-                // The last digit: 0 reads, 1 writes, 2 does both.
+                // The last digit is the access mode: 0 read, 1 write, 2 both.
                 flags.is_some_and(|flags| flags.trim().ends_with(['1', '2']))
             }
         })
@@ -317,7 +321,7 @@ fn is_written(_: &Stamp) -> bool {
     false
 }
 
-/// The bytes of an inbox that nobody changed while it was read, and that is this user's own.
+/// Reads an inbox. `None` if it changed meanwhile, or belongs to neither this user nor root.
 fn take(path: &Path, stamp: Stamp) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = open_plain(path).ok()?;
@@ -334,7 +338,7 @@ fn take(path: &Path, stamp: Stamp) -> Option<Vec<u8>> {
     (same && bytes.len() as u64 == stamp.len).then_some(bytes)
 }
 
-/// Text as editors of all systems write it; nothing, if it is none.
+/// Decodes UTF-8, or UTF-16 with a byte order mark; `None` if it is not text.
 fn decoded(bytes: &[u8]) -> Option<String> {
     let wide = |from: &[u8], join: fn([u8; 2]) -> u16| {
         let (pairs, rest) = from.as_chunks::<2>();
@@ -348,18 +352,18 @@ fn decoded(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// How the answer to a request stands.
+/// The state of the answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InboxState {
-    /// Nothing is there.
+    /// There is no answer yet.
     Nothing,
-    /// Something is there that is not read, and why.
+    /// There is a file that is ignored, and why.
     Refused(String),
-    /// It is there, or about to be.
+    /// The answer has arrived, or is being written.
     Comes,
 }
 
-/// How the answer stands that a person is to bring, for whoever does not want to wait for it.
+/// Checks for the answer to a request without waiting for it.
 #[must_use]
 pub fn brought(session: &SessionId, handed: &OutboxWritten) -> InboxState {
     let folder = Path::new(&handed.inbox).parent().unwrap_or(Path::new(""));
@@ -376,21 +380,21 @@ pub fn brought(session: &SessionId, handed: &OutboxWritten) -> InboxState {
     }
 }
 
-/// What is said of a round that somebody stopped.
+/// The error of a round that was stopped.
 const STOPPED: &str =
     "interrupted: this round is withdrawn, and an answer to it is not read; the next round asks again";
-/// What is said of an answer that is none yet.
+/// The notice when the chat is still asking for the next part.
 const NEXT: &str = "the chat asks for the next part: paste that, and save what it answers to the last";
 const NOT_TEXT: &str = "it is no text in UTF-8, and is not read; save it as UTF-8";
 
-/// Whether a chat only says that it waits for the next part.
+/// Whether the chat only asks for the next part.
 fn asks_for_more(text: &str) -> bool {
     text.trim().trim_matches(['"', '“', '”', '.', '!', '*', '`', '\'']).eq_ignore_ascii_case("next")
 }
 
-/// What stands where an inbox should, and whether it may be the answer.
+/// Looks at the inbox and checks that it can be the answer.
 fn judged(folder: &Path, session: &str, step: Step) -> Look {
-    // A folder that another conversation has taken over brings answers to that one.
+    // If another session has taken over the folder, the answers in it belong to that session.
     if !std::fs::read_to_string(folder.join(OWNER)).is_ok_and(|owner| owner.trim() == session) {
         return Look::Taken;
     }
@@ -405,7 +409,7 @@ fn judged(folder: &Path, session: &str, step: Step) -> Look {
     }
 }
 
-/// Waits for the answer to a request that was handed over.
+/// Waits for the answer to a request in the outbox.
 pub(crate) async fn wait(
     asking: &ModelRequest,
     carried: &BridgeSettings,
@@ -421,7 +425,7 @@ pub(crate) async fn wait(
     let mut seen: Option<(Stamp, Instant)> = None;
     let (mut told, mut looks) = (String::new(), 0);
     loop {
-        // Somebody may have tidied up: what is to be carried is written again.
+        // The user may have deleted the outbox: write it again.
         let mut look = judged(folder, &session, step);
         if !matches!(look, Look::Taken) && !folder.join(outbox_name(step, 0)).exists() {
             look = match again() {
@@ -434,7 +438,7 @@ pub(crate) async fn wait(
             Look::Taken | Look::Refused(_) => {
                 let why = if let Look::Refused(why) = look { why } else { TAKEN.to_owned() };
                 seen = None;
-                // Not at the first look: whoever drives may not be heard yet.
+                // Not at the first look: subscribers may not be listening yet.
                 looks += 1;
                 if looks > 3 && told != why {
                     live(Delta::Notice { text: format!("{name}: {why}").into() });
@@ -497,7 +501,7 @@ fn answered(asking: &ModelRequest, carried: &BridgeSettings, text: &str, bytes: 
     (answered, vec![raw])
 }
 
-/// What was said, as calls of our tools.
+/// The commands of an answer, as calls to our tools.
 fn parts(inbox: &Inbox, bridge: &Bridge) -> Vec<Part> {
     let mut parts = Vec::new();
     if !inbox.prose.is_empty() {
@@ -505,7 +509,7 @@ fn parts(inbox: &Inbox, bridge: &Bridge) -> Vec<Part> {
     }
     for said in &inbox.said {
         let (tool, args, fault) = match said {
-            // Of an earlier call the tool itself finds the output.
+            // For `call:` paths the tool itself finds the output of the earlier call.
             InboxItem::Read { path, lines } => {
                 let (first, last) = lines.map_or((None, None), |(first, last)| (Some(first), Some(last)));
                 let mut args =

@@ -1,7 +1,7 @@
-//! `dunnock models check`: a short run of small tasks that finds out how a model is best spoken to.
+//! `dunnock models check`: a short series of probes that finds out how best to use a model.
 //!
-//! Each probe asks for one thing and looks at what came, never at the model's name. What they find is a
-//! [`Profile`], which every session with that model follows.
+//! Each probe requests one thing and judges only the response, never the model's name. The result
+//! is a [`Profile`], which every session with that model uses.
 
 use crate::ask::PromptRequest;
 use crate::client::{ModelClient, Traits, callable};
@@ -18,57 +18,57 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// For one probe.
+/// Time limit for one probe.
 const ONE: Duration = Duration::from_secs(40);
-/// For the first: a local server may have to load its model.
+/// Time limit for the first probe: a local server may have to load its model.
 const FIRST: Duration = Duration::from_secs(180);
-/// For all of them: what has not begun by then is not tried.
+/// Time limit for the whole check: no probe starts after it.
 const ALL: Duration = Duration::from_secs(150);
-/// A prompt of more tokens than this is not sent only to see it refused.
+/// The largest window, in tokens, for which a prompt is sent just to see it rejected.
 const LARGE: u64 = 70_000;
-/// Below this a model is told less.
+/// Models with a smaller window, in tokens, get the small profile.
 const ROOMY: u64 = 16_000;
 
-/// What a probe found.
+/// The verdict of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It works.
     Yes,
     /// It does not.
     No,
-    /// It was not tried.
+    /// It was not tested.
     Untried,
 }
 
-/// One probe.
+/// The result of one probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// In a word or two.
+    /// A short name.
     pub name: &'static str,
-    /// What came of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// In words.
+    /// The details, in words.
     pub said: String,
     /// How long it took.
     pub took: Duration,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// How sessions will speak to it.
+    /// The profile that sessions will use.
     pub profile: Profile,
-    /// How that was found out.
+    /// The probes behind it.
     pub probes: Vec<Probe>,
 }
 
-/// A check under way.
+/// A running check.
 struct Check<'a> {
     speaker: &'a ModelClient,
     model: &'a str,
     traits: Traits,
     briefing: PreambleInputs,
-    /// The tools of the briefing, with their schemas.
+    /// The tools of `briefing`, with their schemas.
     callable: Vec<Callable>,
     began: Instant,
     probes: Vec<Probe>,
@@ -77,7 +77,7 @@ struct Check<'a> {
     faults: Vec<String>,
 }
 
-/// What is asked in a probe.
+/// The request of a probe.
 struct ProbeRequest<'a> {
     tools: &'a [&'a str],
     messages: Vec<Message>,
@@ -98,10 +98,10 @@ fn user(text: &str) -> Message {
 }
 
 impl ModelClient {
-    /// Finds out how a model is best spoken to. `tell` is given each probe as it ends.
+    /// Finds out how best to use a model. `tell` receives each probe as it ends.
     ///
     /// # Errors
-    /// When the model cannot be asked at all.
+    /// When the model cannot be reached at all.
     pub async fn check(
         &self,
         model: &str,
@@ -141,7 +141,7 @@ impl ModelClient {
 impl Check<'_> {
     async fn all(&mut self) -> Result<(), String> {
         self.reach().await?;
-        // A model that had to be loaded first has as much time as any other.
+        // Loading the model does not count towards the time limit.
         self.began = Instant::now();
         self.window().await;
         self.streaming().await;
@@ -169,7 +169,7 @@ impl Check<'_> {
         self.probes.push(probe);
     }
 
-    /// Whether there is time for one more probe.
+    /// Whether the time is up; if so, records the probe as untried.
     fn late(&mut self, name: &'static str) -> bool {
         let late = self.began.elapsed() > ALL;
         if late {
@@ -192,7 +192,7 @@ impl Check<'_> {
         let mut briefing = self.briefing.clone();
         briefing.offers.retain(|offer| ask.tools.contains(&offer.tool.name.as_str()));
         let provider = self.speaker.provider(self.model).map_err(refuse)?;
-        // Without tools there is nothing to write in another dialect.
+        // Without tools, the dialect makes no difference.
         let dialect = if ask.tools.is_empty() { Dialect::Native } else { self.traits.dialect };
         let traits = Traits { dialect, ..self.traits };
         let preamble = self.speaker.recorded(self.model, provider, &traits, &briefing).map_err(refuse)?;
@@ -216,7 +216,7 @@ impl Check<'_> {
         answer
     }
 
-    /// Whether it answers at all, over its own wire or another.
+    /// Tests whether it answers at all, on the configured wire or another.
     async fn reach(&mut self) -> Result<(), String> {
         let began = Instant::now();
         let own = self.traits.wire;
@@ -233,7 +233,7 @@ impl Check<'_> {
                 }
                 Err(failed) if wire == own => {
                     first = failed.error;
-                    // Only a server that does not know this address may know another.
+                    // Try other wires only if the server does not know this path.
                     if !first.contains("there is no such service") {
                         break;
                     }
@@ -287,7 +287,7 @@ impl Check<'_> {
         }
     }
 
-    /// Talks that some chat templates refuse.
+    /// Tests a message order that some chat templates reject.
     async fn template(&mut self) {
         if self.late("template") {
             return;
@@ -297,7 +297,7 @@ impl Check<'_> {
         let ask = |messages| ProbeRequest { tools: &[], messages, anyway: false };
         match self.ask(ask(two())).await {
             Ok(_) => self.note("template", Verdict::Yes, "takes messages in any order", began),
-            // Only a refusal says something about the template.
+            // Only a rejection says something about the template.
             Err(failed) if failed.failure != Failure::Rejected => {
                 self.note("template", Verdict::Untried, failed.error, began);
             }
@@ -318,7 +318,7 @@ impl Check<'_> {
         }
     }
 
-    /// How it calls: as its wire has it, as text, or in a plan.
+    /// Finds the dialect in which it calls tools: native, text or plan.
     async fn calls(&mut self) {
         const TOOLS: &[&str] = &["view_file"];
         const TASK: &str = "Read the file notes.txt. Call view_file with the path notes.txt, and do nothing else.";
@@ -337,11 +337,11 @@ impl Check<'_> {
             self.traits.dialect = dialect;
             let mut answer = self.ask(ProbeRequest::with(TOOLS, TASK)).await;
             if passing(&answer) {
-                // Something passed by: once more, before that becomes a verdict.
+                // The error may be temporary: try again before reaching a verdict.
                 answer = self.ask(ProbeRequest::with(TOOLS, TASK)).await;
             }
             if dialect == Dialect::Plan && refused(&answer) {
-                // The server cannot be held to a schema; the model may write plans all the same.
+                // The server cannot enforce a schema; the model may still write valid plans.
                 self.traits.constrained = false;
                 answer = self.ask(ProbeRequest::with(TOOLS, TASK)).await;
             }
@@ -365,7 +365,7 @@ impl Check<'_> {
         self.note("calls", Verdict::No, last, Instant::now());
     }
 
-    /// Several calls at once, and going on after a result.
+    /// Tests parallel calls, and continuing after a result.
     async fn after_calls(&mut self, dialect: Dialect) {
         const TOOLS: &[&str] = &["view_file"];
         if self.late("parallel calls") {
@@ -419,9 +419,9 @@ impl Check<'_> {
         }
     }
 
-    /// Whether the server can be held to a schema.
+    /// Tests whether the server can enforce a schema.
     async fn schema(&mut self) {
-        // Where a plan was tried, that is known already.
+        // The plan probe has already shown it.
         if self.late("schema") || self.probes.iter().any(|p| p.name == "JSON plan") {
             return;
         }
@@ -443,7 +443,7 @@ impl Check<'_> {
         }
     }
 
-    /// How it changes a file best.
+    /// Finds the edit format in which it works best.
     async fn edits(&mut self) {
         const FILE: &str = "def greet():\n    print(\"Hello\")\n    return 1\n";
         let (mut works, mut tried) = (Vec::new(), 0);
@@ -452,7 +452,7 @@ impl Check<'_> {
             ("edit by replacing", "replace_text", EditFormat::Replace),
             ("edit by whole file", "write_file", EditFormat::Whole),
         ] {
-            // Whoever replaces well need not write whole files.
+            // A model that can replace text need not write whole files.
             if format == EditFormat::Whole && works.contains(&EditFormat::Replace) || self.late(name) {
                 continue;
             }
@@ -482,13 +482,13 @@ impl Check<'_> {
             (true, true) => EditFormat::Any,
             (false, true) => EditFormat::Replace,
             (true, false) => EditFormat::Patch,
-            // What nobody could try says nothing.
+            // No probe ran, so nothing is known.
             (false, false) if tried == 0 => EditFormat::Any,
             (false, false) => EditFormat::Whole,
         };
     }
 
-    /// Whether it still knows the beginning of a long prompt.
+    /// Tests whether it remembers the beginning of a long prompt.
     async fn long(&mut self) {
         if self.late("long prompt") {
             return;
@@ -543,7 +543,7 @@ impl Check<'_> {
         }
     }
 
-    /// What the server does with a prompt that cannot fit.
+    /// Tests what the server does with a prompt that cannot fit.
     async fn overflow(&mut self) {
         let Some(window) = self.traits.window else {
             return self.note("overflow", Verdict::Untried, "the window is not known", Instant::now());
@@ -570,12 +570,12 @@ impl Check<'_> {
     }
 }
 
-/// Whether an answer did not come for a reason that may pass.
+/// Whether a request failed for a reason that may be temporary.
 fn passing(answer: &Result<Answered, StepFailed>) -> bool {
     answer.as_ref().is_err_and(|failed| failed.failure == Failure::Transport)
 }
 
-/// Whether the server refused the request itself, or a schema came to nothing.
+/// Whether the server rejected the request or its schema, or the answer did not follow the schema.
 fn refused(answer: &Result<Answered, StepFailed>) -> bool {
     match answer {
         Ok(answered) => answered.attempts.len() > 1 || Part::calls(&answered.parts).any(|call| call.fault.is_some()),
@@ -583,14 +583,14 @@ fn refused(answer: &Result<Answered, StepFailed>) -> bool {
     }
 }
 
-/// A secret word, then so many tokens of something else, then a question.
+/// A secret word, then the given number of tokens of filler, then a question.
 fn long_prompt(tokens: u64) -> String {
     let filler = "The river went on through the reeds and the wind moved the grass on the bank. ";
     let times = (tokens * BYTES_PER_TOKEN) as usize / filler.len();
     format!("The secret word is heron.\n\n{}\n\nWhat is the secret word? Answer with that word.", filler.repeat(times))
 }
 
-/// The arguments of the one call of an answer, if there is one that fits.
+/// The arguments of an answer's first call, if it calls this tool with valid arguments.
 fn one_call(answer: &Result<Answered, StepFailed>, tool: &str, tools: &[Callable]) -> Result<Value, String> {
     let answered = answer.as_ref().map_err(|failed| failed.error.clone())?;
     let Some(call) = Part::calls(&answered.parts).next() else { return Err("no call came".into()) };
@@ -627,7 +627,7 @@ fn edited(format: EditFormat, args: &Value, file: &str) -> Result<(), String> {
     if right { Ok(()) } else { Err("the change is not the one that was asked for".into()) }
 }
 
-/// A file with the hunks of a patch applied, each where its old lines stand.
+/// A file with the hunks of a patch applied, each at the first match of its old lines.
 fn patched(patch: &Patch, file: &str) -> Option<String> {
     let [one] = patch.files.as_slice() else { return None };
     let mut lines: Vec<&str> = file.lines().collect();

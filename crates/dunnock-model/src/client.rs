@@ -1,4 +1,4 @@
-//! The model port: providers, one client, and the preamble.
+//! The model port: one client for all providers, and the rendering of preambles.
 
 use crate::ask::{PromptRequest, RefusedExtras, Timeouts, Transport, ask, some_of};
 use crate::bridge::{self, BridgeSettings, ListFiles};
@@ -22,18 +22,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Connections that are kept for the next request.
+/// Idle connections to keep per host.
 const IDLE: usize = 64;
 /// The longest summary, in tokens.
 const SUMMARY: u64 = 1_500;
 
-/// Makes what a preamble is made of, for a workspace.
+/// Collects the inputs of a preamble for a workspace.
 pub type MakePreambleInputs = Arc<dyn Fn(&Config, &str) -> Result<PreambleInputs, String> + Send + Sync>;
 
-/// Speaks to every provider that is configured.
+/// Sends requests to all configured providers.
 pub struct ModelClient {
     providers: Vec<Provider>,
-    /// Those that are configured and cannot be used, and why.
+    /// Providers that are configured but unusable, with the reason.
     unusable: Vec<(String, String)>,
     prompts: Prompts,
     profiles: Profiles,
@@ -41,17 +41,17 @@ pub struct ModelClient {
     patience: Timeouts,
     app: String,
     without: RefusedExtras,
-    /// Lists the files of a folder, for whoever cannot look.
+    /// Lists the files of a folder, for chats that cannot see it.
     list: Option<ListFiles>,
-    /// For servers on this machine: no proxy, and no certificates, whose reading takes longer than everything else.
+    /// For servers on this machine: no proxy and no certificates, which are slow to load.
     near: OnceLock<Result<reqwest::Client, String>>,
-    /// For those on this machine that want certificates all the same.
+    /// For servers on this machine that use TLS.
     near_tls: OnceLock<Result<reqwest::Client, String>>,
     far: OnceLock<Result<reqwest::Client, String>>,
 }
 
 impl ModelClient {
-    /// A speaker; nothing is connected to yet.
+    /// Creates a client without connecting to anything.
     #[must_use]
     pub fn new(
         providers: Vec<Provider>,
@@ -66,25 +66,25 @@ impl ModelClient {
         Self { providers, unusable, prompts, profiles, brief, patience, app, without, list, near, near_tls, far }
     }
 
-    /// Follows the profiles that are kept there.
+    /// Uses these saved profiles.
     #[must_use]
     pub fn following(self, profiles: Profiles) -> Self {
         Self { profiles, ..self }
     }
 
-    /// Lists files for conversations that are carried.
+    /// Sets the file lister for copy-and-paste sessions.
     #[must_use]
     pub fn listing(self, list: ListFiles) -> Self {
         Self { list: Some(list), ..self }
     }
 
-    /// Where profiles are kept.
+    /// The saved profiles that this client uses.
     #[must_use]
     pub fn profiles(&self) -> &Profiles {
         &self.profiles
     }
 
-    /// Knows of providers that cannot be used, to say why when one is asked for.
+    /// Registers unusable providers, so that an error can say why when one is requested.
     #[must_use]
     pub fn without(self, unusable: Vec<(String, String)>) -> Self {
         Self { unusable, ..self }
@@ -113,7 +113,7 @@ impl ModelClient {
         })
     }
 
-    /// Whether a model's provider is there; the model itself only its server knows.
+    /// Checks that a model's provider exists. Whether the model exists, only the server knows.
     ///
     /// # Errors
     /// What is wrong with the name, and what to do.
@@ -152,10 +152,10 @@ impl ModelClient {
         made.as_ref().map_err(Clone::clone)
     }
 
-    /// The models that a provider says it has, sorted.
+    /// The models that a provider lists, sorted.
     ///
     /// # Errors
-    /// Why it could not be asked.
+    /// When the list cannot be fetched.
     pub async fn models(&self, provider: &Provider, within: Duration) -> Result<Vec<String>, String> {
         let path = Some(provider.wire.models_path());
         let request = wires::request(self.client(provider)?, provider, provider.wire, reqwest::Method::GET, path);
@@ -176,32 +176,32 @@ impl ModelClient {
         Ok(models)
     }
 
-    /// What a model costs, if the table says: only at the provider's own address.
+    /// The price of a model, if the table lists it and the provider is at its own address.
     #[must_use]
     pub fn price(&self, model: &str) -> Option<Price> {
         let provider = self.provider(model).ok().filter(|provider| provider.is_known())?;
         crate::prices_table::listed(&provider.name, model.split_once('/')?.1)
     }
 
-    /// Those it knows.
+    /// The usable providers.
     #[must_use]
     pub fn providers(&self) -> &[Provider] {
         &self.providers
     }
 
-    /// How a session's model is spoken to.
+    /// The traits of a session's model.
     fn traits(&self, config: &Config) -> Result<Traits, String> {
         let preset = Preset::of(config);
         let known = match preset {
             Preset::Plain => self.known(&config.model)?,
-            // A plan has a form of its own, whatever else the model can do.
+            // A plan has its own format, whatever else the model supports.
             Preset::Planner => Traits { dialect: Dialect::Plan, edit: EditFormat::Any, ..self.known(&config.model)? },
             Preset::Carried => Traits::of(&Provider::plain("bridge", Wire::Chat, "")),
         };
         Ok(Traits { preset, timeout: config.bridge.as_ref().map_or(0, |bridge| bridge.timeout), ..known })
     }
 
-    /// What is known of a model: by its profile, and beyond that by what is configured.
+    /// The traits of a model: from its profile if there is one, else from the configuration.
     fn known(&self, model: &str) -> Result<Traits, String> {
         let provider = self.provider(model)?;
         let kept = self.profiles.get(model)?.filter(|kept| kept.asked == (provider.wire, provider.address()));
@@ -240,7 +240,8 @@ impl ModelClient {
         let mut briefing = (self.brief)(config, workspace)?;
         briefing.offers = traits.offers(briefing.offers);
         let mut recorded = self.recorded(&config.model, provider, &traits, &briefing)?;
-        // What is paid for, or counted, is bounded: only then can it be held back before it is asked for.
+        // With a price or a token budget the answer needs a limit, so that its cost can be reserved
+        // before the request is sent.
         if recorded.max_output.is_none() && (config.price.is_some() || config.budget.tokens.is_some()) {
             recorded.max_output = Some(window::longest(&config.model));
         }
@@ -270,7 +271,7 @@ impl ModelClient {
         Ok((preamble, blob))
     }
 
-    /// A preamble for a person who carries it: instructions for whatever chat they go to.
+    /// A preamble for a copy-and-paste session: instructions that work in any chat.
     fn render_carried(&self, config: &Config, workspace: &str, traits: &Traits) -> Result<(Preamble, Blob), String> {
         let Some(bridge) = config.bridge.clone() else {
             return Err(
@@ -305,7 +306,7 @@ impl ModelClient {
         Ok((preamble, blob))
     }
 
-    /// What a preamble is made of that may change while a session lives.
+    /// The sources of a preamble that may change during a session.
     fn sources(&self, briefing: &PreambleInputs, traits: &Traits) -> Result<Vec<Source>, String> {
         let source = |name: &str, text: &str| Source { name: name.to_owned(), hash: Hash::of(text.as_bytes()) };
         let mut all: Vec<Source> = briefing.instructions.iter().map(|(name, text)| source(name, text)).collect();
@@ -319,7 +320,7 @@ impl ModelClient {
         Ok(all)
     }
 
-    /// What this release would make a preamble of, if one were made now of the same kind.
+    /// The sources that a preamble of the same kind would have if it were rendered now.
     fn sources_now(
         &self,
         config: &Config,
@@ -337,7 +338,7 @@ impl ModelClient {
         Ok((briefing, sources))
     }
 
-    /// How much a model holds, as its server or the table says.
+    /// The context window of a model, as reported by its server or listed in the table.
     pub(crate) async fn window(&self, model: &str, provider: &Provider, wire: Wire) -> Result<Option<u64>, String> {
         let name = model.split_once('/').map_or("", |(_, name)| name);
         let asking = window::of(self.client(provider)?, provider, wire, name);
@@ -400,7 +401,7 @@ impl ModelClient {
     }
 }
 
-/// How a model is spoken to.
+/// How requests to a model are written, and what it is offered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Traits {
     pub(crate) wire: Wire,
@@ -412,12 +413,12 @@ pub(crate) struct Traits {
     pub(crate) parallel: bool,
     pub(crate) quirks: Quirks,
     pub(crate) preset: Preset,
-    /// Seconds that a command of a carried conversation may take.
+    /// Time limit in seconds for a command of a copy-and-paste session.
     pub(crate) timeout: u64,
 }
 
 impl Traits {
-    /// As it is configured: a model about which nothing else is known.
+    /// The traits of a model without a profile, from its provider's configuration.
     pub(crate) fn of(provider: &Provider) -> Self {
         Self {
             wire: provider.wire,
@@ -433,7 +434,7 @@ impl Traits {
         }
     }
 
-    /// What is offered to it.
+    /// The tools that it is offered.
     fn offers(&self, all: Vec<ToolSpec>) -> Vec<ToolSpec> {
         let mut offers = self.preset.offers(all);
         if self.preset == Preset::Plain {
@@ -442,7 +443,7 @@ impl Traits {
         offers
     }
 
-    /// Our name of a tool that it is offered.
+    /// Our name for a tool that it is offered.
     fn ours(&self, name: &str) -> String {
         if self.preset == Preset::Planner { preset::ours(name).into() } else { name.into() }
     }
@@ -456,7 +457,7 @@ pub(crate) fn callable(offers: &[ToolSpec]) -> Result<Vec<Callable>, String> {
     offers.iter().map(one).collect()
 }
 
-/// Instructions and tools must leave room to work in.
+/// Checks that instructions and tools leave enough of the context window to work in.
 fn fits(preamble: &RecordedPreamble, size: Size) -> Result<(), String> {
     let Some(window) = preamble.window else { return Ok(()) };
     let need = preamble.tokens();
@@ -545,7 +546,8 @@ impl ModelClient {
         if recorded.carried.is_some() {
             return Err("a conversation that is carried is not summed up: the chat keeps it".into());
         }
-        // The conversation as one text: a model that is to sum up must not be able to go on with the work instead.
+        // The conversation is sent as one text, so that the model cannot continue the work instead
+        // of summarising it.
         let talk: Vec<String> = request.messages().iter().map(told).collect();
         recorded.system = self.prompts.summary()?;
         recorded.dialect = Dialect::Native;
@@ -564,7 +566,8 @@ impl ModelClient {
             summed.broke |= sent.as_ref().is_err_and(|failed| failed.incomplete);
             let answered = match sent {
                 Ok(answered) => answered,
-                // Too long for one request: the task stands at the beginning, what matters now at the end.
+                // Too long for one request: keep the beginning, which has the task, and the end,
+                // which has the current state.
                 Err(failed) if failed.failure == Failure::Overflow && text.len() > 4_000 => {
                     let head = text.floor_char_boundary(text.len() / 8);
                     let tail = text.ceil_char_boundary(text.len() - text.len() * 3 / 8);
@@ -575,7 +578,7 @@ impl ModelClient {
                     );
                     continue;
                 }
-                // One that was cut off at its limit says enough.
+                // A summary that was cut off at the output limit is good enough.
                 Err(failed) if failed.failure == Failure::Rejected && !failed.partial.trim().is_empty() => {
                     return Ok(failed.partial);
                 }
@@ -587,7 +590,7 @@ impl ModelClient {
     }
 }
 
-/// A preamble as it was recorded.
+/// The recorded preamble of a request.
 fn recorded(asking: &ModelRequest) -> Result<RecordedPreamble, StepFailed> {
     RecordedPreamble::read(&asking.preamble).map_err(|why| {
         let error = format!("the instructions of this session cannot be read: {why}");

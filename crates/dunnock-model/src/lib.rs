@@ -1,19 +1,23 @@
-//! Speaks to models: providers as data, wires, dialects, streams, retries, and the words of a session's preamble.
+//! The model client: providers as data, wires, dialects, streams, retries, and session preambles.
 //!
-//! [`ModelClient`] is the [`Model`](dunnock_core::ports::Model) port. A request goes: what was recorded (`preamble.rs`) and the conversation as
-//! messages in a dialect (`messages.rs`) become bytes of a wire (`wires/`), which `ask.rs` sends (tries, cancelling, what went
-//! wrong). What comes back goes through `stream.rs` (framing, an idle timer, a bound) to the wire's reader, and its words
-//! through the dialect (`dialects/`), into one `answer.rs`.
+//! [`ModelClient`] implements the [`Model`](dunnock_core::ports::Model) port. The path of a
+//! request: the recorded preamble (`preamble.rs`) and the conversation as messages in a dialect
+//! (`messages.rs`) become the bytes of a wire (`wires/`), which `ask.rs` sends (retries,
+//! cancellation, errors). The response goes through `stream.rs` (framing, idle timer, size limit)
+//! to the wire's reader, its text through the dialect (`dialects/`), and both into one answer
+//! (`answer.rs`).
 //!
-//! What a session is told and may call beside that is its preset (`preset.rs`). A conversation that a person carries has files for
-//! a wire (`bridge.rs`, `outbox.rs`) and a dialect that is read whole (`dialects/bridge.rs`, `marks.rs`).
+//! A session's preset (`preset.rs`) selects its prompts and tools. A copy-and-paste session uses
+//! files as its wire (`bridge.rs`, `outbox.rs`) and a dialect that parses the reply as a whole
+//! (`dialects/bridge.rs`, `marks.rs`).
 //!
-//! A new wire is one file in `wires/` and its arms in `wires/mod.rs`; a new dialect likewise; a new provider is a line in
-//! `provider.rs`, or some lines of the user's configuration.
+//! To add a wire, add a file in `wires/` and its match arms in `wires/mod.rs`; the same goes for a
+//! dialect. To add a provider, add a row in `provider.rs` or a section in the user's configuration.
 //!
-//! Invariant: a key is sent in a header to its own provider and appears nowhere else: not in errors, not in `Debug`.
-//! Invariant: nothing is tried again once a piece of the answer has been shown.
-//! Invariant: what only its maker can read goes back to its maker alone.
+//! Invariant: a key is sent only in a header to its own provider. It never appears elsewhere, such
+//! as in errors or `Debug` output.
+//! Invariant: a request is not retried once any part of its answer has been shown.
+//! Invariant: opaque reasoning is sent back only to the model that produced it.
 
 mod answer;
 mod ask;
@@ -50,7 +54,7 @@ pub use provider::{Auth, KNOWN, Known, Provider, Quirks};
 pub use service::{Service, service_offers};
 pub use wires::Wire;
 
-/// What fuzzers and hostile tests feed: a stream in pieces, read to its end. Returns what was understood, or why not.
+/// Entry point for fuzzers and hostile tests: parses a stream given in pieces, to its end.
 #[doc(hidden)]
 pub async fn read_pieces(
     wire: Wire,

@@ -1,7 +1,9 @@
-//! Messages as two sides that take turns, in the words of a dialect: what every wire renders from.
+//! The conversation as alternating user and assistant messages in a dialect, from which every wire
+//! renders its request.
 //!
-//! Invariant: a side is a function of the messages up to it, so that each request begins with the bytes of the one before.
-//! Invariant: what only its maker can read goes back to its maker alone.
+//! Invariant: a message depends only on what came before it, so that each request begins with the
+//! bytes of the previous one (for prompt caching).
+//! Invariant: opaque reasoning is sent back only to the model that produced it.
 
 use crate::dialects::{Callable, Dialect, plan, text_calls};
 use base64::Engine as _;
@@ -10,14 +12,14 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// A picture as wires want it.
+/// An image, encoded for the wires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Picture {
     pub(crate) media: &'static str,
     pub(crate) base64: String,
 }
 
-/// What the person's side brings.
+/// A part of a user message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ContentPart<'a> {
     Text(Cow<'a, str>),
@@ -25,10 +27,10 @@ pub(crate) enum ContentPart<'a> {
     Result { id: String, tool: Cow<'a, str>, text: &'a str, ok: bool },
 }
 
-/// What the model's side brings.
+/// A part of an assistant message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AssistantPart<'a> {
-    /// Only to its maker.
+    /// Sent only to the model that produced it.
     Reasoning {
         text: &'a str,
         opaque: Option<&'a str>,
@@ -41,14 +43,14 @@ pub(crate) enum AssistantPart<'a> {
     },
 }
 
-/// One side, until the other's turn.
+/// All consecutive content from one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChatMessage<'a> {
     Person(Vec<ContentPart<'a>>),
     Model(Vec<AssistantPart<'a>>),
 }
 
-/// The kind of a picture, by its first bytes.
+/// The media type of an image, by its first bytes.
 #[must_use]
 pub fn picture_kind(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
@@ -60,16 +62,16 @@ pub fn picture_kind(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Who is spoken to, and how.
+/// The model that receives the messages, and its dialect.
 pub(crate) struct Target<'a> {
     pub(crate) model: &'a str,
     pub(crate) wire: &'a str,
     pub(crate) dialect: Dialect,
-    /// What may be called in words, by the names that it was told.
+    /// The tools that can be called in text, under the names that the model knows.
     pub(crate) callable: &'a [Callable],
 }
 
-/// The sides of a conversation. Fails when a picture is not there.
+/// Groups a conversation by side. Fails when an image is missing.
 pub(crate) fn sides<'a>(
     messages: &'a [Message],
     pictures: &BTreeMap<Hash, Arc<[u8]>>,
@@ -128,7 +130,7 @@ pub(crate) fn sides<'a>(
     Ok(sides)
 }
 
-/// One more bit of the person's side.
+/// Adds a part to the current user message, or starts one.
 fn push<'a>(sides: &mut Vec<ChatMessage<'a>>, bit: ContentPart<'a>) {
     match sides.last_mut() {
         Some(ChatMessage::Person(bits)) => bits.push(bit),
@@ -157,8 +159,8 @@ fn native<'a>(parts: &'a [Part], cut: bool, own: bool, names: &mut Names) -> Vec
             Part::Reasoning { .. } => {}
             Part::Text { text } if text.is_empty() => {}
             Part::Text { text } => said.push(AssistantPart::Text(Cow::Borrowed(text))),
-            // Servers parse these again; some end the request at arguments that are not JSON. The log keeps what was
-            // written.
+            // Servers parse the arguments again, and some fail the request if they are not JSON.
+            // The log keeps what the model wrote.
             Part::Call(call) => {
                 let args = if call.fault.is_some() || call.broken().is_some() { "{}" } else { &call.args };
                 said.push(AssistantPart::Call { id: names.call(&call.id, own), tool: plain_name(&call.tool), args });
@@ -168,14 +170,15 @@ fn native<'a>(parts: &'a [Part], cut: bool, own: bool, names: &mut Names) -> Vec
     if cut {
         said.push(AssistantPart::Text("\n[cut off here]".into()));
     }
-    // No message without content.
+    // A message must have content.
     if said.iter().all(|s| matches!(s, AssistantPart::Reasoning { .. })) {
         said.push(AssistantPart::Text("".into()));
     }
     said
 }
 
-/// The name of a tool as every wire takes it: models make some up that would end each later request.
+/// A tool name that every wire accepts: models invent names that would make every later request
+/// fail.
 fn plain_name(name: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.chars().all(plain) && (1..=64).contains(&name.len()) {
@@ -185,8 +188,8 @@ fn plain_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(if name.is_empty() { "unknown".into() } else { name })
 }
 
-/// Names of calls as wires take them: to their maker as it gave them, where they are plain and new; else nine letters and
-/// digits, which every one takes.
+/// Call ids as wires accept them. The model that made a call gets its own id back if it is plain
+/// and unique; otherwise the id is nine alphanumeric characters, which every server accepts.
 #[derive(Debug, Default)]
 struct Names {
     used: BTreeSet<String>,
@@ -215,21 +218,22 @@ impl Names {
         self.count += calls;
         self.open.extend(std::iter::repeat_n(String::new(), calls));
     }
-    /// Results come in the order of the calls.
+    /// The id for the next result. Results come in the order of the calls.
     fn answered(&mut self) -> String {
         self.open.pop_front().unwrap_or_default()
     }
 }
 
-/// A person's side in one message: results (id, tool, text), pictures, words.
+/// A user message in merged form: results (id, tool, text), images, text.
 pub(crate) struct Merged<'a> {
     pub(crate) results: Vec<(&'a str, &'a str, Cow<'a, str>)>,
     pub(crate) pictures: Vec<&'a Picture>,
     pub(crate) words: String,
 }
 
-/// The person's side for servers that take one message in a turn: results, then pictures with all words; words after results
-/// become a part of the last of them, since nothing else may follow a result there.
+/// Merges a user message for servers that accept one message per turn: results, then images with
+/// all text. Text after results is appended to the last result, since those servers allow nothing
+/// else after a result.
 pub(crate) fn merged<'a>(bits: &'a [ContentPart<'a>]) -> Merged<'a> {
     let (mut results, mut pictures, mut words) = (Vec::new(), Vec::new(), Vec::new());
     for bit in bits {

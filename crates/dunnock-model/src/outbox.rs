@@ -1,5 +1,5 @@
-//! The text of an outbox: what a person pastes into a chat. Sections have plain marks, results stand in fences, and the whole is
-//! cut into parts that a chat takes.
+//! The text of an outbox, which the user pastes into a chat. Sections have plain markers, results
+//! are fenced, and the text is split into parts that a chat accepts.
 
 use dunnock_proto::{Bridge, CallPart, Message, Part, Step};
 use serde_json::Value;
@@ -7,28 +7,28 @@ use std::fmt::Write as _;
 
 /// The version of the protocol.
 const VERSION: u32 = 1;
-/// Characters of a listing, and of what changed.
+/// Maximum length of the file listing and of the list of changes, in bytes.
 const LISTED: usize = 4_000;
-/// Characters of a file that is shown.
+/// Maximum characters of a file.
 const FILE: usize = 20_000;
-/// Characters of what was said before a chat was asked for the first time.
+/// Maximum characters of the conversation before the first copy-and-paste round.
 const BEFORE: usize = 6_000;
-/// Characters of the task.
+/// Maximum characters of the task.
 const TASK: usize = 12_000;
-/// Parts of an outbox.
+/// Maximum number of parts.
 const PARTS: usize = 8;
 
-/// What an outbox is made of.
+/// The content of an outbox.
 pub(crate) struct Round<'a> {
     pub(crate) step: Step,
     pub(crate) instructions: &'a str,
     pub(crate) messages: &'a [Message],
     pub(crate) files: &'a [String],
-    /// What changed since the last, if there was one.
+    /// Files that changed since the last round, if there was one.
     pub(crate) changed: Option<Vec<String>>,
 }
 
-/// The parts of an outbox, each no longer than it may be.
+/// The parts of an outbox, each within the configured size.
 pub(crate) fn outbox(round: &Round<'_>, bridge: &Bridge) -> Vec<String> {
     let size = usize::try_from(bridge.size).unwrap_or(usize::MAX).max(2_000);
     let output = usize::try_from(bridge.output).unwrap_or(usize::MAX);
@@ -64,7 +64,7 @@ fn whole(round: &Round<'_>, output: usize) -> String {
     text
 }
 
-/// Everything that the person asked, in order.
+/// Everything that the user asked for, in order.
 fn task(messages: &[Message]) -> String {
     let asked: Vec<&str> = messages
         .iter()
@@ -76,7 +76,7 @@ fn task(messages: &[Message]) -> String {
     asked.join("\n\nand later:\n")
 }
 
-/// What came of the last commands, and what the program has to say.
+/// The results of the last commands, and notices from the program.
 fn results(messages: &[Message], output: usize) -> String {
     let calls: Vec<&CallPart> = match messages.first() {
         Some(Message::Assistant { parts, .. }) => Part::calls(parts).map(AsRef::as_ref).collect(),
@@ -121,7 +121,7 @@ fn results(messages: &[Message], output: usize) -> String {
     if text.is_empty() { "nothing was run".into() } else { text }
 }
 
-/// A result without names of tools that a chat does not know.
+/// A result with tool calls rewritten as bridge commands, which are all that the chat knows.
 fn as_commands(text: &str) -> String {
     let text = &text.replace(", or set all", "");
     let sign = "view_file {\"path\":\"";
@@ -144,7 +144,7 @@ fn as_commands(text: &str) -> String {
     out + rest
 }
 
-/// A call as the command that it was.
+/// A call as the bridge command it came from.
 fn command(call: &CallPart) -> String {
     let args: Value = serde_json::from_str(&call.args).unwrap_or_default();
     let of = |key: &str| args[key].as_str().unwrap_or_default().to_owned();
@@ -182,7 +182,7 @@ fn fence(text: &str) -> String {
     "~".repeat(longest.max(3) + 1)
 }
 
-/// The first letters of a text, and what is said instead of the rest.
+/// The first `most` characters of a text, followed by a note in place of the rest.
 fn cut(text: &str, most: usize, rest: &str) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
@@ -190,7 +190,7 @@ fn cut(text: &str, most: usize, rest: &str) -> String {
     }
 }
 
-/// The last letters of a text.
+/// The last `most` characters of a text.
 fn tail(text: &str, most: usize) -> String {
     let long = text.chars().count();
     if long <= most {
@@ -199,7 +199,7 @@ fn tail(text: &str, most: usize) -> String {
     format!("[earlier talk is left out]\n{}", text.chars().skip(long - most).collect::<String>())
 }
 
-/// As many lines as there is room for.
+/// As many lines as fit.
 fn lines(all: &[String], room: usize, what: &str) -> String {
     let mut text = String::new();
     for (n, line) in all.iter().enumerate() {
@@ -213,9 +213,9 @@ fn lines(all: &[String], room: usize, what: &str) -> String {
     if text.is_empty() { "(empty)".into() } else { text }
 }
 
-/// The text in parts, each with a header that says which it is.
+/// Splits the text into parts, each with a header that numbers it.
 fn split(step: Step, text: &str, size: usize) -> Vec<String> {
-    // What a part says of itself has its own room.
+    // Leave space for the header and footer of a part.
     let room = size.saturating_sub(400);
     let mut parts: Vec<String> = vec![String::new()];
     let mut long = 0;

@@ -1,7 +1,7 @@
-//! The preamble of a session: system text and tools, rendered once and recorded.
+//! The preamble of a session: system prompt and tools, rendered once and recorded.
 //!
-//! Invariant: nothing in a preamble changes from step to step: no clock, no git state, no counts. What is sent later is the
-//! recorded bytes, never what this release would render.
+//! Invariant: nothing in a preamble changes from step to step: no clock, no git state, no counts.
+//! Later requests send the recorded bytes, never what the current release would render.
 
 use crate::bridge::BridgeSettings;
 use crate::client::Traits;
@@ -17,42 +17,42 @@ use serde_json::Map;
 use serde_json::value::RawValue;
 use std::path::PathBuf;
 
-/// What the model is told of where it works.
+/// The environment that is described to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
-    /// The system.
+    /// The operating system and architecture.
     pub os: String,
-    /// What runs a command line.
+    /// The shell that runs commands.
     pub shell: String,
-    /// The workspace.
+    /// The path of the workspace.
     pub root: String,
     /// Whether it is a git repository.
     pub git: bool,
 }
 
-/// What a preamble is made of.
+/// The inputs from which a preamble is rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreambleInputs {
-    /// Where the model works.
+    /// The environment in which the model works.
     pub environment: Environment,
-    /// Source and text of instructions, the more specific later.
+    /// Source and text of each instruction file, more specific ones later.
     pub instructions: Vec<(String, String)>,
-    /// What it may call.
+    /// The available tools.
     pub offers: Vec<ToolSpec>,
-    /// What earlier runs of a planner's task came to.
+    /// The results of earlier runs of a planner's task.
     pub memory: String,
 }
 
-/// Prompts: template files in the binary, each of which the user may replace.
+/// Prompt templates, embedded in the binary. The user can replace each with a file.
 #[derive(Debug, Clone, Default)]
 pub struct Prompts {
     folder: Option<PathBuf>,
-    /// For the stateless service.
+    /// Whether they are for the stateless service.
     service: bool,
 }
 
 impl Prompts {
-    /// Every prompt: its name and the text in the binary.
+    /// The name and embedded text of every prompt.
     pub const ALL: &'static [(&'static str, &'static str)] = &[
         ("system.md", include_str!("../../../prompts/system.md")),
         ("small.md", include_str!("../../../prompts/small.md")),
@@ -64,7 +64,7 @@ impl Prompts {
         ("carried.md", include_str!("../../../prompts/carried.md")),
     ];
 
-    /// Prompts that a file of the same name in `folder` replaces.
+    /// Prompts that files of the same name in `folder` replace.
     #[must_use]
     pub fn replaced_in(folder: PathBuf) -> Self {
         Self { folder: Some(folder), service: false }
@@ -98,7 +98,7 @@ impl Prompts {
         Ok(text.trim().to_owned())
     }
 
-    /// The prompts that the system text of a preamble is made of.
+    /// The names of the prompts that make up a system prompt.
     pub(crate) fn used(&self, size: Size, dialect: Dialect, preset: Preset) -> impl Iterator<Item = &'static str> {
         let name = match (preset, size) {
             (Preset::Planner, _) => "planner.md",
@@ -116,10 +116,10 @@ impl Prompts {
         std::iter::once(name).chain(calls)
     }
 
-    /// The system text.
+    /// Renders the system prompt.
     ///
     /// # Errors
-    /// When a replaced prompt cannot be read or rendered; says which.
+    /// When a replaced prompt cannot be read or rendered; the message says which.
     pub(crate) fn system(&self, briefing: &PreambleInputs, traits: &Traits) -> Result<String, String> {
         let Traits { size, dialect, parallel, preset, .. } = *traits;
         let at = &briefing.environment;
@@ -146,51 +146,52 @@ impl Prompts {
         Ok(texts.collect::<Result<Vec<String>, String>>()?.join("\n\n"))
     }
 
-    /// What a model is told that shall sum conversation up.
+    /// The system prompt for summarising a conversation.
     ///
     /// # Errors
-    /// As above.
+    /// When a replaced prompt cannot be read or rendered; the message says which.
     pub fn summary(&self) -> Result<String, String> {
         self.render("summary.md", context! {})
     }
 }
 
-/// A preamble as recorded: everything that the bytes of a request depend on beside the conversation.
+/// A preamble as recorded: everything besides the conversation that determines the bytes of a
+/// request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RecordedPreamble {
-    /// Of this form.
+    /// Format version.
     pub(crate) v: u16,
     /// `provider/model`.
     pub(crate) model: String,
-    /// How the server is spoken to.
+    /// The API of the server.
     #[serde(default)]
     pub(crate) wire: Wire,
     /// How calls are written.
     #[serde(default)]
     pub(crate) dialect: Dialect,
-    /// The system text.
+    /// The system prompt.
     pub(crate) system: String,
-    /// The tools as the wire has them, byte for byte.
+    /// The tools in the wire's format, byte for byte.
     pub(crate) tools: Box<RawValue>,
-    /// What may be called in words, where the dialect is not the wire's own.
+    /// The tools that can be called in text, when the dialect is not native.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) callable: Vec<Callable>,
-    /// What the server holds the answer to.
+    /// The schema to which the server constrains the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) schema: Option<Box<RawValue>>,
-    /// Tokens that the model holds.
+    /// Context window in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) window: Option<u64>,
-    /// The longest answer to ask for.
+    /// The output limit to request, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_output: Option<u64>,
-    /// What is peculiar about the server.
+    /// Quirks of the server.
     #[serde(default)]
     pub(crate) quirks: Quirks,
-    /// More fields for each request.
+    /// Additional fields for each request.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) body: Map<String, serde_json::Value>,
-    /// Where a person finds it, who carries it.
+    /// Settings of a copy-and-paste session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) carried: Option<BridgeSettings>,
 }
@@ -207,24 +208,24 @@ impl RecordedPreamble {
             Err(format!("a later release made it (form {})", preamble.v))
         }
     }
-    /// The provider's name and the model's.
+    /// The names of the provider and of the model.
     pub(crate) fn names(&self) -> (&str, &str) {
         self.model.split_once('/').unwrap_or((&self.model, ""))
     }
-    /// About how many tokens this takes of every request.
+    /// An estimate of the tokens that the preamble takes in every request.
     pub(crate) fn tokens(&self) -> u64 {
         estimate(self.system.as_bytes()) + estimate(self.tools.get().as_bytes())
     }
 }
 
-/// Letters of a token in a language that is written with the Latin alphabet.
+/// Average bytes per token for text in the Latin alphabet.
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 
-/// About how many tokens a text takes: a guess that is low for code and right for prose, so that what it finds too long is
-/// too long. Other letters count as one each.
+/// Estimates the tokens of a text. The estimate is about right for prose and low for code, so that
+/// a text judged too long really is. Every non-ASCII character counts as one token.
 pub(crate) fn estimate(text: &[u8]) -> u64 {
     let plain = text.iter().filter(|byte| byte.is_ascii()).count() as u64;
-    // The first byte of each letter that has several.
+    // Lead bytes of multi-byte characters.
     let others = text.iter().filter(|byte| **byte >= 0xc0).count() as u64;
     plain / BYTES_PER_TOKEN + others
 }

@@ -1,18 +1,19 @@
-//! What changed of what a preamble is made of. The preamble stays; the model is told once, at the end of the conversation.
+//! Detects changes in the sources of a preamble. The preamble stays as recorded; the model is
+//! notified once, at the end of the conversation.
 
 use crate::preamble::PreambleInputs;
 use dunnock_proto::{Noticed, Source};
 
-/// How the names of prompts begin among sources.
+/// Prefix of the source names of prompts.
 pub(crate) const PROMPT: &str = "prompt:";
-/// The tools, as a source.
+/// Source name of the tools.
 pub(crate) const TOOLS: &str = "tools:";
-/// The program, as a source.
+/// Source name of the program's version.
 pub(crate) const PROGRAM: &str = "program:";
-/// Bytes of a changed file that are told; the rest can be read.
+/// Bytes of a changed file to include; the model can read the rest.
 const SHOWN: usize = 4_000;
 
-/// A notice of everything that is other than the model knows.
+/// A notice of every difference from the sources that the model knows.
 pub(crate) fn notice(briefing: &PreambleInputs, known: &[Source], now: Vec<Source>) -> Option<Noticed> {
     if known == now {
         return None;

@@ -1,4 +1,4 @@
-//! Ways of working that are chosen with a session: what the model is told, and what it may call.
+//! Presets: the prompts and tools of a session, chosen when it starts.
 
 use crate::dialects::plan::NAMES;
 use dunnock_core::ports::ToolSpec;
@@ -6,14 +6,13 @@ use dunnock_proto::{Config, Tool};
 
 pub use dunnock_proto::BRIDGE_MODEL;
 
-/// How a session works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Preset {
     #[default]
     Plain,
-    /// Plans, carried out by the program until the checks pass.
+    /// The model writes plans; the program runs them until the checks pass.
     Planner,
-    /// A person carries the words.
+    /// The user copies and pastes between the program and a chat.
     Carried,
 }
 
@@ -26,7 +25,7 @@ impl Preset {
         }
     }
 
-    /// What is offered, of all that there is.
+    /// The subset of tools that this preset offers.
     pub(crate) fn offers(self, all: Vec<ToolSpec>) -> Vec<ToolSpec> {
         match self {
             Self::Plain => all,
@@ -36,11 +35,11 @@ impl Preset {
     }
 }
 
-/// The tools behind the commands of a carried conversation.
+/// The tools behind the commands of a copy-and-paste session.
 const COMMANDS: &[&str] =
     &["shell", "view_file", "list_files", "search_text", "write_file", "replace_text", "delete_file", "final_output"];
 
-/// A tool as a planner knows it.
+/// A tool under the name and schema that planners use.
 struct KnownTool {
     name: &'static str,
     about: &'static str,
@@ -76,7 +75,7 @@ const PLANNER: &[KnownTool] = &[
 ];
 
 impl KnownTool {
-    /// The tool of ours behind it, under its name.
+    /// Our tool behind it, offered under the planner's name.
     fn offer(&self, all: &[ToolSpec]) -> Option<ToolSpec> {
         let ours = ours(self.name);
         let offer = all.iter().find(|offer| offer.tool.name == ours)?;

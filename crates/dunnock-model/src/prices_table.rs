@@ -1,21 +1,22 @@
-//! What models cost: a table with its date and its source, which the person's `price` setting goes before.
+//! Model prices: a table with its date and sources. The user's `price` setting takes precedence.
 //!
-//! Left out is what would be a guess: models whose price depends on the length of a request beyond the window that is used
-//! here, names that a gateway or a deployment chose, servers on this machine.
+//! The table omits anything that would be a guess: models whose price depends on request lengths
+//! beyond the window used here, names chosen by a gateway or a deployment, local servers.
 
 use dunnock_proto::Price;
 
 /// When the table was last compared with its sources.
 pub const PRICES_OF: &str = "2026-11-15";
 
-/// Where prices of a provider come from.
+/// The source of each provider's prices.
 pub const PRICE_SOURCES: &[(&str, &str)] = &[
     ("openai", "openai.com/api/pricing, as collected by github.com/simonw/llm-prices"),
     ("anthropic", "anthropic.com/pricing, as collected by github.com/simonw/llm-prices"),
 ];
 
-/// Provider, model, and millionths of a US dollar per million tokens: sent, sent and found in the cache, sent and put into the
-/// cache, received. A date behind the name (`-2025-08-07`, `-20250929`) means the same model.
+/// Provider, model, and prices in millionths of a US dollar per million tokens: input, cached input
+/// (cache reads), input written to the cache, output. A name with a date appended (`-2025-08-07`,
+/// `-20250929`) is the same model.
 pub const PRICES: &[(&str, &str, Price)] = &[
     ("openai", "gpt-5.5", usd(5_000_000, 500_000, 5_000_000, 30_000_000)),
     ("openai", "gpt-5.4", usd(2_500_000, 250_000, 2_500_000, 15_000_000)),
@@ -46,7 +47,7 @@ const fn usd(input: u64, cached: u64, written: u64, output: u64) -> Price {
     Price { input, cached, output, written }
 }
 
-/// The price of a model, by its provider's name and its own.
+/// The price of a model, if the table lists it. A date after the model's name is ignored.
 #[must_use]
 pub fn listed(provider: &str, model: &str) -> Option<Price> {
     let same = |known: &str| {

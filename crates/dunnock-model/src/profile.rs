@@ -1,4 +1,4 @@
-//! What is known of a model: found by `dunnock models check`, kept as a file, followed by every session.
+//! Model profiles: measured by `dunnock models check`, saved as files, used by every session.
 
 use crate::dialects::Dialect;
 use crate::wires::Wire;
@@ -6,29 +6,29 @@ use crate::words::words;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// How much a model is told at once.
+/// The size of a model's system prompt and tool set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Size {
-    /// Every tool, and a full briefing.
+    /// All tools and the full system prompt.
     #[default]
     Default,
-    /// Few tools, a short briefing: for small models and small windows.
+    /// Few tools and a short system prompt, for small models and small windows.
     Small,
 }
 
 words!(Size { Default = "default", Small = "small", });
 
-/// How a model changes files best.
+/// The edit format in which a model works best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EditFormat {
-    /// Nobody looked: every way is offered.
+    /// No preference, or not tested: all edit tools are offered.
     #[default]
     Any,
     /// It writes patches.
     Patch,
-    /// It gives the old text and the new.
+    /// It replaces old text with new.
     Replace,
     /// It writes whole files.
     Whole,
@@ -36,45 +36,45 @@ pub enum EditFormat {
 
 words!(EditFormat { Any = "any", Patch = "patch", Replace = "replace", Whole = "whole", });
 
-/// What the small profile offers.
+/// The tools that the small profile offers.
 const SMALL: &[&str] =
     &["shell", "view_file", "list_files", "search_text", "write_file", "replace_text", "final_output"];
 
-/// What is known of a model.
+/// The measured properties of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
-    /// Of this form.
+    /// Format version.
     pub v: u16,
     /// `provider/model`.
     pub model: String,
-    /// How it was configured then, and where it was: another server is another matter.
+    /// The wire and address at the time of the check. With another server the profile is not used.
     pub asked: (Wire, String),
-    /// How it is spoken to.
+    /// The wire that works.
     pub wire: Wire,
-    /// How calls are written.
+    /// The dialect in which it calls tools.
     pub dialect: Dialect,
-    /// The server can be held to a schema.
+    /// The server can constrain answers to a schema.
     pub constrained: bool,
-    /// How it changes files best.
+    /// The edit format in which it works best.
     pub edit: EditFormat,
-    /// How much it is told at once.
+    /// The size of its system prompt and tool set.
     pub profile: Size,
-    /// Tokens that it holds.
+    /// Context window in tokens.
     pub window: Option<u64>,
-    /// Several calls in one answer.
+    /// It can make several calls in one answer.
     pub parallel: bool,
-    /// Messages must alternate.
+    /// User and assistant messages must alternate, so consecutive ones are merged.
     pub merge: bool,
     /// It shows its reasoning.
     pub reasoning: bool,
-    /// What it or its server does wrong.
+    /// Known faults of the model or its server.
     pub faults: Vec<String>,
-    /// When that was found out, as a date.
+    /// The date of the check.
     pub checked: String,
 }
 
 impl Profile {
-    /// Whether a tool is offered.
+    /// Whether a tool is offered with this size and edit format.
     #[must_use]
     pub fn offers(size: Size, edit: EditFormat, tool: &str) -> bool {
         let wanted = match edit {
@@ -88,20 +88,20 @@ impl Profile {
     }
 }
 
-/// Where profiles are kept.
+/// The saved profiles.
 #[derive(Debug, Clone, Default)]
 pub struct Profiles {
     folder: Option<PathBuf>,
 }
 
 impl Profiles {
-    /// Kept in this folder.
+    /// Profiles saved in this folder.
     #[must_use]
     pub fn kept_in(folder: PathBuf) -> Self {
         Self { folder: Some(folder) }
     }
 
-    /// Where that of a model is.
+    /// The path of a model's profile.
     #[must_use]
     pub fn path(&self, model: &str) -> Option<PathBuf> {
         let plain = |c: char| {
@@ -111,10 +111,10 @@ impl Profiles {
         self.folder.as_ref().map(|folder| folder.join(format!("{name}.json")))
     }
 
-    /// What is known of a model.
+    /// Loads the profile of a model, if there is one.
     ///
     /// # Errors
-    /// When there is something that cannot be read.
+    /// When the profile exists but cannot be read.
     pub fn get(&self, model: &str) -> Result<Option<Profile>, String> {
         let Some(path) = self.path(model) else { return Ok(None) };
         let bytes = match std::fs::read(&path) {
@@ -131,10 +131,10 @@ impl Profiles {
         Ok(Some(profile))
     }
 
-    /// Keeps what was found out. Where it is now.
+    /// Saves a profile and returns its path.
     ///
     /// # Errors
-    /// Why it could not be written.
+    /// When it cannot be written.
     pub fn put(&self, profile: &Profile) -> Result<Option<PathBuf>, String> {
         let Some(path) = self.path(&profile.model) else { return Ok(None) };
         let told = |e: std::io::Error| format!("{} cannot be written: {e}", path.display());

@@ -1,4 +1,4 @@
-//! Providers are data: a name, an address, a wire, where the key is, and what is peculiar about them.
+//! Providers as data: name, address, wire, source of the key, and quirks.
 
 use crate::dialects::Dialect;
 use crate::wires::Wire;
@@ -7,66 +7,66 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// How a key is shown.
+/// The header in which the key is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Auth {
     /// `authorization: Bearer KEY`.
     Bearer,
-    /// `api-key: KEY`, as Azure wants it.
+    /// `api-key: KEY`, as Azure requires.
     ApiKey,
-    /// `x-api-key: KEY`, as Anthropic wants it.
+    /// `x-api-key: KEY`, as Anthropic requires.
     XApiKey,
 }
 
 words!(Auth { Bearer = "bearer", ApiKey = "api-key", XApiKey = "x-api-key", });
 
-/// What is peculiar about a server or a model. All of it can be configured, and `models check` finds most of it.
+/// Quirks of a server or a model. All can be configured; `models check` detects most of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Quirks {
-    /// Messages must alternate between the two sides: what follows each other from one side is sent as one.
+    /// User and assistant messages must alternate: consecutive ones are merged.
     pub merge: bool,
-    /// Its readable reasoning must come back to it.
+    /// Its readable reasoning must be sent back to it.
     pub echo: bool,
-    /// It is asked for its reasoning in sealed form, which goes back to it.
+    /// Encrypted reasoning is requested and sent back to it.
     pub sealed: bool,
-    /// It refuses to be asked for usage in a stream.
+    /// It rejects requests for usage in a stream.
     pub no_usage: bool,
-    /// Calls must be signed by it; those of others say that they are not.
+    /// It requires its signature on tool calls; calls from other models carry a skip marker.
     pub signed: bool,
-    /// The longest answer has its newer name on Chat Completions.
+    /// Chat Completions takes the output limit as `max_completion_tokens`.
     pub new_limit: bool,
 }
 
-/// Somebody who serves models.
+/// A service or server that offers models.
 #[derive(Debug, Clone)]
 pub struct Provider {
     /// As in `provider/model`.
     pub name: String,
-    /// How it is spoken to.
+    /// The API that it speaks.
     pub wire: Wire,
     /// The address to which the wire adds its path.
     pub base_url: String,
-    /// The variable that holds the key, if it wants one.
+    /// The environment variable that holds the key, if it needs one.
     pub key_env: Option<String>,
     /// The key.
     pub key: Option<SecretString>,
-    /// How the key is shown.
+    /// The header in which the key is sent.
     pub auth: Auth,
-    /// How calls are written, if the person says so.
+    /// How calls are written, if configured.
     pub dialect: Option<Dialect>,
-    /// Tokens that its models hold, if the person says so.
+    /// Context window of its models in tokens, if configured.
     pub window: Option<u64>,
-    /// The longest answer to ask for, in tokens.
+    /// The output limit to request, in tokens.
     pub max_output: Option<u64>,
-    /// More fields for each request: the inside of a JSON object.
+    /// Additional fields for each request, as a JSON object.
     pub body: Option<String>,
-    /// What is peculiar about it.
+    /// Its quirks.
     pub quirks: Quirks,
 }
 
 impl Provider {
-    /// A provider about which nothing is peculiar.
+    /// A provider without a key, limits or quirks.
     #[must_use]
     pub fn plain(name: &str, wire: Wire, base_url: &str) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Provider {
         }
     }
 
-    /// Whether it is on this machine: no proxy stands before it, and asking it tells nobody anything.
+    /// Whether it is on this machine: it needs no proxy, and requests do not leave the machine.
     #[must_use]
     pub fn is_local(&self) -> bool {
         let host = self.base_url.split_once("://").map_or("", |(_, rest)| rest);
@@ -95,19 +95,21 @@ impl Provider {
             .any(|l| host.strip_prefix(l).is_some_and(|r| r.is_empty() || r.starts_with(':')))
     }
 
-    /// Where it is, for people: without a password that may be in the address.
+    /// The address for display, without any password in it.
     #[must_use]
     pub fn address(&self) -> String {
         crate::request_error::address(&self.base_url)
     }
 
-    /// Whether the table knows it, and its models' windows with it.
+    /// Whether it is a hosted provider from the table, so that the tables of windows and prices
+    /// apply to its models.
     pub(crate) fn is_known(&self) -> bool {
         let here = |known: &&Known| known.base_url.contains('{') || known.base_url == self.base_url;
         !self.is_local() && KNOWN.iter().filter(here).any(|known| known.name == self.name && known.key_env.is_some())
     }
 
-    /// The address for a wire, without its last slash: Ollama's own wire begins at the root, the others below `/v1` there.
+    /// The address for a wire, without a trailing slash. Ollama's own wire starts at the root; its
+    /// other wires start at `/v1`.
     pub(crate) fn root(&self, wire: Wire) -> Cow<'_, str> {
         let url = self.base_url.trim_end_matches('/');
         let bare = url.strip_suffix("/v1").unwrap_or(url);
@@ -124,23 +126,24 @@ impl Provider {
 pub struct Known {
     /// As in `provider/model`.
     pub name: &'static str,
-    /// What it is, for people.
+    /// Its display name.
     pub about: &'static str,
-    /// How it is spoken to.
+    /// The API that it speaks.
     pub wire: Wire,
-    /// The address; `{NAME}` stands for a variable of the environment.
+    /// The address; `{NAME}` stands for an environment variable.
     pub base_url: &'static str,
-    /// The variable that holds the key; a local server has none.
+    /// The environment variable that holds the key; a local server has none.
     pub key_env: Option<&'static str>,
-    /// The model to use when only the key is there; `{NAME}` as above.
+    /// The model to use when only the key is set; `{NAME}` as above.
     pub default_model: Option<&'static str>,
-    /// How the key is shown.
+    /// The header in which the key is sent.
     pub auth: Auth,
-    /// The longest answer to ask for, where the wire wants one.
+    /// The output limit to request, where the wire requires one.
     pub max_output: Option<u64>,
-    /// What is peculiar about it.
+    /// Its quirks.
     pub quirks: Quirks,
-    /// The wire of whoever stands at another address under this name, if that is not the same: gateways speak an older one.
+    /// The wire to use when this name is configured with another address, if it differs: gateways
+    /// speak an older API.
     pub elsewhere: Option<Wire>,
 }
 
@@ -160,7 +163,7 @@ const LOCAL: Known = Known {
     elsewhere: None,
 };
 
-/// Those there are, in the order in which they are chosen when nothing else decides.
+/// All built-in providers, in the order of preference when nothing else decides.
 pub const KNOWN: &[Known] = &[
     Known {
         name: "azure",
@@ -244,7 +247,7 @@ pub const KNOWN: &[Known] = &[
 ];
 
 impl Known {
-    /// A text of the table with variables of the environment put in; `None` when one is missing.
+    /// Substitutes an environment variable in a text of the table; `None` when it is not set.
     #[must_use]
     pub fn filled(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
         let Some((before, rest)) = text.split_once('{') else { return Some(text.into()) };

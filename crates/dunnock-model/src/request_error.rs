@@ -1,4 +1,4 @@
-//! What went wrong with a request, in words that say what to do, and whether trying again may help.
+//! Errors of requests: messages that say what to do, and whether a retry may help.
 
 use crate::provider::Provider;
 use dunnock_proto::Failure;
@@ -6,23 +6,22 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use std::time::Duration;
 
-/// The longest text of a server that is passed on.
+/// Maximum bytes of a server's error text to pass on.
 const WORDS: usize = 500;
 
-/// A try that came to nothing.
+/// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestError {
     pub(crate) failure: Failure,
-    /// In words.
     pub(crate) words: String,
-    /// How often this may be tried again in all, and how long the server asked to wait.
+    /// The maximum number of attempts in total, and how long the server asked to wait.
     pub(crate) again: Option<(u32, Option<Duration>)>,
-    /// Something in the request that is only nice to have was refused.
+    /// The server rejected an optional part of the request.
     pub(crate) bare: bool,
 }
 
-/// What a server said of an error: the message inside its JSON with its code, or its text. Not cut yet, and the key not yet
-/// taken out.
+/// The server's error text: the message inside its JSON with its code, or the plain text. It is not
+/// yet truncated, and the key is not yet redacted.
 pub(crate) fn words(body: &Value) -> String {
     let inner = body.get("error").filter(|e| !e.is_null()).unwrap_or(body);
     let said = [inner.get("message"), body.get("message"), body.get("detail"), Some(inner)]
@@ -30,14 +29,14 @@ pub(crate) fn words(body: &Value) -> String {
         .flatten()
         .find_map(Value::as_str)
         .map_or_else(|| inner.to_string(), str::to_owned);
-    // Codes say plainly what messages say in many ways.
+    // Codes are stable where the wording of messages varies.
     let codes =
         ["code", "param"].iter().filter_map(|key| inner.get(*key)?.as_str()).filter(|code| !said.contains(code));
     let codes: Vec<&str> = codes.collect();
     if codes.is_empty() { said } else { format!("{said} ({})", codes.join(", ")) }
 }
 
-/// The address of a provider without a password that may be in it.
+/// The address of a provider, without any password in it.
 pub(crate) fn address(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or(url);
     match url.split_once("://") {
@@ -57,8 +56,8 @@ fn short(text: &str) -> String {
     if cut < line.len() { format!("{}...", &line[..cut]) } else { line.to_owned() }
 }
 
-/// A text of the server's on one line, without the key, should it repeat that. The key goes first: half of one would not
-/// be found any more.
+/// The server's text on one line, with the key redacted. The key is redacted before truncation,
+/// because a truncated key would no longer be found.
 pub(crate) fn clean(provider: &Provider, text: &str) -> String {
     match &provider.key {
         Some(key) if key.expose_secret().len() >= 4 => short(&text.replace(key.expose_secret(), "[key]")),
@@ -66,7 +65,7 @@ pub(crate) fn clean(provider: &Provider, text: &str) -> String {
     }
 }
 
-/// What servers say when they refuse something that an answer can do without.
+/// Phrases with which servers reject an optional part of a request.
 const NICE_TO_HAVE: &[&str] = &[
     "encrypted",
     "reasoning.summary",
@@ -81,7 +80,7 @@ const NICE_TO_HAVE: &[&str] = &[
     "text.format",
 ];
 
-/// What servers say when a request does not fit.
+/// Phrases with which servers reject a request that is too long.
 const TOO_LONG: &[&str] = &[
     "context_length",
     "context length",
@@ -108,19 +107,19 @@ impl RequestError {
         Self { failure: Failure::Overflow, words, again: None, bare: false }
     }
 
-    /// What a server says inside a stream, if it means that the request does not fit.
+    /// An overflow error, if an error inside a stream means that the request is too long.
     pub(crate) fn overflow(provider: &Provider, model: &str, said: &str) -> Option<Self> {
         let low = said.to_lowercase();
         let text = format!(": {}", clean(provider, said));
         TOO_LONG.iter().any(|w| low.contains(w)).then(|| Self::too_long(model, &text))
     }
 
-    /// A connection that was not made, or broke before an answer began.
+    /// A connection that failed, or was lost before the answer began.
     pub(crate) fn unreachable(provider: &Provider, error: &reqwest::Error) -> Self {
         let mut why = error.to_string();
         let mut source: Option<&dyn std::error::Error> = std::error::Error::source(error);
         while let Some(inner) = source {
-            why = inner.to_string(); // the innermost says it best: "Connection refused"
+            why = inner.to_string(); // the innermost is the clearest: "Connection refused"
             source = inner.source();
         }
         let (name, url) = (&provider.name, address(&provider.base_url));
@@ -139,7 +138,7 @@ impl RequestError {
         } else {
             format!("{name} at {url} did not answer: {why}")
         };
-        // Nobody listening will rarely change within seconds: three tries are enough.
+        // A server that is not listening rarely starts within seconds: three attempts are enough.
         Self {
             failure: Failure::Transport,
             words,
@@ -148,7 +147,7 @@ impl RequestError {
         }
     }
 
-    /// An answer that is an error.
+    /// A response with an error status.
     pub(crate) fn status(provider: &Provider, model: &str, status: u16, wait: Option<Duration>, body: &[u8]) -> Self {
         let text = match serde_json::from_slice::<Value>(body) {
             Ok(json) => words(&json),

@@ -1,6 +1,7 @@
-//! The model as the stateless service knows it: four tools under their own names, one call at most.
+//! The model port for the stateless service: four tools under the service's names, and at most one
+//! call.
 //!
-//! The names are a table in front of our tools, not tools of their own: what comes in as `readFile` is recorded, judged and run as
+//! The names are aliases for our tools: a call to `readFile` is recorded, authorised and run as
 //! `view_file`.
 
 use crate::client::ModelClient;
@@ -10,7 +11,7 @@ use dunnock_proto::{Answered, CallPart, Class, Config, Part, Preamble, Recovery,
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// A tool: the name that callers know, ours, what it does, and what it takes.
+/// A tool under the name that callers know, mapped to ours.
 struct Alias {
     theirs: &'static str,
     ours: &'static str,
@@ -33,7 +34,8 @@ const ALIASES: &[Alias] = &[
         about: "Lists the files of a folder, or those that match a pattern such as src/**/*.rs.",
         schema: r#"{"type":"object","properties":{"path":{"type":"string","maxLength":4096,"description":"A folder or a pattern, relative to the root."}},"required":["path"],"additionalProperties":false}"#,
         turned: |args| match args.get("path").and_then(Value::as_str) {
-            // What leads out is refused as a path; as a pattern it would merely match nothing.
+            // A path that leads out of the root is refused; as a pattern it would just match
+            // nothing.
             Some(pattern) if pattern.contains(['*', '?', '{']) && !leads_out(pattern) => json!({ "glob": pattern }),
             _ => json!({ "path": args.get("path") }),
         },
@@ -44,7 +46,7 @@ const ALIASES: &[Alias] = &[
         about: "Searches files for text, line by line.",
         schema: r#"{"type":"object","properties":{"pattern":{"type":"string","maxLength":2000},"searchPath":{"type":"string","maxLength":4096,"description":"A file or folder, relative to the root."},"isRegex":{"type":"boolean"},"caseSensitive":{"type":"boolean"}},"required":["pattern","searchPath"],"additionalProperties":false}"#,
         turned: |args| {
-            // As it stands, unless told otherwise.
+            // Case-sensitive by default.
             let ignore = args.get("caseSensitive") == Some(&Value::Bool(false));
             let regex = args.get("isRegex") == Some(&Value::Bool(true));
             json!({ "pattern": args.get("pattern"), "path": args.get("searchPath"), "regex": regex, "ignore_case": ignore })
@@ -63,7 +65,7 @@ fn leads_out(path: &str) -> bool {
     path.trim().starts_with('/') || path.split('/').any(|name| name == "..")
 }
 
-/// What the service offers, under the names that callers know.
+/// The tools of the service, under the names that callers know.
 #[must_use]
 pub fn service_offers() -> Vec<ToolSpec> {
     let offer = |alias: &Alias| ToolSpec {
@@ -79,7 +81,7 @@ pub fn service_offers() -> Vec<ToolSpec> {
     ALIASES.iter().map(offer).collect()
 }
 
-/// A speaker whose model calls once, by those names.
+/// A model client that keeps only the first call of an answer and translates it to our tools.
 pub struct Service(pub Arc<ModelClient>);
 
 impl Model for Service {
@@ -122,11 +124,12 @@ impl Model for Service {
     }
 }
 
-/// A call in our words. One of a tool that is not offered stays as it is, and is told to be none.
+/// Translates a call to our tool. A call to a tool that is not offered is renamed, so that it fails
+/// as unknown.
 fn step(part: &mut Part) {
     let Part::Call(call) = part else { return };
     let Some(alias) = ALIASES.iter().find(|alias| alias.theirs == call.tool) else {
-        // Our own names are not theirs: nothing is to be reached that was not offered.
+        // Our own tool names must not work here: only offered tools may be called.
         let tool = format!("{} (not offered)", call.tool);
         *call = Arc::new(CallPart { tool, ..call.as_ref().clone() });
         return;

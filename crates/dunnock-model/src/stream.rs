@@ -1,10 +1,10 @@
-//! Server-sent events from bytes: an idle timer on the bytes themselves and a bound on what one event may hold.
+//! Reads server-sent events and lines from bytes, with an idle timer and a size limit.
 //!
-//! The idle timer is on bytes because keep-alive comments are not events; the bound is because a server that never ends
-//! an event would otherwise fill the memory.
+//! The idle timer watches bytes, because keep-alive comments are not events. The limit is needed
+//! because a server that never ends an event would otherwise fill the memory.
 
 use crate::answer::{Answer, Bad, CONTENT, Piece};
-use crate::wires::{Framing, Reader};
+use crate::wires::{Framing, WireReader};
 use eventsource_stream::Eventsource as _;
 use futures_util::{Stream, StreamExt as _};
 use std::fmt;
@@ -12,25 +12,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// One event.
+/// Maximum bytes of one event.
 const EVENT: usize = 4 << 20;
-/// Everything that comes for one answer; what is kept of it is bounded by the answer.
+/// Maximum bytes of a whole stream; `Answer` has its own limit on what it keeps.
 const WHOLE: usize = 512 << 20;
 
 /// Why a stream ended before its answer did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// No byte came for so long.
+    /// No byte arrived for this long.
     Idle(Duration),
-    /// One event, or all of them, is too long.
+    /// One event, the stream or the answer exceeded this many bytes.
     TooLong(usize),
     /// The connection failed.
     Lost(String),
-    /// It ended without saying so.
+    /// It ended without an end marker.
     Unfinished,
-    /// It does not hold what this wire sends.
+    /// It is not valid for this wire.
     Garbage(String),
-    /// The server says that it failed.
+    /// The server reported an error.
     Server(String),
 }
 
@@ -62,15 +62,15 @@ impl From<Bad> for Broken {
     }
 }
 
-/// What takes a stream in.
+/// Feeds a stream through a wire's reader into an answer.
 pub(crate) struct StreamReader<'a> {
     pub(crate) framing: Framing,
-    pub(crate) reader: &'a mut dyn Reader,
+    pub(crate) reader: &'a mut dyn WireReader,
     pub(crate) answer: &'a mut Answer,
 }
 
 impl StreamReader<'_> {
-    /// One event; whether it was the last.
+    /// Processes one event. Returns whether it was the last.
     fn take(&mut self, data: &str, each: &mut (dyn FnMut(Piece) + Send)) -> Result<bool, Broken> {
         let taken = self.reader.take(data, self.answer);
         self.answer.take_shown().into_iter().for_each(&mut *each);
@@ -78,7 +78,7 @@ impl StreamReader<'_> {
         Ok(self.answer.closed)
     }
 
-    /// The stream is over, or the answer is.
+    /// Ends the answer, because it is complete or the stream is over.
     pub(crate) fn end(&mut self, each: &mut (dyn FnMut(Piece) + Send)) -> Result<(), Broken> {
         if !self.answer.whole() {
             return Err(Broken::Unfinished);
@@ -89,7 +89,7 @@ impl StreamReader<'_> {
         Ok(())
     }
 
-    /// An answer that came whole.
+    /// Processes an answer that was not streamed.
     pub(crate) fn whole(&mut self, body: &str, each: &mut (dyn FnMut(Piece) + Send)) -> Result<(), Broken> {
         match self.framing {
             Framing::Events => drop(self.take(body, each)?),
@@ -105,7 +105,7 @@ impl StreamReader<'_> {
     }
 }
 
-/// Reads a stream to the answer's end. `each` is given what can be shown.
+/// Reads a stream to the end of the answer. `each` receives the pieces to show.
 pub(crate) async fn read<S, B, E>(
     bytes: S,
     idle: Duration,
@@ -117,7 +117,7 @@ where
     B: AsRef<[u8]>,
     E: fmt::Display,
 {
-    // Bytes since the last event, and of all: counted where they come in, reset where an event goes out.
+    // Bytes since the last event: counted as they arrive, reset when an event is complete.
     let since = Arc::new(AtomicUsize::new(0));
     let counter = since.clone();
     let timed = futures_util::stream::unfold((bytes, 0_usize, false), move |(mut bytes, mut whole, over)| {
@@ -187,10 +187,10 @@ fn one_line(line: &[u8], ear: &mut StreamReader<'_>, each: &mut (dyn FnMut(Piece
     ear.take(line, each)
 }
 
-/// The bytes in whole lines, without a byte order mark at their start.
+/// Regroups the bytes into whole lines, without a byte order mark at the start.
 ///
-/// The parser panics at a mark, and reads an unfinished line again from its start with every piece: a long line in small pieces would
-/// cost the square of its length.
+/// The parser panics on a byte order mark, and it parses an unfinished line again from its start
+/// with every piece: a long line in small pieces would take quadratic time.
 fn whole_lines<B: AsRef<[u8]>>(
     bytes: impl Stream<Item = Result<B, Broken>>,
 ) -> impl Stream<Item = Result<Vec<u8>, Broken>> {

@@ -1,18 +1,20 @@
-//! How many tokens a model holds: as its server says, or as the table does.
+//! The context window of a model, as reported by its server or listed in the table.
 
 use crate::provider::Provider;
 use crate::wires::{self, Wire};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Where the server sets it for us, no more than this is asked for unless the person says so: it costs memory.
+/// The largest window we request where we choose the size (Ollama), unless the user configures
+/// another: a larger one costs memory.
 const SET: u64 = 32_768;
 
-/// And where it does not say what its model was made for, this.
+/// The window to assume when the server reports no context length, and the output limit of models
+/// that are not in the table.
 const UNTOLD: u64 = 8_192;
 
-/// Beginnings of models' names, what those hold for servers that do not say, and the longest answer that all of them take.
-/// Longer names first.
+/// Model name prefix, context window (for servers that do not report it), and the longest output
+/// that all matching models accept. Longer prefixes first.
 const TABLE: &[(&str, u64, u64)] = &[
     ("gpt-5", 272_000, 32_000),
     ("gpt-4.1", 1_000_000, 32_000),
@@ -27,12 +29,12 @@ const TABLE: &[(&str, u64, u64)] = &[
     ("devstral-", 128_000, 8_000),
 ];
 
-/// What the server says; what the table says of those who do not.
+/// The window that the server reports, or the table's for well-known providers.
 pub(crate) async fn of(client: &reqwest::Client, provider: &Provider, wire: Wire, model: &str) -> Option<u64> {
     if wire == Wire::Ollama {
         let ask = wires::request(client, provider, wire, reqwest::Method::POST, Some("/api/show"));
         let shown = json(ask.body(serde_json::json!({ "model": model }).to_string())).await;
-        // Never left to the server, whose own choice is small and silent.
+        // Never left to the server: its default is small, and it truncates silently.
         return Some(shown.as_ref().and_then(trained).map_or(UNTOLD, |trained| trained.min(SET)));
     }
     if provider.is_known() {
@@ -56,7 +58,7 @@ fn listed(model: &str) -> Option<&'static (&'static str, u64, u64)> {
     TABLE.iter().find(|(begin, _, _)| bare.starts_with(begin))
 }
 
-/// The longest answer to ask for where one must be bounded and nothing is configured.
+/// The output limit to request where one is required and none is configured.
 pub(crate) fn longest(model: &str) -> u64 {
     listed(model).map_or(UNTOLD, |(_, _, longest)| *longest)
 }
@@ -73,7 +75,7 @@ fn number(value: &Value) -> Option<u64> {
     value.as_u64().filter(|n| (256..=100_000_000).contains(n))
 }
 
-/// `model_info` has one key for each architecture.
+/// The key in `model_info` is prefixed with the architecture, such as `llama.context_length`.
 fn trained(shown: &Value) -> Option<u64> {
     let info = shown["model_info"].as_object()?;
     info.iter().find_map(|(key, value)| number(value).filter(|_| key.ends_with(".context_length")))

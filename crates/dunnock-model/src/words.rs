@@ -1,10 +1,10 @@
-//! Enums that are words in settings, profiles and logs: one table for each.
+//! String names for enums that appear in settings, profiles and logs: one table each.
 
-/// Gives an enum its words: `NAMES`, `Display` and `FromStr`.
+/// Implements `NAMES`, `Display` and `FromStr` for an enum from its table of names.
 macro_rules! words {
     ($type:ident { $($variant:ident = $word:literal,)* }) => {
         impl $type {
-            /// Every one, as it is configured.
+            /// All names, as used in the configuration.
             pub const NAMES: &'static [&'static str] = &[$($word),*];
         }
         impl std::fmt::Display for $type {

@@ -110,7 +110,7 @@ async fn every_shape_of_a_call_in_words_comes_to_what_was_meant() {
 fn what_is_no_call_comes_out_as_it_went_in() {
     for shape in shapes().iter().filter(|s| s.calls.is_empty()) {
         for size in [1, 7, 100_000] {
-            let (mut reader, mut out) = (text_calls::Reader::new(tools()), Vec::new());
+            let (mut reader, mut out) = (text_calls::TextCallReader::new(tools()), Vec::new());
             let chars: Vec<char> = shape.text.chars().collect();
             chars.chunks(size).for_each(|piece| reader.feed(&piece.iter().collect::<String>(), &mut out));
             reader.finish(false, &mut out);

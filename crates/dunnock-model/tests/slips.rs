@@ -116,10 +116,10 @@ async fn marks_within_marks_ended_the_program_and_blanks_took_hours() {
 
 #[test]
 fn long_lines_in_small_pieces_were_looked_at_again_and_again() {
-    use dunnock_model::dialects::text_calls::Reader;
+    use dunnock_model::dialects::text_calls::TextCallReader;
     let began = Instant::now();
     for text in [format!("```\n{}", "x".repeat(2_000_000)), format!("a\n{}", "\t".repeat(2_000_000))] {
-        let (mut reader, mut out) = (Reader::new(tools()), Vec::new());
+        let (mut reader, mut out) = (TextCallReader::new(tools()), Vec::new());
         text.as_bytes().chunks(8).for_each(|piece| reader.feed(std::str::from_utf8(piece).unwrap(), &mut out));
         reader.finish(false, &mut out);
         assert!(out.iter().all(|heard| matches!(heard, dunnock_model::dialects::Parsed::Text(_))));

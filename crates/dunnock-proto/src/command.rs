@@ -1,69 +1,69 @@
-//! What doors send, and the only input of a session that can be deserialised.
+//! The commands that interfaces send: the only input of a session that can be deserialised.
 //!
-//! Invariant: outcomes of work are not here. They are made inside the process that did the work, so no door can forge
-//! one.
+//! Invariant: outcomes of work are not commands. Only the process that did the work creates them,
+//! so no interface can forge one.
 
 use crate::{Answer, ConfigPatch, Hash, InputId, QuestionId, Rule, Seq};
 use serde::{Deserialize, Serialize};
 use std::{fmt, sync::Arc};
 
-/// A command with the id that its sender minted; sending it twice gives the first answer again.
+/// A command with an id chosen by its sender. Sending it twice returns the first result again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CommandRequest {
-    /// Minted by the sender.
+    /// Chosen by the sender.
     pub id: InputId,
-    /// The version that the sender saw; if it has moved on, the command is refused.
+    /// The version that the sender saw. The command is refused if the session has changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Seq>,
     /// What to do.
     pub command: Command,
 }
 
-/// What a person can do to a session.
+/// What a user can do to a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// Say something.
+    /// Send a prompt.
     Prompt {
-        /// The words.
+        /// The text of the prompt.
         text: Arc<str>,
-        /// Pictures, as blobs.
+        /// Images, as blobs.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Hash>,
     },
-    /// Go on after an end.
+    /// Continue after the work ended.
     Run,
     /// Answer a question.
     Reply {
-        /// Which.
+        /// Which question.
         question: QuestionId,
-        /// Of what was shown.
+        /// Hash of the question as it was shown.
         hash: Hash,
         /// The answer.
         answer: Answer,
-        /// What the model should know of it.
+        /// A note about the answer for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
-    /// Stop what is under way.
+    /// Stop the work in progress.
     Interrupt,
-    /// Go back.
+    /// Rewind to an earlier point.
     Rewind {
-        /// Where to.
+        /// Where to rewind to.
         to: RewindTo,
-        /// Of what.
+        /// What to rewind.
         scope: Scope,
-        /// Also what others changed since.
+        /// Also overwrite changes that others made since.
         #[serde(default)]
         force: bool,
     },
-    /// Make the conversation shorter.
+    /// Compact the conversation.
     Compact,
-    /// Change settings; a new model is one of them.
+    /// Change settings, including the model.
     Configure {
-        /// Only what changes.
+        /// Only the settings that change.
         set: ConfigPatch,
     },
     /// Name the session.
@@ -71,7 +71,7 @@ pub enum Command {
         /// The title.
         title: String,
     },
-    /// Take a granted rule back.
+    /// Remove a granted rule.
     Revoke {
         /// The rule.
         rule: Rule,
@@ -96,18 +96,18 @@ impl Command {
     }
 }
 
-/// Where a rewind goes.
+/// Where a rewind leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RewindTo {
-    /// To just after this event.
+    /// Just after this event.
     Event(Seq),
-    /// To before the last rewind.
+    /// Before the last rewind.
     Undo,
 }
 
-/// What a rewind takes back.
+/// What a rewind restores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -120,39 +120,39 @@ pub enum Scope {
     Both,
 }
 
-/// Why an input was not taken. A value, not a failure: the door shows it, with the current state.
+/// Why an input was refused. A value, not a failure: the interface shows it with the current state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Refused {
-    /// The log is empty: there is no session.
+    /// The log is empty, so there is no session.
     NoSession,
-    /// A later release wrote something here that must be understood.
+    /// A newer release wrote an event here that a reader must understand.
     ReadOnly,
     /// The sender had seen an older version.
     Stale {
-        /// The version now.
+        /// The current version.
         version: Seq,
     },
-    /// There is no such question, or it was answered.
+    /// The question does not exist, or has been answered.
     NoQuestion,
-    /// What was shown to the person is not what stands.
+    /// The question has changed since it was shown.
     Changed,
-    /// The question cannot be answered that way.
+    /// The question does not accept that answer.
     InvalidAnswer,
-    /// Not while work is under way.
+    /// Not possible while the session is working.
     Busy,
-    /// There is nothing to go on with.
+    /// There is nothing to continue.
     NothingToContinue,
-    /// There is no such point to go back to.
+    /// There is no such point to rewind to.
     NoSuchPoint,
     /// The budget does not cover it.
     Budget,
-    /// The value makes no sense.
+    /// The value is invalid.
     Invalid,
-    /// The work is not, or no longer, under way.
+    /// The work is not running, or no longer running.
     NotRunning,
-    /// The process is not the owner.
+    /// This process does not own the session.
     NotOwner,
 }
 

@@ -1,14 +1,15 @@
-//! The kinds of events that a session is made of, in the past tense.
+//! The kinds of events that make up a session, in the past tense.
 //!
-//! Each event is one struct of `events_table.rs`, listed once in [`events!`] with its name on disk, its version and whether a
-//! reader that does not know it may go on ([`Need::May`]) or must stop writing ([`Need::Must`]).
+//! Each event is one struct of `events_table.rs`, listed once in [`events!`] with its name on disk,
+//! its version and its need: a reader that does not know it may continue ([`Need::May`]) or must
+//! stop writing ([`Need::Must`]).
 
 use crate::events_table::*;
 use crate::{Decoded, Need};
 
 macro_rules! events {
     ($($name:ident $kind:literal $v:literal $need:ident,)*) => {
-        /// An event. What is true of a session is a fold over these and nothing else.
+        /// An event. The state of a session is a fold over its events and nothing else.
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[expect(missing_docs, reason = "each variant is documented at its struct")]
         pub enum Event { $($name($name),)* }
@@ -16,7 +17,7 @@ macro_rules! events {
         impl Event {
             /// The names of all kinds, as on disk.
             pub const KINDS: &'static [&'static str] = &[$($kind,)*];
-            /// Every kind with its version and need, as the reference page shows it.
+            /// Every kind with its version and need, as shown on the reference page.
             pub const TABLE: &'static [(&'static str, u16, Need)] = &[$(($kind, $v, Need::$need),)*];
             /// Every kind with the schema of its body.
             #[cfg(feature = "schema")]
@@ -28,12 +29,12 @@ macro_rules! events {
             pub fn kind(&self) -> &'static str {
                 match self { $(Self::$name(_) => $kind,)* }
             }
-            /// The version of its form.
+            /// The version of its format.
             #[must_use]
             pub fn v(&self) -> u16 {
                 match self { $(Self::$name(_) => $v,)* }
             }
-            /// Whether a reader that does not know it may go on.
+            /// Whether a reader that does not know it may continue.
             #[must_use]
             pub fn need(&self) -> Need {
                 match self { $(Self::$name(_) => Need::$need,)* }
@@ -42,9 +43,10 @@ macro_rules! events {
             #[must_use]
             pub fn body(&self) -> String {
                 let text = match self { $(Self::$name(fact) => serde_json::to_string(fact),)* };
-                text.unwrap_or_default() // plain structs with text keys: there is nothing to fail
+                text.unwrap_or_default() // plain structs with text keys cannot fail to serialise
             }
-            /// Reads a stored body. A kind, version or variant of a later release is [`Decoded::Unknown`].
+            /// Decodes a stored body. A kind, version or variant from a newer release is
+            /// [`Decoded::Unknown`].
             #[must_use]
             pub fn decode(kind: &str, v: u16, body: &str) -> Decoded {
                 match kind {
@@ -99,7 +101,7 @@ events! {
 }
 
 impl Event {
-    /// The blobs that it names: what must go along when a session is carried elsewhere.
+    /// The blobs it refers to: these must be exported along with the session.
     #[must_use]
     pub fn blobs(&self) -> Vec<crate::Hash> {
         match self {

@@ -1,6 +1,7 @@
-//! What each event says: a uniform table of structs. The list of kinds is in `event.rs`.
+//! The contents of each event: a uniform table of structs. The list of kinds is in `event.rs`.
 //!
-//! Invariant: a field is added with a default that means what its absence meant before; none is renamed or removed.
+//! Invariant: a new field has a default that means what its absence meant before; no field is
+//! renamed or removed.
 
 use crate::{
     Access, At, CallId, Class, Config, ConfigPatch, Hash, Isolation, Owner, Preamble, QuestionId, QuestionKind,
@@ -9,47 +10,48 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The session began.
+/// The session was created.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Created {
     /// The folder it works in.
     pub workspace: String,
-    /// The release that made it.
+    /// The release that created it.
     pub app: String,
-    /// Its settings, whole.
+    /// All of its settings.
     pub config: Config,
-    /// The commit that the folder's repository stood at, if it is one.
+    /// The commit that the folder's repository was at, if the folder is a repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
 }
 
-/// The session was carried here from elsewhere.
+/// The session was imported from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Moved {
     /// The folder it works in from now on.
     pub workspace: String,
-    /// What was proven there counts here: it is the person's own session, and nothing was taken out of its files.
+    /// Whether proof from there still counts: it is the user's own session, and no file was left
+    /// out of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub proven: bool,
 }
 
-/// The session began as a branch of another, whose conversation up to an event is its own past.
+/// The session was forked from another, whose conversation up to an event is its own history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forked {
-    /// The session it came from.
+    /// The session it was forked from.
     pub from: SessionId,
-    /// The last event that they share.
+    /// The last event that both share.
     pub at: Seq,
     /// The folder it works in.
     pub workspace: String,
-    /// The release that made it.
+    /// The release that created it.
     pub app: String,
-    /// Its settings, whole.
+    /// All of its settings.
     pub config: Config,
-    /// Steps are counted on from here, so that ids stay unique across both.
+    /// Step numbers continue from here, so that ids stay unique across both sessions.
     pub step: Step,
 }
 
@@ -57,7 +59,7 @@ pub struct Forked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Configured {
-    /// Only what changed.
+    /// Only the settings that changed.
     pub set: ConfigPatch,
 }
 
@@ -65,41 +67,41 @@ pub struct Configured {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PreambleSet {
-    /// It.
+    /// The preamble.
     pub preamble: Preamble,
 }
 
-/// The person said something.
+/// The user sent a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Prompted {
-    /// The words.
+    /// The text of the prompt.
     pub text: Arc<str>,
-    /// Pictures, as blobs.
+    /// Images, as blobs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Hash>,
 }
 
-/// The person said to go on after an end.
+/// The user asked to continue after the work ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Continued {}
 
-/// A request to the model is pinned: it is a function of the preamble and the events up to `upto`.
+/// A request to the model is fixed: it depends only on the preamble and the events up to `upto`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepStarted {
-    /// Its number.
+    /// The number of the step.
     pub step: Step,
-    /// The last event that the request tells of.
+    /// The last event that the request includes.
     pub upto: Seq,
     /// The preamble it uses.
     pub preamble: Hash,
-    /// What the budget holds back for it.
+    /// The part of the budget that is reserved for it.
     pub reserved: Reserved,
 }
 
-/// An amount held back before a request goes out.
+/// An amount reserved before a request is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reserved {
@@ -110,37 +112,37 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// Whether nothing is held back.
+    /// Whether nothing is reserved.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// One piece of an answer, in the order it came.
+/// One part of an answer, in the order received.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// What the model thought.
+    /// The model's reasoning.
     Reasoning {
-        /// Readable, if the provider shows it.
+        /// Readable text, if the provider shows it.
         text: Arc<str>,
-        /// What must go back to its maker untouched.
+        /// Data that must be returned unchanged to the model that produced it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opaque: Option<Arc<str>>,
     },
-    /// What the model said.
+    /// Text of the answer.
     Text {
-        /// The words.
+        /// The text.
         text: Arc<str>,
     },
-    /// What the model wants done.
+    /// A tool call.
     Call(Arc<CallPart>),
 }
 
 impl Part {
-    /// What was said in an answer, without thoughts and calls.
+    /// The text of an answer, without reasoning and calls.
     #[must_use]
     pub fn words(parts: &[Self]) -> String {
         let said = parts.iter().filter_map(|part| match part {
@@ -149,7 +151,7 @@ impl Part {
         });
         said.collect()
     }
-    /// What an answer wants done, in order.
+    /// The calls of an answer, in order.
     pub fn calls(parts: &[Self]) -> impl Iterator<Item = &Arc<CallPart>> {
         parts.iter().filter_map(|part| match part {
             Self::Call(call) => Some(call),
@@ -162,23 +164,23 @@ impl Part {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallPart {
-    /// The provider's name for it: data, never a key.
+    /// The provider's id for the call: data, never a key.
     pub id: String,
     /// The tool.
     pub tool: String,
     /// The arguments, as the exact text.
     pub args: Arc<str>,
-    /// Found in plain text, not given as a call.
+    /// Whether the call was found in plain text instead of being sent as a call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recovered: bool,
-    /// Why this cannot be run, for the model: it was meant as a call, and is none.
+    /// Why this cannot be run, for the model: it was meant as a call but is not a valid one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Arc<str>>,
 }
 
 impl CallPart {
-    /// What keeps the arguments from being a JSON object, if anything: a stream that broke off, or a model that cannot
-    /// write JSON.
+    /// Why the arguments are not a JSON object, if they are not: the stream was cut off, or the
+    /// model wrote invalid JSON.
     #[must_use]
     pub fn broken(&self) -> Option<String> {
         let read = serde_json::from_str::<std::collections::BTreeMap<String, serde::de::IgnoredAny>>(&self.args);
@@ -191,15 +193,15 @@ impl CallPart {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// It was finished.
+    /// It finished.
     End,
-    /// It wants calls run.
+    /// It wants calls to be run.
     Calls,
-    /// It ran into the limit of output.
+    /// It reached the output limit.
     Length,
-    /// The provider cut it off.
+    /// The provider's content filter cut it off.
     Filter,
-    /// A word of the provider's own.
+    /// The provider's own word.
     Other(String),
 }
 
@@ -216,13 +218,13 @@ pub struct Usage {
     pub output: u64,
     /// Of those, reasoning.
     pub reasoning: u64,
-    /// Of the tokens sent, those that the server put into its cache and charges for.
+    /// Of the tokens sent, those that the server wrote to its cache and charges for.
     #[serde(skip_serializing_if = "is_zero")]
     pub written: u64,
 }
 
 impl Usage {
-    /// Whether nothing is known to have been used.
+    /// Whether no usage is known.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
@@ -244,11 +246,11 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// One try at a request.
+/// One attempt at a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Attempt {
-    /// When it began.
+    /// When it started.
     pub at: At,
     /// How long it took.
     pub ms: u64,
@@ -266,26 +268,26 @@ pub struct Attempt {
 pub struct Answered {
     /// The step.
     pub step: Step,
-    /// Every try, the last of which succeeded.
+    /// Every attempt; the last one succeeded.
     pub attempts: Vec<Attempt>,
-    /// Who answered.
+    /// The model that answered.
     pub model: String,
-    /// Over which wire: opaque parts go back only to their maker.
+    /// The wire protocol: opaque parts are only sent back to the model that produced them.
     pub wire: String,
-    /// What it said, in order.
+    /// The parts of the answer, in order.
     pub parts: Vec<Part>,
     /// Why it stopped.
     pub stop: Stop,
-    /// What all tries used.
+    /// Usage of all attempts.
     pub usage: Usage,
     /// The hash of the request's bytes.
     pub request: Hash,
-    /// The raw response, kept by setting.
+    /// The raw response, if the settings ask for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Hash>,
 }
 
-/// Why a request came to nothing.
+/// Why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -294,42 +296,42 @@ pub enum Failure {
     Interrupted,
     /// The request did not fit the model's window.
     Overflow,
-    /// The provider refused it: key, model, request.
+    /// The provider refused it: key, model or request.
     Rejected,
-    /// Network, time-out, broken stream, server fault.
+    /// Network error, time-out, broken stream or server error.
     Transport,
 }
 
-/// The request came to nothing.
+/// The request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepFailed {
     /// The step.
     pub step: Step,
-    /// Every try.
+    /// Every attempt.
     pub attempts: Vec<Attempt>,
-    /// What kind.
+    /// The kind of failure.
     pub failure: Failure,
-    /// In words, with what to do.
+    /// The error message, with what to do.
     pub error: String,
-    /// What had arrived: text only, never a call.
+    /// What had arrived: only text, never a call.
     #[serde(default, skip_serializing_if = "str_is_empty")]
     pub partial: Arc<str>,
     /// What it used.
     #[serde(default)]
     pub usage: Usage,
-    /// When it is worth trying again, if it is.
+    /// When a retry makes sense, if at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<At>,
-    /// The answer had begun and did not come to its end, so that what it used is not known.
+    /// The answer started but was not completed, so its usage is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
-    /// What it may have used beyond that, then.
+    /// What it may have used in addition, in that case.
     #[serde(default, skip_serializing_if = "Reserved::is_nothing")]
     pub lost: Reserved,
 }
 impl StepFailed {
-    /// A request that nobody sent: it could not be made.
+    /// A request that could not be made, so it was never sent.
     #[must_use]
     pub fn unsent(step: Step, failure: Failure, error: String) -> Self {
         let (attempts, usage, retry_at) = (Vec::new(), Usage::default(), None);
@@ -350,33 +352,34 @@ fn str_is_empty(text: &str) -> bool {
     text.is_empty()
 }
 
-/// A request was written down for a person, who carries it to a chat and brings the answer back.
+/// A request was written to files for the user, who pastes it into a chat and pastes the answer
+/// back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OutboxWritten {
     /// The step.
     pub step: Step,
-    /// The file to carry away; further parts lie beside it.
+    /// The file to paste into the chat; further parts are next to it.
     pub outbox: String,
     /// The file in which the answer is expected.
     pub inbox: String,
-    /// How many files the request is.
+    /// How many files the request consists of.
     pub parts: u32,
 }
 
-/// The time to try again has come.
+/// The time for a retry has come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimerFired {
-    /// The moment that was waited for.
+    /// The time that the retry waited for.
     pub at: At,
 }
 
-/// A question to the person stands.
+/// A question to the person is open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Asked {
-    /// Its name.
+    /// The id of the question.
     pub question: QuestionId,
     /// What it is about, with everything that is shown.
     pub kind: QuestionKind,
@@ -384,18 +387,18 @@ pub struct Asked {
     pub hash: Hash,
 }
 
-/// What the person answers.
+/// The person's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// Once.
+    /// Yes, once.
     Yes,
     /// No.
     No,
-    /// Yes, and from now on for calls of this shape.
+    /// Yes, and from now on for calls that match this rule.
     Always {
-        /// The shape, as it was shown.
+        /// The rule, as it was shown.
         rule: Rule,
     },
     /// Yes, with these arguments instead.
@@ -403,9 +406,9 @@ pub enum Answer {
         /// The arguments.
         args: Arc<str>,
     },
-    /// Words.
+    /// A text.
     Text {
-        /// The words.
+        /// The text.
         text: Arc<str>,
     },
 }
@@ -414,16 +417,16 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Replied {
-    /// Which.
+    /// Which question.
     pub question: QuestionId,
-    /// How.
+    /// The answer.
     pub answer: Answer,
-    /// What the model should know of it.
+    /// A note about the answer for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// A rule holds from now on.
+/// A rule applies from now on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Granted {
@@ -431,7 +434,7 @@ pub struct Granted {
     pub rule: Rule,
 }
 
-/// A rule no longer holds.
+/// A rule no longer applies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Revoked {
@@ -439,12 +442,12 @@ pub struct Revoked {
     pub rule: Rule,
 }
 
-/// On whose word a call may run.
+/// Who or what allowed a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AllowedBy {
-    /// Policy, for a reason.
+    /// The policy, with its reason.
     Policy(String),
     /// A rule that the person granted.
     Grant(Rule),
@@ -458,19 +461,19 @@ pub enum AllowedBy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Allowed {
-    /// Which.
+    /// Which call.
     pub call: CallId,
-    /// On whose word.
+    /// Who or what allowed it.
     pub by: AllowedBy,
-    /// The arguments, where the person changed them.
+    /// The arguments, if the person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Arc<str>>,
-    /// Of tool and arguments: what runs is what was allowed.
+    /// Hash of the tool and arguments that were approved: nothing else runs.
     pub hash: Hash,
-    /// How commands were confined when that was said: with less it does not run.
+    /// How commands were isolated at approval: the call does not run with weaker isolation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
-    /// What it is granted beyond the sandbox, exactly as it was shown.
+    /// Exactly what the call is granted beyond the sandbox, as it was shown.
     #[serde(default, skip_serializing_if = "Access::is_nothing")]
     pub access: Access,
 }
@@ -479,29 +482,29 @@ pub struct Allowed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckCalled {
-    /// Its name, counted on after the answer's own calls.
+    /// Its id, numbered after the answer's own calls.
     pub call: CallId,
     /// The tool.
     pub tool: String,
     /// The arguments.
     pub args: Arc<str>,
-    /// Which try at verification this is, from 1.
+    /// Which attempt at verification this is, from 1.
     pub tried: u32,
-    /// Reader or writer.
+    /// Whether it reads or writes.
     pub class: Class,
-    /// After a crash.
+    /// What to do with it after a crash.
     pub recovery: Recovery,
 }
 
-/// A process began a call.
+/// A process started a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Started {
-    /// Which.
+    /// Which call.
     pub call: CallId,
     /// The process.
     pub owner: Owner,
-    /// What becomes of it if that process dies.
+    /// What happens to the call if that process dies.
     pub recovery: Recovery,
 }
 
@@ -510,47 +513,49 @@ pub struct Started {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It did what it should.
+    /// It succeeded.
     Done,
     /// It ran and failed.
     Failed,
-    /// The person said no.
+    /// The person declined it.
     Declined {
-        /// And why.
+        /// The reason given.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
-    /// It was stopped on the way.
+    /// It was stopped while running.
     Interrupted,
-    /// It never began.
+    /// It never started.
     NotRun,
-    /// It had begun when its process died.
+    /// It had started when its process died.
     Unknown,
 }
 
-/// A call ended; this is what the model is told of it.
+/// A call ended; this is what the model is sent about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finished {
-    /// Which.
+    /// Which call.
     pub call: CallId,
-    /// How.
+    /// How it ended.
     pub outcome: Outcome,
     /// The exact text for the model, fixed here.
     pub shown: Arc<str>,
-    /// All of the output, where `shown` is not all.
+    /// All of the output, if `shown` is shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<Hash>,
-    /// Which of the output came from which stream, where both spoke: `[["out", 12], ["err", 4], ...]`, in bytes.
+    /// Which bytes of the output came from which stream, if both were used: `[["out", 12], ["err",
+    /// 4], ...]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<Hash>,
-    /// The files right before it ran, where they were not as they had last been kept: others changed them.
+    /// The files right before it ran, if others had changed them since the last checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Tree>,
-    /// The files as they were, for a check.
+    /// The files after it ran, if it is a check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Tree>,
-    /// The files as a check found them, where it changed them itself: it says nothing of those it left.
+    /// The files as a check found them, if it then changed them: its result says nothing about the
+    /// files it left behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked_tree: Option<Tree>,
     /// The program's exit code.
@@ -559,13 +564,13 @@ pub struct Finished {
     /// How long it took.
     #[serde(default)]
     pub ms: u64,
-    /// How it was confined.
+    /// How it was isolated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
-    /// Files as the model knows them now: read, written, or shown because an edit did not fit.
+    /// Files as the model now knows them: read, written, or shown because an edit did not apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen_files: Vec<SeenFile>,
-    /// What an edit changed, as a unified diff, for doors.
+    /// What an edit changed, as a unified diff, for interfaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<Hash>,
 }
@@ -574,14 +579,14 @@ pub struct Finished {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeenFile {
-    /// Below the root.
+    /// Relative to the root.
     pub path: String,
-    /// What it held.
+    /// Hash of its content.
     pub hash: Hash,
 }
 
 impl Finished {
-    /// An end of which there is nothing more to say.
+    /// An end without further details.
     #[must_use]
     pub fn plain(call: CallId, outcome: Outcome, shown: &str) -> Self {
         Self {
@@ -602,26 +607,26 @@ impl Finished {
     }
 }
 
-/// One step of the plan that doors show.
+/// One step of the plan that interfaces show.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanStep {
-    /// What.
+    /// What to do.
     pub text: String,
-    /// How far: `pending`, `active` or `done`.
+    /// The progress: `pending`, `active` or `done`.
     #[serde(default)]
     pub state: String,
 }
 
-/// The model set its list of steps.
+/// The model set its plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Planned {
-    /// All of them.
+    /// All steps.
     pub steps: Vec<PlanStep>,
 }
 
-/// The person wants everything under way to stop.
+/// The user asked to stop all work in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptRequested {}
@@ -631,24 +636,24 @@ pub struct InterruptRequested {}
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
-    /// The model said so and nothing speaks against it.
+    /// The model declared it done, and no check contradicts it.
     Done,
-    /// The person stopped it.
+    /// The user stopped it.
     Stopped,
-    /// The model could not be asked.
+    /// The model could not be reached.
     Failed {
-        /// What to do about it.
+        /// What happened and what to do about it.
         error: String,
     },
-    /// The limit of steps, and nobody to ask.
+    /// The step limit was reached, with nobody to ask.
     Limit,
-    /// The budget, and nobody to ask.
+    /// The budget was used up, with nobody to ask.
     Budget,
-    /// Verification failed as often as it may.
+    /// Verification failed as often as allowed.
     Unproven,
 }
 
-/// What is known of the work's correctness.
+/// What is known about the correctness of the work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -662,46 +667,46 @@ pub enum Proof {
     Failed,
 }
 
-/// Work ended; the session rests.
+/// Work ended; the session is idle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ended {
     /// Why.
     pub reason: EndReason,
-    /// Whether it was checked.
+    /// Whether the work was checked.
     #[serde(default)]
     pub proof: Proof,
-    /// Prompts that no step has told yet wait for the next one, instead of making a step due now.
+    /// Prompts that no step has sent yet wait for the next one, instead of starting a step now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hold: bool,
 }
 
-/// A process took the session over.
+/// A process took over the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnerChanged {
-    /// It, now.
+    /// The new owner.
     pub owner: Owner,
-    /// How well it can confine commands.
+    /// How well it can isolate commands.
     pub isolation: Isolation,
-    /// Its system.
+    /// Its platform.
     pub platform: String,
     /// Its release.
     pub app: String,
-    /// What a request may have used that was under way when the process before was gone.
+    /// What a request may have used that was in progress when the previous process died.
     #[serde(default, skip_serializing_if = "Reserved::is_nothing")]
     pub lost: Reserved,
 }
 
-/// The files of the workspace were kept, or could not be.
+/// A checkpoint of the workspace was saved, or could not be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Checkpointed {
-    /// Their state; absent if it could not be kept.
+    /// The state of the files; absent if it could not be saved.
     pub tree: Option<Tree>,
-    /// The event after which they had to be.
+    /// The event after which the checkpoint was due.
     pub mark: Seq,
-    /// What could not be kept, in words.
+    /// What could not be saved, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -716,39 +721,39 @@ pub struct Span {
     pub to: Seq,
 }
 
-/// The person wants to go back.
+/// The user asked for a rewind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RewindRequested {
-    /// The events that will count as said, in full; what follows the rewind counts too.
+    /// The events that still count after the rewind, complete; later events count too.
     pub spans: Vec<Span>,
-    /// The state of the files to return to, if files are meant.
+    /// The state of the files to restore, if the rewind includes files.
     pub tree: Option<Tree>,
-    /// What is meant.
+    /// What to rewind.
     pub scope: Scope,
-    /// Also what others changed since.
+    /// Also overwrite changes that others made since.
     pub force: bool,
-    /// Where to, as the person said it.
+    /// Where to, as the user said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<RewindTo>,
 }
 
-/// The session went back.
+/// The session was rewound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rewound {
-    /// The events that count as said, in full.
+    /// The events that still count, complete.
     pub spans: Vec<Span>,
     /// The state of the files now.
     pub tree: Option<Tree>,
-    /// The state of the files before: the way back.
+    /// The state of the files before, to undo the rewind.
     pub undo: Option<Tree>,
-    /// What was kept, left out or could not be restored, in words.
+    /// What was left alone, left out or could not be restored, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// The session could not go back; nothing changed.
+/// The rewind failed; nothing changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RewindFailed {
@@ -756,28 +761,28 @@ pub struct RewindFailed {
     pub error: String,
 }
 
-/// How hard the conversation is compacted.
+/// How strongly the conversation is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
     /// Old tool output is shortened.
     Shorten,
-    /// Old conversation is replaced by a summary.
+    /// The older conversation is replaced by a summary.
     Summarise,
 }
 
-/// Conversation up to a step's boundary is being compacted.
+/// The conversation up to the end of a step is being compacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompactionStarted {
-    /// The last event it covers: always the end of a step, so no call loses its result.
+    /// The last event it covers: always the end of a step, so that no call loses its result.
     pub upto: Seq,
-    /// How hard.
+    /// How strongly.
     pub strength: Strength,
-    /// Whether the person asked for it.
+    /// Whether the user asked for it.
     pub asked: bool,
-    /// What the budget holds back for it.
+    /// The part of the budget that is reserved for it.
     #[serde(default, skip_serializing_if = "Reserved::is_nothing")]
     pub reserved: Reserved,
 }
@@ -788,67 +793,68 @@ pub struct CompactionStarted {
 pub struct Shortened {
     /// The call.
     pub call: CallId,
-    /// What the model is shown from now on.
+    /// What the model is sent from now on.
     pub shown: Arc<str>,
 }
 
-/// Conversation was compacted.
+/// The conversation was compacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compacted {
     /// The last event it covers.
     pub upto: Seq,
-    /// Results that became shorter.
+    /// Results that were shortened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shortened: Vec<Shortened>,
-    /// What stands for everything up to `upto`, if it was summarised.
+    /// The summary that replaces everything up to `upto`, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Arc<str>>,
-    /// What must not depend on a model's summary, word for word: the task, answers of the person, the plan, changed files.
+    /// What must not depend on a model's summary, verbatim: the task, the person's answers, the
+    /// plan, changed files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<Arc<str>>,
-    /// What asking for the summary used.
+    /// What the request for the summary used.
     #[serde(default, skip_serializing_if = "Usage::is_nothing")]
     pub usage: Usage,
     /// The preamble from here on.
     pub preamble: Preamble,
     /// Bytes of conversation before.
     pub before: u64,
-    /// Bytes of conversation after: fewer.
+    /// Bytes of conversation after: fewer than before.
     pub after: u64,
 }
 
-/// Conversation could not be compacted; it stays as it was.
+/// The conversation could not be compacted; it is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CompactionFailed {
     /// Why.
     pub error: String,
-    /// What asking for a summary used.
+    /// What the request for a summary used.
     #[serde(default, skip_serializing_if = "Usage::is_nothing")]
     pub usage: Usage,
-    /// The summary had begun and did not come to its end.
+    /// The summary started but was not completed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
-    /// What it may have used beyond that, then.
+    /// What it may have used in addition, in that case.
     #[serde(default, skip_serializing_if = "Reserved::is_nothing")]
     pub lost: Reserved,
 }
 
 impl CompactionFailed {
-    /// For this reason, having used nothing.
+    /// A failure with this reason that used nothing.
     #[must_use]
     pub fn because(error: String) -> Self {
         Self { error, usage: Usage::default(), incomplete: false, lost: Reserved::default() }
     }
-    /// By the person, or by a process that is gone.
+    /// Interrupted by the user, or because the process died.
     #[must_use]
     pub fn interrupted() -> Self {
         Self::because("interrupted".into())
     }
 }
 
-/// How one check ended before any work was done.
+/// The result of one check before any work was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Baseline {
@@ -862,26 +868,26 @@ pub struct Baseline {
     /// How long it took.
     #[serde(default)]
     pub ms: u64,
-    /// What it said.
+    /// Its output.
     pub shown: Arc<str>,
 }
 
-/// The checks were run on a copy of the files as they were before the work.
+/// The checks were run on a copy of the files from before the work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Baselined {
     /// The files.
     pub tree: Tree,
-    /// Of the commands that were to be run.
+    /// Hash of the commands to run.
     pub of: Hash,
-    /// Each check, in order; none if the copy could not be made.
+    /// Each check, in order; empty if the copy could not be made.
     pub checks: Vec<Baseline>,
-    /// Why there is none, or what the copy lacks.
+    /// Why there are none, or what the copy lacks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// The session has a title.
+/// The session was given a title.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Titled {
@@ -889,22 +895,22 @@ pub struct Titled {
     pub title: String,
 }
 
-/// Something the model should know came to light: changed instructions, tools, folder.
+/// Something the model should know has changed: instructions, tools, folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Noticed {
-    /// What.
+    /// The text.
     pub text: Arc<str>,
-    /// That nothing changes any more: said once before the person is asked.
+    /// Whether it says that the model makes no progress: sent once before the person is asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stalled: bool,
-    /// What a preamble would be made of now, if this tells of a change of that.
+    /// What a preamble would be made of now, if this reports a change of that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
 }
 
 impl Noticed {
-    /// Something of which there is nothing more to say.
+    /// A notice without further details.
     #[must_use]
     pub fn plain(text: impl Into<Arc<str>>) -> Self {
         Self { text: text.into(), stalled: false, sources: Vec::new() }

@@ -1,20 +1,22 @@
-//! Names of things: sessions, processes, steps, calls, questions, content.
+//! Identifiers for sessions, processes, steps, calls, questions and content.
 //!
-//! Invariant: an id that the core makes ([`CallId`], [`QuestionId`], [`Step`], [`Seq`]) never repeats within a session,
-//! a rewind included. Ids that need randomness are minted outside and come in as text.
+//! Invariant: an id that the core creates ([`CallId`], [`QuestionId`], [`Step`], [`Seq`]) never
+//! repeats within a session, not even after a rewind. Ids that need randomness are created outside
+//! and passed in as text.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::{fmt, str::FromStr};
 
-/// The place of an event in its session's log; the first event is 1, and 0 means "before everything".
+/// The position of an event in its session's log. The first event is 1; 0 means "before
+/// everything".
 pub type Seq = u64;
 
-/// A moment, in milliseconds since 1970 (UTC). It orders nothing: [`Seq`] does.
+/// A moment, in milliseconds since 1970 (UTC). It does not define an order: [`Seq`] does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct At(pub i64);
 
-/// Why a text is not an id.
+/// Why a text is not a valid id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadId(&'static str);
 
@@ -49,12 +51,13 @@ macro_rules! text_form {
     };
 }
 
-/// Names a session: 8 to 40 characters of `a-z0-9`, so that it is safe as a file name and easy to type a prefix of.
+/// Names a session: 8 to 40 characters of `a-z0-9`, so that it is safe as a file name and a prefix
+/// is easy to type.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(String);
 
 impl SessionId {
-    /// Twenty characters out of sixteen random bytes.
+    /// Creates an id of twenty characters from sixteen random bytes.
     #[must_use]
     pub fn from_random(bytes: [u8; 16]) -> Self {
         const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -91,12 +94,13 @@ impl fmt::Display for SessionId {
 }
 text_form!(SessionId, "^[a-z0-9]{8,40}$", "A session.");
 
-/// Names one command, minted by its sender, so that sending it again does nothing new.
+/// Names one command. The sender chooses it, so that sending the command again has no further
+/// effect.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InputId(String);
 
 impl InputId {
-    /// Thirty-two characters out of sixteen random bytes.
+    /// Creates an id of thirty-two characters from sixteen random bytes.
     #[must_use]
     pub fn from_random(bytes: [u8; 16]) -> Self {
         Self(format!("{:032x}", u128::from_le_bytes(bytes)))
@@ -125,7 +129,8 @@ impl fmt::Display for InputId {
 }
 text_form!(InputId, "^[!-~]{1,64}$", "A command: minted by its sender.");
 
-/// One process at one takeover: fresh for each, so that work begun by a dead one is recognised.
+/// One process at one takeover. The value is fresh each time, so that work started by a dead
+/// process is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner(pub u128);
 
@@ -142,7 +147,7 @@ impl fmt::Display for Owner {
 }
 text_form!(Owner, "^[0-9a-f]{1,32}$", "A process that drives a session.");
 
-/// One model request, counted from 1 through the whole session.
+/// One model request, numbered from 1 throughout the session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step(pub u32);
@@ -153,12 +158,13 @@ impl fmt::Display for Step {
     }
 }
 
-/// One call of an answer, made by us: the provider's own id is data, since local models repeat theirs.
+/// One call in an answer. We assign this id: the provider's own is only data, since local models
+/// repeat theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId {
     /// The step whose answer asked for it.
     pub step: Step,
-    /// Its place in that answer.
+    /// The position in that answer.
     pub index: u16,
 }
 impl FromStr for CallId {
@@ -176,7 +182,7 @@ impl fmt::Display for CallId {
 }
 text_form!(CallId, "^(0|[1-9][0-9]{0,8})\\.(0|[1-9][0-9]{0,3})$", "A call, written TURN.INDEX.");
 
-/// One question to the person, counted from 1 through the whole session.
+/// One question to the person, numbered from 1 throughout the session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuestionId(pub u32);
@@ -187,19 +193,20 @@ impl fmt::Display for QuestionId {
     }
 }
 
-/// BLAKE3 of some bytes.
+/// A BLAKE3 hash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// What the chain of a log starts from.
+    /// The start value of a log's chain.
     pub const ZERO: Self = Self([0; 32]);
     /// The hash of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
-    /// The hash of several pieces, each with its length, so that moving a boundary changes it.
+    /// The hash of several pieces, each prefixed with its length, so that moving a boundary changes
+    /// it.
     #[must_use]
     pub fn of_parts(parts: &[&[u8]]) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -244,7 +251,7 @@ impl fmt::Debug for Hash {
 }
 text_form!(Hash, "^[0-9a-f]{64}$", "BLAKE3, in hexadecimal digits.");
 
-/// Names the state of a workspace's files, as the checkpoint store knows it.
+/// Names a state of the workspace's files in the checkpoint store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tree(pub String);

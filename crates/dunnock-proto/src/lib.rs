@@ -1,10 +1,12 @@
-//! The words that Dunnock writes to disk and sends over links: ids, events, commands and frames.
+//! The data types that Dunnock writes to disk and sends over links: ids, events, commands and
+//! frames.
 //!
 //! Everything here is data. A session is a sequence of [`Record`]s, each the stored form of one [`Event`]; interfaces
 //! send [`CommandRequest`]s and receive [`Frame`]s.
 //!
-//! Invariant: no I/O, no clock, no randomness. Invariant: what is serialised here is a promise to every later release;
-//! fields and variants are added, never renamed, and a new field that may be absent says what its absence meant.
+//! Invariant: no I/O, no clock, no randomness. Invariant: every serialised form is a promise to
+//! later releases. Fields and variants are added, never renamed, and a new optional field documents
+//! what its absence meant.
 
 mod command;
 mod event;

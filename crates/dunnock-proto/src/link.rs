@@ -1,20 +1,21 @@
-//! What goes between a door and the owner of a session, over a channel, a socket or a WebSocket alike.
+//! The protocol between a client and the owner of a session, over a channel, a socket or a
+//! WebSocket.
 //!
-//! A client says [`Hello`], is answered by a [`Greeting`], then receives the events after the one it named, the partials
-//! of what is under way, and from then on everything as it happens.
+//! A client sends [`Hello`] and receives a [`Greeting`], then the events after the one it named,
+//! then the partials of work in progress, and from then on everything as it happens.
 
 use crate::{CallId, CommandRequest, InputId, Owner, QuestionId, Record, Refused, Seq, SessionId, Step};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The version of this protocol; both sides must speak the same.
+/// The version of this protocol; both sides must use the same one.
 pub const LINK_VERSION: u32 = 1;
 
-/// The first words of a client.
+/// The first message of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hello {
-    /// The protocol it speaks.
+    /// The protocol version it speaks.
     pub link: u32,
     /// Its release.
     pub app: String,
@@ -29,20 +30,20 @@ pub struct Hello {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Greeting {
-    /// Come in.
+    /// The connection is accepted.
     Welcome {
-        /// The protocol spoken.
+        /// The protocol version in use.
         link: u32,
         /// The owner's release.
         app: String,
         /// The owner.
         owner: Owner,
-        /// Events so far.
+        /// The number of events so far.
         seq: Seq,
     },
-    /// The owner cannot speak with this client.
+    /// The owner does not speak this client's protocol version.
     Mismatch {
-        /// What the owner speaks.
+        /// The protocol version that the owner speaks.
         link: u32,
         /// The owner's release.
         app: String,
@@ -56,38 +57,38 @@ pub enum Greeting {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Up {
-    /// Do this.
+    /// Execute a command.
     Command(CommandRequest),
 }
 
-/// Something live that is not an event: it is never stored.
+/// A live update that is not an event: it is never stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Delta {
-    /// The model says more.
+    /// More text of the answer.
     Text {
         /// The step.
         step: Step,
-        /// Which try at it.
+        /// The number of the attempt.
         attempt: u32,
         /// Where this piece begins.
         offset: u64,
         /// The piece.
         text: Arc<str>,
     },
-    /// The model thinks more.
+    /// More reasoning.
     Reasoning {
         /// The step.
         step: Step,
-        /// Which try at it.
+        /// The number of the attempt.
         attempt: u32,
         /// Where this piece begins.
         offset: u64,
         /// The piece.
         text: Arc<str>,
     },
-    /// A call puts more out.
+    /// More output of a call.
     Output {
         /// The call.
         call: CallId,
@@ -98,71 +99,72 @@ pub enum Delta {
         /// The piece.
         text: Arc<str>,
     },
-    /// Something worth a line for the person: waiting for the workspace, disk full, trying again.
+    /// A status line for the user: waiting for the workspace, disk full, trying again.
     Notice {
         /// The line.
         text: Arc<str>,
     },
 }
 
-/// All that came live so far of one piece of work.
+/// All live output so far of one piece of work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Partial {
-    /// An answer on its way.
+    /// An answer in progress.
     Step {
         /// The step.
         step: Step,
-        /// Which try at it.
+        /// The number of the attempt.
         attempt: u32,
-        /// What was said.
+        /// The text so far.
         text: String,
-        /// What was thought.
+        /// The reasoning so far.
         reasoning: String,
     },
-    /// A call's output; its beginning is dropped when it grows long.
+    /// A call's output; the beginning is dropped when it grows long.
     Call {
         /// The call.
         call: CallId,
-        /// Bytes so far, dropped ones included.
+        /// Bytes so far, including dropped ones.
         offset: u64,
-        /// The last of it.
+        /// The last part of the output.
         tail: String,
     },
 }
 
-/// What a door receives.
+/// What a client receives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Frame {
-    /// An event, once it is durable. Events come in order, without gaps.
+    /// An event, once it is durable. Events arrive in order, without gaps.
     Event(Arc<Record>),
-    /// Where something stands that was under way when the door came.
+    /// The state of work that was in progress when the client connected.
     Partial(Partial),
-    /// Something live.
+    /// A live update.
     Delta(Delta),
-    /// The command was taken; it is durable.
+    /// The command was accepted and is durable.
     Accepted {
-        /// Which.
+        /// Which command.
         id: InputId,
-        /// The last event that it made.
+        /// The last event that it caused.
         seq: Seq,
     },
-    /// The command was not taken.
+    /// The command was refused.
     Refused {
-        /// Which.
+        /// Which command.
         id: InputId,
-        /// Why not.
+        /// Why it was refused.
         reason: Refused,
-        /// The version now.
+        /// The current version.
         version: Seq,
-        /// The questions that stand now.
+        /// The questions that are open now.
         questions: Vec<QuestionId>,
     },
-    /// This client was too slow and is cut off: it should come back with the last event it has.
+    /// This client was too slow and was disconnected; it should reconnect from the last event it
+    /// has.
     Lagged,
-    /// The owner leaves; somebody else may take over.
+    /// The owner is leaving; another process may take over.
     Closing,
 }

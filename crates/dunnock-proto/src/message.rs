@@ -1,7 +1,7 @@
-//! What the model is shown, in a form that belongs to no provider.
+//! Messages of a request to the model, in a form that is independent of any provider.
 //!
-//! Invariant: [`Message::bytes`] is a function of the message alone; the hash of a request is built from it, so a
-//! request can be rebuilt and compared years later.
+//! Invariant: [`Message::bytes`] depends on the message alone. The hash of a request is built from
+//! it, so a request can be rebuilt and compared years later.
 
 use crate::{CallId, Hash, Part, PlanStep};
 use serde::{Deserialize, Serialize};
@@ -11,48 +11,48 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
-    /// The person's words.
+    /// A prompt of the user.
     User {
-        /// The words.
+        /// The text of the prompt.
         text: Arc<str>,
-        /// Pictures, as blobs.
+        /// Images, as blobs.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         images: Vec<Hash>,
     },
-    /// An answer of a model.
+    /// An answer of the model.
     Assistant {
-        /// Who made it: opaque parts go back only to their maker.
+        /// The model that wrote it: opaque parts are only sent back to the same model.
         model: Arc<str>,
-        /// Over which wire.
+        /// The wire protocol it came over.
         wire: Arc<str>,
-        /// In order.
+        /// The parts, in order.
         parts: Arc<[Part]>,
-        /// It was cut off.
+        /// Whether the answer was cut off.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         cut: bool,
     },
-    /// What came of a call.
+    /// The result of a call.
     Result {
-        /// Our name for it.
+        /// Our id for the call.
         call: CallId,
-        /// The provider's name for it.
+        /// The provider's id for the call.
         id: Arc<str>,
         /// The tool.
         tool: Arc<str>,
-        /// The exact text.
+        /// The exact text sent to the model.
         text: Arc<str>,
-        /// Whether it did what it should.
+        /// Whether the call succeeded.
         ok: bool,
     },
-    /// Something the harness says.
+    /// A message from the harness.
     Notice {
-        /// The words.
+        /// The text of the message.
         text: Arc<str>,
     },
 }
 
 impl Message {
-    /// The pictures in it.
+    /// The images in it.
     #[must_use]
     pub fn pictures(&self) -> &[Hash] {
         match self {
@@ -63,14 +63,14 @@ impl Message {
     /// The message in the form that is hashed and compared.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        serde_json::to_vec(self).unwrap_or_default() // plain structs with text keys: there is nothing to fail
+        serde_json::to_vec(self).unwrap_or_default() // plain structs with text keys cannot fail to serialise
     }
 }
 
 /// The arguments of a call that asks the person.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AskPersonArgs {
-    /// What is asked.
+    /// The question.
     pub question: Arc<str>,
     /// Answers to choose from.
     #[serde(default)]
@@ -84,46 +84,46 @@ pub struct PlanArgs {
     pub steps: Vec<PlanStep>,
 }
 
-/// The arguments of a call that says that the work is finished.
+/// The arguments of a call that declares the work finished.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FinalArgs {
-    /// What the person is told.
+    /// The answer shown to the user.
     #[serde(default)]
     pub answer: Arc<str>,
 }
 
-/// The arguments that say which files a call is about.
+/// The arguments that name the files of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct PathArgs {
-    /// As the model wrote it.
+    /// The path, as the model wrote it.
     pub path: Option<String>,
-    /// Where it goes, if it is moved.
+    /// The destination, if the file is moved.
     pub to: Option<String>,
-    /// A patch, which names its files.
+    /// A patch; it names its own files.
     pub patch: Option<String>,
 }
 
-/// What every tool that runs a command is told.
+/// The arguments that all tools running a command share.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct CommandArgs {
-    /// What to run.
+    /// The command to run.
     pub command: CommandText,
-    /// It wants the network of the machine.
+    /// Whether it needs the machine's network.
     #[serde(default)]
     pub network: bool,
 }
 
-/// A command: a line for a shell, or words to run directly.
+/// A command: a line for a shell, or an argument vector to run directly.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum CommandText {
-    /// A line.
+    /// A shell line.
     Line(String),
-    /// Words.
+    /// An argument vector.
     Words(Vec<String>),
 }
 
-/// The arguments of a check: one command line.
+/// The arguments of a verification check: one command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyArgs {
     /// The command.
@@ -133,10 +133,10 @@ pub struct VerifyArgs {
 macro_rules! from_text {
     ($($name:ident)*) => {$(
         impl $name {
-            /// Reads the arguments as the model wrote them.
+            /// Parses the arguments as the model wrote them.
             ///
             /// # Errors
-            /// What is wrong with them, for the model.
+            /// What is wrong with the arguments, for the model.
             pub fn parse(args: &str) -> Result<Self, String> {
                 serde_json::from_str(args).map_err(|e| e.to_string())
             }
@@ -146,7 +146,7 @@ macro_rules! from_text {
 from_text!(AskPersonArgs PlanArgs FinalArgs PathArgs CommandArgs VerifyArgs);
 
 impl VerifyArgs {
-    /// As a call's arguments.
+    /// The arguments as JSON text.
     #[must_use]
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()

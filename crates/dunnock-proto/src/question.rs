@@ -1,76 +1,78 @@
-//! Questions to the person: what is asked, as data, and the one place where that data becomes words.
+//! Questions to the person, as data, and the only place where that data becomes text.
 //!
-//! Invariant: an interface shows a question from [`QuestionKind::view`] and the call's own arguments; it never takes a text apart.
-//! Invariant: no value of a [`Reason`] is text that a model wrote. Programs and file names in it are entries of our own lists, and rules are
-//! the person's, so nothing in an argument can change a heading, a reason or what a yes grants.
+//! Invariant: an interface shows a question from [`QuestionKind::view`] and the call's own
+//! arguments; it never parses a text.
+//! Invariant: no value in a [`Reason`] was written by a model. The programs and file names in it
+//! come from our own lists, and the rules from the person, so no argument can change a heading, a
+//! reason or what a yes grants.
 
 use crate::{Access, CallId, Hash, Isolation, QuestionId, Rule};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a question is about, with everything that an interface shows of it.
+/// What a question is about, with everything that an interface shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionKind {
     /// May this call run?
     Approval(Box<Approval>),
-    /// The model asks; the answer is the call's result.
+    /// The model asks a question; the answer is the call's result.
     Person {
         /// The call.
         call: CallId,
         /// What the model asks, in its own words.
         text: Arc<str>,
-        /// Answers to choose from, if there are any.
+        /// Answers to choose from, if any.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         choices: Vec<String>,
     },
-    /// These calls had begun when their process died: continue?
+    /// These calls had started when their process died: continue?
     Unknown {
         /// The calls.
         calls: Vec<CallId>,
     },
-    /// The limit of steps is reached: continue for as many more?
+    /// The step limit is reached: continue for as many steps again?
     Limit {
         /// The limit.
         steps: u32,
     },
-    /// The budget does not cover the next request: continue for as much more?
+    /// The budget does not cover the next request: add the same amount again?
     Budget,
-    /// The same calls on the same files gave the same results, again and again: continue?
+    /// The same calls on the same files kept giving the same results: continue?
     Stalled {
-        /// How often.
+        /// How many times.
         times: u32,
     },
     /// The folder has settings, commands or scripts of its own: trust it?
     Trust {
-        /// Hash of what it has.
+        /// Hash of that content.
         content: Hash,
     },
 }
 
-/// A call that waits for the person's approval, and what a yes means.
+/// A call waiting for the person's approval, and what a yes means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Approval {
     /// The call.
     pub call: CallId,
-    /// Hash of its tool and arguments: what a yes is about.
+    /// Hash of the tool and arguments that a yes approves.
     pub call_hash: Hash,
     /// What kind of request it is.
     pub request: RequestKind,
-    /// Why the person is asked, the most important reason first.
+    /// Why approval is needed, most important reason first.
     pub reasons: Vec<Reason>,
     /// How the call is isolated, if it runs a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
-    /// What a yes grants beyond the sandbox, exactly.
+    /// Exactly what a yes grants beyond the sandbox.
     #[serde(default, skip_serializing_if = "Access::is_nothing")]
     pub access: Access,
-    /// The rule that "always" would create, if there is one that would not match everything.
+    /// The rule that "always" would create, unless that rule would match everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
-    /// What would be lost, where that could be found out beforehand.
+    /// What would be lost, where that could be determined in advance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preview: Vec<Loss>,
 }
@@ -86,7 +88,7 @@ pub enum RequestKind {
     Network,
     /// A command that reads secret files.
     Secrets,
-    /// A command that changes files which other programs act on.
+    /// A command that changes files which other programs run or follow.
     Protected,
     /// A command that needs more than one of these.
     ExtraAccess,
@@ -94,29 +96,29 @@ pub enum RequestKind {
     Destructive,
     /// Any other command.
     Command,
-    /// A change of files.
+    /// An edit of files.
     Edit,
-    /// A change that also removes files.
+    /// An edit that also deletes files.
     EditAndDelete,
     /// The deletion of a file.
     Deletion,
     /// A move of a file.
     Move,
-    /// Input for a process that runs already.
+    /// Input for a running process.
     ProcessInput,
-    /// A call of another tool.
+    /// A call to another tool.
     Tool {
         /// Its name, from the list of tools that the session offers.
         name: String,
     },
 }
 
-/// Why a person is asked.
+/// Why approval is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// The call itself asks for the network.
+    /// The call itself requests network access.
     RequestsNetwork,
     /// The program uses the network.
     UsesNetwork {
@@ -128,47 +130,47 @@ pub enum Reason {
         /// The git command.
         command: String,
     },
-    /// A git command throws work away.
+    /// A git command discards work.
     DiscardsWork {
         /// The git command.
         command: String,
     },
-    /// It changes what git does in this repository from now on.
+    /// It changes this repository's git configuration.
     ChangesGitConfig,
-    /// git's own files cannot be protected at this isolation.
+    /// git's own files cannot be protected at this isolation level.
     GitUnprotected,
-    /// It deletes the whole folder, or git's history of it.
+    /// It deletes the whole folder or its git history.
     DeletesFolder,
     /// It names a file that usually holds secrets.
     NamesSecret,
-    /// The program acts on the machine, not on this folder.
+    /// The program acts on the machine, not only on this folder.
     ActsOnMachine {
         /// The program.
         program: String,
     },
-    /// It edits a file that other programs act on.
+    /// It edits a file that other programs run or follow.
     EditsProtected {
-        /// Its name, as our list has it.
+        /// The file's name, as in our list.
         file: String,
     },
-    /// It names such a file, which cannot be protected at this isolation.
+    /// It names such a file, and this isolation level cannot protect it.
     NamesProtected,
-    /// A rule of the person's may forbid it, and the command is too complex to tell.
+    /// One of the person's deny rules may apply, but the command is too complex to check.
     MayBeDenied {
         /// The rule.
         rule: String,
     },
-    /// A running process has more access than the sandbox, and may take this input for a command.
+    /// A running process has more access than the sandbox, and may run this input as a command.
     FeedsProcess,
-    /// The approval mode asks before every change.
+    /// The approval mode requires approval for every change.
     ModeAsk,
-    /// The approval mode asks before every command.
+    /// The approval mode requires approval for every command.
     ModeEdits,
     /// There is no sandbox on this machine.
     NoSandbox,
 }
 
-/// Something that a call would lose.
+/// Something that a call would destroy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -179,33 +181,33 @@ pub enum Loss {
         files: u64,
         /// Of those, files that git does not track.
         untracked: u64,
-        /// There are more: patterns, or too many to count.
+        /// There are more: the command uses patterns, or there were too many files to count.
         more: bool,
     },
-    /// Files that git does not track: up to so many.
+    /// Files that git does not track; the number is an upper bound.
     DeletesUntracked {
         /// How many.
         files: u64,
     },
-    /// Changes that are not committed.
+    /// Uncommitted changes.
     DiscardsChanges {
-        /// Staged files; others are not counted.
+        /// Staged files; other changes are not counted.
         staged: u64,
     },
     /// Stashed changes.
     DiscardsStash,
 }
 
-/// A question in words, for every interface alike.
+/// A question as text, the same for every interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuestionView {
-    /// What is asked, by the kind of request.
+    /// The heading, by kind of request.
     pub heading: String,
-    /// The question itself, where it is not a call: our own words, or the model's.
+    /// The question itself, unless it is about a call: our own words, or the model's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Why it is asked.
+    /// Why approval is needed.
     pub reasons: Vec<String>,
     /// How the call is isolated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -217,9 +219,9 @@ pub struct QuestionView {
     pub rule: Option<String>,
     /// What would be lost.
     pub preview: Vec<String>,
-    /// The label of a yes.
+    /// The label for yes.
     pub yes: &'static str,
-    /// The label of a no.
+    /// The label for no.
     pub no: &'static str,
 }
 
@@ -236,7 +238,7 @@ impl QuestionKind {
         }
     }
 
-    /// The approval, if it is one.
+    /// The approval, if this is one.
     #[must_use]
     pub fn approval(&self) -> Option<&Approval> {
         match self {
@@ -254,14 +256,14 @@ impl QuestionKind {
         }
     }
 
-    /// The hash of everything that the question shows: an answer names it.
+    /// The hash of everything that the question shows; an answer must name it.
     #[must_use]
     pub fn hash(&self, question: QuestionId) -> Hash {
-        let data = serde_json::to_vec(self).unwrap_or_default(); // plain structs with text keys: there is nothing to fail
+        let data = serde_json::to_vec(self).unwrap_or_default(); // plain structs with text keys cannot fail
         Hash::of_parts(&[question.0.to_string().as_bytes(), &data])
     }
 
-    /// The question in words.
+    /// The question as text.
     #[must_use]
     pub fn view(&self) -> QuestionView {
         let plain = |heading: &str, text: String, yes: &'static str, no: &'static str| QuestionView {
@@ -343,7 +345,7 @@ impl Approval {
 }
 
 impl RequestKind {
-    /// The heading, and the label of a yes.
+    /// The heading, and the label for yes.
     fn words(&self) -> (std::borrow::Cow<'static, str>, &'static str) {
         match self {
             Self::Unsandboxed => ("Run this command outside the sandbox?".into(), "Run outside the sandbox"),
@@ -364,7 +366,7 @@ impl RequestKind {
 }
 
 impl Reason {
-    /// The reason as a clause: what follows "because".
+    /// The reason as a clause that can follow "because".
     #[must_use]
     pub fn words(&self) -> String {
         match self {

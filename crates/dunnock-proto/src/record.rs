@@ -1,20 +1,21 @@
-//! The stored form of an event, and the chain that shows a changed one.
+//! The stored form of an event, and the hash chain that reveals tampering.
 //!
-//! Invariant: the chain covers each body by its hash, so a body can be erased later and the chain still checks.
-//! Invariant: stored bytes are never rewritten; an older form is lifted while decoding.
+//! Invariant: the chain covers each body by its hash, so a body can be erased later and the chain
+//! still verifies.
+//! Invariant: stored bytes are never rewritten; older forms are converted while decoding.
 
 use crate::{At, Event, Hash, InputId, Seq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::{fmt, sync::Arc};
 
-/// What a reader must do with an event that it does not know.
+/// What a reader must do with an event of an unknown kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Need {
-    /// Stop writing: the meaning of what follows may depend on it.
+    /// Stop writing: the meaning of later events may depend on it.
     Must,
-    /// Skip it and keep it.
+    /// Skip it, but keep it in the log.
     May,
 }
 
@@ -27,16 +28,16 @@ impl fmt::Display for Need {
     }
 }
 
-/// What made an event.
+/// What caused an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// A command of a person, by its id.
+    /// A command from a user, by its id.
     Input(InputId),
-    /// Work that reported.
+    /// A report of finished work.
     Report,
-    /// The driver itself: creation, takeover, beginning a call.
+    /// The driver itself: creating a session, taking it over, starting a call.
     Driver,
-    /// A word of a later release, kept as it is.
+    /// A cause from a newer release, preserved unchanged.
     Other(String),
 }
 
@@ -73,12 +74,12 @@ impl<'de> Deserialize<'de> for Cause {
     }
 }
 
-/// The JSON of one event, byte for byte as stored, or the hash of what was erased.
+/// The JSON of one event, byte for byte as stored, or its hash once it was erased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// The text.
+    /// The JSON text.
     Text(Arc<str>),
-    /// It was erased; this was its hash.
+    /// The body was erased; this is its hash.
     Erased(Hash),
 }
 
@@ -114,24 +115,24 @@ impl<'de> Deserialize<'de> for Body {
     }
 }
 
-/// What is stored around a body.
+/// What is stored with a body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Envelope {
-    /// Its place, from 1.
+    /// The event's position in the log, from 1.
     pub seq: Seq,
-    /// When it was recorded; orders nothing.
+    /// When it was recorded. This does not define the order of events.
     pub at: At,
-    /// What made it.
+    /// What caused it.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub cause: Cause,
-    /// Its name.
+    /// The kind of event.
     pub kind: String,
-    /// The version of its form.
+    /// The version of the body's format.
     pub v: u16,
-    /// What a reader must do that does not know it.
+    /// What a reader must do if it does not know this kind.
     pub need: Need,
-    /// The chain up to the event before.
+    /// The chain up to the previous event.
     pub prev: Hash,
 }
 
@@ -139,25 +140,25 @@ pub struct Envelope {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
-    /// Around it.
+    /// The event's metadata.
     #[serde(flatten)]
     pub envelope: Envelope,
-    /// It.
+    /// The event itself.
     #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
     pub body: Body,
 }
 
-/// A body, read.
+/// A decoded body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decoded {
-    /// An event of this release.
+    /// An event that this release knows.
     Known(Event),
-    /// Of a later one, or erased; why it could not be read.
+    /// An event from a newer release, or an erased one, and why it could not be read.
     Unknown(String),
 }
 
 impl Record {
-    /// Reads the body.
+    /// Decodes the body.
     #[must_use]
     pub fn decode(&self) -> Decoded {
         match &self.body {
@@ -187,7 +188,7 @@ impl Record {
     }
 }
 
-/// Makes the stored form of `event` as the event after `seq`, whose chain is `prev`.
+/// Creates the record for `event`, which follows event `seq`, whose chain is `prev`.
 #[must_use]
 pub fn seal(seq: Seq, prev: Hash, at: At, cause: Cause, event: &Event) -> Record {
     let kind = event.kind().to_owned();
@@ -195,10 +196,10 @@ pub fn seal(seq: Seq, prev: Hash, at: At, cause: Cause, event: &Event) -> Record
     Record { envelope, body: Body::Text(event.body().into()) }
 }
 
-/// Checks that `record` follows on a log of `seq` events with the chain `head`; returns the chain after it.
+/// Checks that `record` continues a log of `seq` events with chain `head`. Returns the new chain.
 ///
 /// # Errors
-/// The sequence number at which the log stops being what was written.
+/// The sequence number from which the log is no longer what was written.
 pub fn verify_chain(seq: Seq, head: Hash, record: &Record) -> Result<Hash, Seq> {
     let e = &record.envelope;
     if e.seq == seq + 1 && e.prev == head { Ok(record.chain()) } else { Err(seq + 1) }

@@ -1,28 +1,29 @@
-//! What a session is told once and keeps: limits, approval mode, model, the tools of a preamble.
+//! The settings recorded with a session: limits, approval mode, model, and the tools of a preamble.
 //!
-//! Invariant: these are recorded as events, so a new default of a later release never changes an old session.
+//! Invariant: settings are recorded as events, so a new default in a later release never changes an
+//! old session.
 
 use crate::{Hash, Usage};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Who is asked, and for what.
+/// The approval mode: which calls need the person's approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Look, change nothing.
+    /// Read-only: nothing is changed.
     Read,
-    /// Whatever changes something asks.
+    /// Every change needs approval.
     Ask,
-    /// Edits in the workspace do not ask, commands do.
+    /// Edits in the workspace need no approval, commands do.
     Edits,
-    /// What the box contains runs; what would leave it asks.
+    /// What the sandbox contains runs without approval; anything beyond it needs approval.
     Auto,
-    /// Nothing asks; what is denied stays denied.
+    /// Nothing needs approval; deny rules still apply.
     All,
 }
 
-/// How well a command is confined, A best.
+/// How well a command is isolated; A is best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Isolation {
@@ -32,20 +33,20 @@ pub enum Isolation {
     B,
     /// Landlock and seccomp only.
     C,
-    /// Not at all.
+    /// No isolation.
     D,
 }
 
-/// How well commands must be confined before they run at all.
+/// How well commands must be isolated before they may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Sandbox {
     /// As well as this machine can.
     Auto,
-    /// Not at all.
+    /// No isolation.
     Off,
-    /// At least this well, or not at all.
+    /// At least this well; otherwise commands do not run.
     Require(Isolation),
 }
 
@@ -54,7 +55,7 @@ pub enum Sandbox {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// Only looks: a reader.
+    /// Only reads: a reader.
     Read,
     /// Changes files of the workspace through our own code: a writer.
     Edit,
@@ -62,16 +63,16 @@ pub enum Class {
     Command,
 }
 
-/// What becomes of a call that was started by a process that is gone.
+/// What happens to a call whose process died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Recovery {
-    /// It may run again by itself.
+    /// It may be repeated without asking.
     Repeat,
-    /// It goes on elsewhere (a child session) and is joined again.
+    /// It continues elsewhere (a child session) and is joined again.
     Rejoin,
-    /// Nobody knows whether it happened: told, never run again unasked.
+    /// Its outcome is unknown: this is reported, and it is never repeated without asking.
     Unknown,
 }
 
@@ -84,41 +85,42 @@ pub enum Role {
     Work,
     /// Asks the person; the answer is the result.
     AskPerson,
-    /// Sets the list of steps that doors show.
+    /// Sets the plan that interfaces show.
     Plan,
-    /// Says that the task is finished.
+    /// Declares the task finished.
     Final,
 }
 
-/// What the core must know of a tool; recorded with the preamble, so that old calls keep their meaning.
+/// What the core must know about a tool. It is recorded with the preamble, so that old calls keep
+/// their meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tool {
-    /// As the model calls it.
+    /// The name the model calls it by.
     pub name: String,
-    /// Reader or writer, edit or command.
+    /// Whether it reads, edits or runs a command.
     pub class: Class,
-    /// After a crash.
+    /// What to do with a call after a crash.
     pub recovery: Recovery,
-    /// Whether the session itself answers it.
+    /// What the tool means to the session, and whether the session itself answers it.
     pub role: Role,
     /// What it starts keeps running after the call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaves_process: bool,
-    /// It only waits for such a process: the same result twice is no lack of progress.
+    /// It only waits for such a process: the same result twice does not mean a lack of progress.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub polls: bool,
 }
 
 impl Tool {
-    /// A tool that leaves nothing running.
+    /// A tool that leaves no process running.
     #[must_use]
     pub fn new(name: &str, class: Class, recovery: Recovery, role: Role) -> Self {
         Self { name: name.into(), class, recovery, role, leaves_process: false, polls: false }
     }
 }
 
-/// System text, tools and instructions as rendered: a blob, named here.
+/// The rendered system text, tools and instructions: a blob, identified here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Preamble {
@@ -130,7 +132,7 @@ pub struct Preamble {
     pub wire: String,
     /// How calls are written.
     pub dialect: String,
-    /// Which subset of tools and prompts.
+    /// Which subset of tools and prompts is used.
     pub profile: String,
     /// The release that rendered it.
     pub version: String,
@@ -138,75 +140,76 @@ pub struct Preamble {
     pub tools: Vec<Tool>,
     /// Its length in bytes.
     pub bytes: u64,
-    /// Tokens that the model holds, where the server or a table says.
+    /// The model's context window in tokens, if the server or a table gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// The longest answer that is asked for, in tokens, where one is.
+    /// The longest answer to request, in tokens, if limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
-    /// Why there is a new one.
+    /// Why it was rendered anew.
     pub reason: String,
-    /// The first byte that differs from the preamble before, if there was one.
+    /// The first byte that differs from the previous preamble, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_changed: Option<u64>,
-    /// What it was made of, so that a change of any of it can be noticed.
+    /// What it was made of, so that a change in any of it can be detected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
-    /// A person carries requests and answers: whoever waits for one may leave meanwhile.
+    /// The user copies requests and answers by hand, so a process waiting for an answer may exit
+    /// meanwhile.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub via_bridge: bool,
 }
 
-/// A session that plans, acts on the plan and looks at what came of it, until the checks pass.
+/// A session that plans, acts on the plan and checks the results, until the checks pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Planner {
-    /// The file of its memory, below `.dunnock/agent-memory`.
+    /// Its memory file, below `.dunnock/agent-memory`.
     pub file: String,
-    /// What earlier runs of the same task left there, as this one found it.
+    /// What earlier runs of the same task wrote there, as this run found it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub memory: String,
-    /// Programs that the person lets a planner use although it is denied them.
+    /// Programs that the user allows the planner to use although they are denied by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
 }
 
-/// The model of a conversation that a person carries.
+/// The model name of a copy-and-paste session.
 pub const BRIDGE_MODEL: &str = "bridge/chat";
 
-/// Where a carried conversation lies, and how much of it is shown at once.
+/// Where a copy-and-paste session keeps its files, and how much of them is shown at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bridge {
-    /// The folder of outboxes and inboxes, absolute.
+    /// The absolute path of the folder with outboxes and inboxes.
     pub folder: String,
     /// Seconds that a command may take.
     pub timeout: u64,
-    /// Characters of a command's output that are shown.
+    /// Characters of a command's output to show.
     pub output: u64,
-    /// Characters of one part of an outbox.
+    /// Characters per part of an outbox.
     pub size: u64,
 }
 
-/// Something that a preamble is made of: a file of instructions, a prompt, the tools, the program.
+/// Something that a preamble is made of: an instruction file, a prompt, the tools, the program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
-    /// What.
+    /// Its name.
     pub name: String,
-    /// Of its text.
+    /// Hash of its text.
     pub hash: Hash,
 }
 
-/// A shape of call, by parsed words: granted or denied.
+/// A pattern of calls, by parsed words, that is granted or denied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rule {
-    /// The tool it speaks of.
+    /// The tool it applies to.
     pub tool: String,
     /// The first words of every simple command; empty matches any call of the tool.
     pub words: Vec<String>,
-    /// What calls of this shape are granted beyond the sandbox.
+    /// What matching calls are granted beyond the sandbox.
     #[serde(default, skip_serializing_if = "Access::is_nothing")]
     pub access: Access,
 }
@@ -216,13 +219,13 @@ pub struct Rule {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Access {
-    /// The network of the machine.
+    /// The machine's network.
     pub network: bool,
-    /// Secret files of the workspace.
+    /// Secret files in the workspace.
     pub secrets: bool,
-    /// Files of the workspace that other programs act on.
+    /// Files in the workspace that other programs run or follow.
     pub protected: bool,
-    /// All of the machine: no sandbox at all.
+    /// The whole machine: no sandbox at all.
     pub unsandboxed: bool,
 }
 
@@ -236,7 +239,7 @@ impl Access {
         *self == Self::NOTHING
     }
 
-    /// This and that.
+    /// Both grants combined.
     #[must_use]
     pub fn and(self, more: Self) -> Self {
         Self {
@@ -247,13 +250,13 @@ impl Access {
         }
     }
 
-    /// Whether this includes all of the other.
+    /// Whether this includes everything the other grants.
     #[must_use]
     pub fn covers(self, other: Self) -> bool {
         self.and(other) == self
     }
 
-    /// What it grants, one phrase each; none for nothing.
+    /// What it grants, one phrase each; empty if nothing.
     pub fn list(self) -> impl Iterator<Item = &'static str> {
         let all = [
             (self.unsandboxed, "everything your user account can do"),
@@ -266,7 +269,7 @@ impl Access {
 }
 
 impl Rule {
-    /// The rule as people read it: what it covers, and what it grants.
+    /// The rule as text for people: what it covers, and what it grants.
     #[must_use]
     pub fn words(&self) -> String {
         let covers = match self.words.is_empty() {
@@ -277,14 +280,14 @@ impl Rule {
         if access.is_empty() { covers } else { format!("{covers}, with {}", access.join("; ")) }
     }
 
-    /// The shape of the calls that match it.
+    /// The pattern of the calls that match it.
     #[must_use]
     pub fn shape(&self) -> String {
         if self.words.is_empty() { self.tool.clone() } else { format!("{} {}", self.tool, self.words.join(" ")) }
     }
 }
 
-/// The tool of a rule for commands, where it is not the usual one.
+/// The tool of a command rule, unless it is the usual one.
 fn kind(tool: &str) -> String {
     if tool == "shell" { String::new() } else { format!("{tool} ") }
 }
@@ -302,7 +305,7 @@ impl Isolation {
     }
 }
 
-/// Bounds on what a session may use; each absent one is no bound.
+/// Limits on what a session may use; an absent field means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -325,7 +328,7 @@ pub struct Price {
     pub cached: u64,
     /// For tokens received.
     pub output: u64,
-    /// For tokens sent that the server puts into its cache.
+    /// For tokens sent that the server writes to its cache.
     #[serde(default)]
     pub written: u64,
 }
@@ -345,15 +348,17 @@ impl Price {
     }
 }
 
-/// A key that is there counts, also when its value is `null`: otherwise "set to nothing" would read back as "not set".
+/// Treats a key with the value `null` as present: otherwise "set to nothing" would read back as
+/// "not set".
 fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
     T::deserialize(d).map(Some)
 }
 
 macro_rules! config {
     ($($(#[doc = $doc:literal])* $field:ident: $type:ty = $default:expr;)*) => {
-        /// The settings of a session, whole. Its defaults serve tests and doors; a log holds the values. Only a setting
-        /// that is younger than a log is missing there, and its default is what its absence meant.
+        /// All settings of a session. The defaults are for tests and interfaces; a log records the
+        /// values. Only a setting that is newer than a log is missing there, and its default is
+        /// what its absence meant.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(default)]
@@ -374,7 +379,7 @@ macro_rules! config {
             }
         }
         impl Config {
-            /// These settings with `patch` laid over them.
+            /// These settings with `patch` applied.
             #[must_use]
             pub fn with(&self, patch: &ConfigPatch) -> Self {
                 Self { $($field: patch.$field.clone().unwrap_or_else(|| self.$field.clone()),)* }
@@ -383,7 +388,8 @@ macro_rules! config {
     };
 }
 
-/// Every setting of the whole, each of which may be missing; what may be nothing there may be set to nothing here.
+/// Every setting of [`Config`], all optional; a setting that may be `null` there may be set to
+/// `null` here.
 #[cfg(feature = "schema")]
 impl schemars::JsonSchema for ConfigPatch {
     fn schema_name() -> std::borrow::Cow<'static, str> {
@@ -403,23 +409,24 @@ impl schemars::JsonSchema for ConfigPatch {
 config! {
     /// `provider/model` in use.
     model: String = String::new();
-    /// Which subset of tools and prompts; empty: as the model's check found best.
+    /// Which subset of tools and prompts; empty means whichever the model's check found best.
     profile: String = String::new();
-    /// Who is asked, and for what.
+    /// The approval mode: which calls need the person's approval.
     mode: Mode = Mode::Auto;
-    /// Somebody can answer: limits and budgets become questions instead of ends.
+    /// Whether somebody can answer: limits and budgets then become questions instead of ending the
+    /// work.
     attended: bool = false;
-    /// Model requests for one prompt.
+    /// The maximum number of model requests for one prompt.
     max_steps: u32 = 200;
     /// Commands that must pass before the work counts as done.
     verify: Vec<String> = Vec::new();
     /// How often verification may fail.
     verify_tries: u32 = 3;
-    /// Bounds on use.
+    /// Limits on usage.
     budget: Budget = Budget::default();
     /// What the model costs, if known.
     price: Option<Price> = None;
-    /// Tokens that the model holds, if known.
+    /// The model's context window in tokens, if known.
     window: Option<u64> = None;
     /// Tokens to reserve for an answer.
     max_output: u64 = 8_000;
@@ -427,27 +434,28 @@ config! {
     compact_at: u8 = 80;
     /// How many of the last steps compaction leaves alone.
     compact_keep: u8 = 4;
-    /// Bytes that count as one token where the provider does not say: a setting, so that a better guess changes no old log.
+    /// Bytes that count as one token if the provider does not say: a setting, so that a better
+    /// estimate changes no old log.
     token_bytes: u64 = 4;
-    /// Tokens that count for one picture.
+    /// Tokens that count for one image.
     picture_tokens: u64 = 1_500;
-    /// How many of the last answers a new one is compared with, to notice a model that is stuck.
+    /// How many previous answers a new one is compared with, to detect a model that is stuck.
     stall_window: u8 = 6;
     /// Characters of the first prompt that become the title.
     title_chars: u16 = 80;
-    /// Whether the checks are run before the work, too, on a copy of the files.
+    /// Whether the checks are also run before the work, on a copy of the files.
     baseline: bool = false;
-    /// Whether the workspace's state is kept after each change.
+    /// Whether the workspace's state is saved after each change.
     checkpoints: bool = false;
-    /// How well commands must be confined.
+    /// How well commands must be isolated.
     sandbox: Sandbox = Sandbox::Auto;
-    /// Never, whatever else allows it.
+    /// Rules for calls that are always denied, whatever else allows them.
     deny: Vec<Rule> = Vec::new();
-    /// Always, by rules that the person made before.
+    /// Rules for calls that are always allowed, saved by the person earlier.
     allow: Vec<Rule> = Vec::new();
-    /// Whether it is a planner's.
+    /// The planner's settings, if this is a planner session.
     planner: Option<Planner> = None;
-    /// Where its conversation lies, if it may be carried.
+    /// Where its copy-and-paste files are, if it may use a chat that way.
     bridge: Option<Bridge> = None;
 }
 

@@ -1,29 +1,31 @@
-//! Ways out of the box: what `dunnock sandbox prove` tries, each in a process of its own, bare and boxed.
+//! Sandbox escapes: what `dunnock sandbox prove` tries, each in its own process, with and without
+//! the sandbox.
 //!
-//! Whether one succeeded is not told by the attack but seen outside: a secret in what it put out, a file that changed, a
-//! listener that was reached ([`Shows`]). Each is harmless where it succeeds: what it touches was made for it.
+//! Success is not reported by the attack but observed from outside: a secret in its output, a
+//! changed file, a listener that was reached ([`Shows`]). Each attack is harmless if it succeeds:
+//! it only touches what was made for it.
 
 use std::ffi::CString;
 use std::io::{self, Error, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::path::PathBuf;
 
-/// How it is seen that an attack succeeded.
+/// How success is observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shows {
-    /// It put out a secret.
+    /// It printed a secret.
     Secret,
     /// Something outside changed.
     Change,
-    /// A listener outside was reached.
+    /// It reached a listener outside.
     Reach,
-    /// The call itself acts on something outside: it succeeded.
+    /// The call itself acts on something outside, so its success is enough.
     Touch,
-    /// It succeeded, and gave a means of the kernel's, not yet anything outside.
+    /// The call succeeded and gained a kernel facility, but nothing outside yet.
     Gain,
 }
 
-/// What was laid out for attacks, by environment variables.
+/// The targets of the attacks, from environment variables.
 pub(crate) struct Place {
     pub(crate) outside: PathBuf,
     pub(crate) work: PathBuf,
@@ -37,7 +39,7 @@ pub(crate) struct Place {
     pub(crate) name: String,
 }
 
-/// One way out.
+/// One escape attempt.
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
     pub(crate) shows: Shows,
@@ -81,7 +83,7 @@ fn ok(done: i64) -> io::Result<i64> {
     if done < 0 { Err(Error::last_os_error()) } else { Ok(done) }
 }
 
-/// Puts out what is in a file.
+/// Prints a file.
 fn show(path: PathBuf) -> io::Result<()> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(4096).read_to_end(&mut bytes)?;
@@ -94,21 +96,21 @@ fn put(path: PathBuf) -> io::Result<()> {
 
 #[expect(unsafe_code, reason = "attacks are system calls")]
 fn open(path: PathBuf, flags: i32) -> io::Result<OwnedFd> {
-    // SAFETY: the path ends with a zero, and the descriptor is new.
+    // SAFETY: the path is NUL-terminated, and the descriptor is new.
     unsafe { Ok(OwnedFd::from_raw_fd(ok(libc::open(c(&path).as_ptr(), flags | libc::O_CLOEXEC).into())? as i32)) }
 }
 
 #[expect(unsafe_code, reason = "attacks are system calls")]
 fn socket(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
-    // SAFETY: three numbers go in, and the descriptor is new.
+    // SAFETY: only numbers are passed, and the descriptor is new.
     unsafe { Ok(OwnedFd::from_raw_fd(ok(libc::socket(family, kind, protocol).into())? as i32)) }
 }
 
-/// Reaches a port of the machine's own loopback.
+/// Reaches a port on the machine's loopback.
 #[expect(unsafe_code, reason = "attacks are system calls")]
 fn reach(kind: i32, protocol: i32, port: u16) -> io::Result<()> {
     let socket = socket(libc::AF_INET, kind, protocol)?;
-    // SAFETY: the address is given with its size, the byte with its length.
+    // SAFETY: the address is passed with its size, the byte with its length.
     unsafe {
         let mut to: libc::sockaddr_in = std::mem::zeroed();
         to.sin_family = libc::AF_INET as u16;
@@ -120,11 +122,11 @@ fn reach(kind: i32, protocol: i32, port: u16) -> io::Result<()> {
     }
 }
 
-/// Reaches a socket of another program by its name; an abstract one begins with a zero.
+/// Reaches another program's socket by its name; an abstract name starts with a NUL.
 #[expect(unsafe_code, reason = "attacks are system calls")]
 fn reach_unix(kind: i32, name: &[u8]) -> io::Result<()> {
     let socket = socket(libc::AF_UNIX, kind, 0)?;
-    // SAFETY: the name is cut to the space there is; the address is given with its size.
+    // SAFETY: the name is cut to the available space; the address is passed with its size.
     unsafe {
         let mut to: libc::sockaddr_un = std::mem::zeroed();
         to.sun_family = libc::AF_UNIX as u16;
@@ -143,13 +145,14 @@ fn path_bytes(path: PathBuf) -> Vec<u8> {
 macro_rules! call {
     ($($call:tt)*) => {{
         #[expect(unsafe_code, reason = "attacks are system calls")]
-        // SAFETY: paths end with a zero and live until the call returns; everything else is a number or a local value.
+        // SAFETY: paths are NUL-terminated and live until the call returns; everything else is a
+        // number or a local value.
         let done = unsafe { $($call)* };
         ok(done as i64)
     }};
 }
 
-/// Gives up only what a race won shows: that a file appeared outside.
+/// Swaps a folder and a symlink while creating files below them; a win shows as a file outside.
 fn race(p: &Place) -> io::Result<()> {
     use std::sync::atomic::{AtomicBool, Ordering};
     let (name, link, folder) = (p.work.join("race"), p.work.join("race-link"), p.work.join("race-folder"));
@@ -177,7 +180,8 @@ fn race(p: &Place) -> io::Result<()> {
 #[expect(unsafe_code, reason = "the 32-bit gate has no wrapper")]
 fn int80() -> io::Result<()> {
     let done: i64;
-    // SAFETY: socket(AF_INET, SOCK_STREAM, 0) through the old gate; rbx is kept by hand, since the compiler owns it.
+    // SAFETY: socket(AF_INET, SOCK_STREAM, 0) through the 32-bit entry; rbx is saved by hand, since
+    // the compiler reserves it.
     unsafe {
         std::arch::asm!("push rbx", "mov ebx, 2", "int 0x80", "pop rbx", inlateout("rax") 359i64 => done, in("rcx") 1i64, in("rdx") 0i64);
     }
@@ -188,7 +192,7 @@ fn int80() -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// A terminal of its own, into which it types.
+/// Types into a terminal of its own (TIOCSTI).
 fn typing() -> io::Result<()> {
     use rustix::fs::{Mode, OFlags};
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -199,13 +203,13 @@ fn typing() -> io::Result<()> {
     let _ = rustix::process::setsid();
     let _ = rustix::process::ioctl_tiocsctty(&theirs);
     let done = call!(libc::ioctl(theirs.as_raw_fd(), 0x5412 as _, c"i".as_ptr())).map(drop);
-    std::mem::forget(ours); // its end would end us
+    std::mem::forget(ours); // closing it would hang up on us
     done
 }
 
 #[expect(unsafe_code, reason = "attacks are system calls")]
 fn shared_memory(p: &Place) -> io::Result<()> {
-    // SAFETY: the segment was made 64 bytes long, and that much is read.
+    // SAFETY: the segment is 64 bytes long, and that much is read.
     unsafe {
         let id = ok(libc::shmget(p.key, 64, 0).into())?;
         let at = libc::shmat(id as i32, std::ptr::null(), libc::SHM_RDONLY);
@@ -269,13 +273,13 @@ fn by_handle(p: &Place) -> io::Result<()> {
     io::stdout().write_all(&bytes)
 }
 
-/// A process in a new user namespace, by the call that hides its flags behind a pointer.
+/// Creates a process in a new user namespace with clone3, which hides its flags behind a pointer.
 #[expect(unsafe_code, reason = "attacks are system calls")]
 fn hidden_flags() -> io::Result<()> {
     let mut args = [0u64; 11];
     args[0] = libc::CLONE_NEWUSER as u64;
     args[4] = libc::SIGCHLD as u64;
-    // SAFETY: the child is a copy, and ends at once.
+    // SAFETY: the child is a copy and exits at once.
     unsafe {
         let child = libc::syscall(libc::SYS_clone3, args.as_ptr(), 88);
         if child == 0 {
@@ -304,7 +308,7 @@ fn device(p: &Place) -> io::Result<()> {
     opened
 }
 
-/// Every way out, in the order in which they are shown.
+/// Every attack, in display order.
 pub(crate) const ATTACKS: &[Attack] = {
     use Shows::{Change, Gain, Reach, Secret, Touch};
     const fn a(name: &'static str, shows: Shows, run: fn(&Place) -> io::Result<()>) -> Attack {
@@ -446,7 +450,7 @@ pub(crate) const ATTACKS: &[Attack] = {
         a("bpf", Gain, |_| {
             let attr = [0u8; 128];
             match call!(libc::syscall(libc::SYS_bpf, 0, attr.as_ptr(), 128)) {
-                // Anything but "you may not" is an answer of the call itself.
+                // Any error but EPERM comes from the call itself, so it was not refused.
                 Err(error) if error.raw_os_error() != Some(libc::EPERM) => Ok(()),
                 other => other.map(drop),
             }
@@ -454,7 +458,7 @@ pub(crate) const ATTACKS: &[Attack] = {
         a("perf_event", Gain, |_| {
             let mut attr = [0u8; 120];
             attr[4] = 120;
-            attr[0] = 1; // a clock of software
+            attr[0] = 1; // PERF_TYPE_SOFTWARE: a software clock
             call!(libc::syscall(libc::SYS_perf_event_open, attr.as_ptr(), 0, -1, -1, 0)).map(drop)
         }),
         a("userfaultfd", Gain, |_| call!(libc::syscall(libc::SYS_userfaultfd, 1)).map(drop)),
@@ -479,7 +483,7 @@ pub(crate) const ATTACKS: &[Attack] = {
     ]
 };
 
-/// Runs one attack: 0 if its calls succeeded, else its error.
+/// Runs one attack: returns 0 if its calls succeeded, else its error.
 pub(crate) fn run(name: &str) -> u8 {
     let Some(place) = Place::from_env() else { return 200 };
     let Some(attack) = ATTACKS.iter().find(|attack| attack.name == name) else { return 201 };

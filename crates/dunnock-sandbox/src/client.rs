@@ -1,4 +1,4 @@
-//! The program's side: starts the launcher when it is first needed, and again should it die.
+//! The program's side: starts the launcher on first use, and again if it dies.
 
 use crate::linux::{Isolation, SandboxSpec};
 use crate::wire::{Ask, Bound, Bounds, Tell, receive, send};
@@ -13,65 +13,67 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// What to run.
+/// A command to run.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// The program, by its path, and its arguments.
+    /// The program's path and its arguments.
     pub words: Vec<String>,
-    /// Where.
+    /// Working directory.
     pub folder: String,
-    /// All of its environment.
+    /// The complete environment: nothing is inherited.
     pub env: Vec<(String, String)>,
-    /// The descriptors are a terminal, which becomes its own.
+    /// Whether the descriptors are a terminal, which becomes the command's controlling terminal.
     pub terminal: bool,
-    /// What it may take.
+    /// Resource limits.
     pub bounds: Bounds,
-    /// What holds it; nothing, if absent.
+    /// The sandbox; `None` runs the command without one.
     pub cage: Option<SandboxSpec>,
 }
 
-/// What kind of box can be made here.
+/// The strongest sandbox that works on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Probed {
-    /// The best; `None` if none can.
+    /// The strongest level; `None` if no level works.
     pub best: Option<Isolation>,
-    /// What kept better ones from it.
+    /// Why each stronger level does not work.
     pub why: Vec<(Isolation, String)>,
 }
 
-/// How a command ended. Everything it started is dead by then.
+/// How a command ended. By then every process it started is dead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself.
+    /// It ran and ended.
     Exited {
-        /// Its exit code, if it exited.
+        /// Its exit code, unless a signal ended it.
         code: Option<i32>,
-        /// The signal that ended it, if one did.
+        /// The signal that ended it, if any.
         signal: Option<i32>,
-        /// Processes that it had left behind and that could not be killed: another user's, or stuck in the kernel.
+        /// Processes it left behind that could not be killed: owned by another user, or stuck in
+        /// the kernel.
         left: u32,
-        /// It took more than it may, and was ended for that.
+        /// The limit it was killed for exceeding, if any.
         over: Option<Bound>,
     },
-    /// It never began.
+    /// It was never started.
     Refused(String),
-    /// The launcher is gone, and the command's own process with it; what that had started is not known.
+    /// The launcher died, and the command's own process with it. The state of its children is
+    /// unknown.
     Lost,
 }
 
-/// A way to start commands.
+/// Starts commands through a launcher process.
 pub struct Launcher {
     program: PathBuf,
     args: Vec<String>,
     next: AtomicU64,
     line: Mutex<Option<Arc<Line>>>,
-    /// Locks to keep, for this launcher and for one that has to replace it.
+    /// Locks that the launcher holds; a replacement launcher gets them too.
     held: Mutex<HashMap<u64, OwnedFd>>,
-    /// The program is about to end: no launcher is started any more.
+    /// The program is shutting down: no new launcher is started.
     stopped: AtomicBool,
 }
 
-/// A launcher that runs.
+/// A running launcher.
 struct Line {
     pid: Option<rustix::process::Pid>,
     socket: OwnedFd,
@@ -86,7 +88,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Launcher {
-    /// A launcher made by running this program with these arguments; nothing is started yet.
+    /// A launcher that runs this program with these arguments. Nothing is started yet.
     #[must_use]
     pub fn new(program: PathBuf, args: &[&str]) -> Self {
         let args = args.iter().map(|a| (*a).to_owned()).collect();
@@ -110,7 +112,7 @@ impl Launcher {
         let mut command = Command::new(&self.program);
         command.args(&self.args).stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).env_clear();
         let child = command.spawn().map_err(failed)?;
-        drop(command); // and with it their end of the socket
+        drop(command); // closes their end of the socket
         let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
         for (id, file) in lock(&self.held).iter() {
             send(&ours, &Ask::Hold { id: *id }, &[file.as_fd()]).map_err(failed)?;
@@ -129,16 +131,17 @@ impl Launcher {
         Ok(made)
     }
 
-    /// Starts a command whose output goes to the last two of the descriptors; its input comes from one before them.
+    /// Starts a command. The last two descriptors are its stdout and stderr; one before them is its
+    /// stdin.
     ///
     /// # Errors
-    /// When there is no launcher to be had, or the command is too long for it.
+    /// If no launcher can be started, or the command is too long to send.
     pub fn start(self: &Arc<Self>, run: Run, fds: Vec<OwnedFd>) -> io::Result<Running> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let Run { words, folder, env, terminal, bounds, cage } = run;
         let ask = Ask::Start { id, words, folder, env, terminal, bounds, cage };
         let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
-        // A launcher that died since the last command is replaced once.
+        // If the launcher died since the last command, replace it once.
         for last in [false, true] {
             let line = self.line()?;
             let (tell, ended) = oneshot::channel();
@@ -158,10 +161,10 @@ impl Launcher {
         Err(io::ErrorKind::BrokenPipe.into())
     }
 
-    /// The best box that can be made, this one or one of the rungs below it: each is tried for real.
+    /// Finds the strongest sandbox that works, at this level or below, by actually creating each.
     ///
     /// # Errors
-    /// When there is no launcher to be had.
+    /// If no launcher can be started.
     pub fn probe(&self, cage: SandboxSpec) -> io::Result<Probed> {
         let line = self.line()?;
         let (tell, told) = mpsc::channel();
@@ -171,14 +174,14 @@ impl Launcher {
         told.recv_timeout(Duration::from_secs(10)).map_err(gone)
     }
 
-    /// Nobody needs the network of this name any more.
+    /// Drops the shared network of this name; no command needs it any more.
     pub fn leave(&self, name: &str) {
         if let Some(line) = lock(&self.line).as_ref() {
             let _ = send(&line.socket, &Ask::Leave { name: name.to_owned() }, &[]);
         }
     }
 
-    /// Ends the launcher, and with it everything that runs. Waits until it is gone, within reason.
+    /// Stops the launcher and every running command. Waits a short time for it to exit.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         let Some(line) = lock(&self.line).take() else { return };
@@ -186,7 +189,7 @@ impl Launcher {
         let began = Instant::now();
         while line.child.try_lock().map_or(true, |child| child.is_some()) {
             if began.elapsed() > Duration::from_millis(120) {
-                // Stopped, or stuck: it goes, and the commands' own processes with it.
+                // It is stopped or stuck: kill it; the commands' own processes die with it.
                 if let Some(pid) = line.pid {
                     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
                 }
@@ -196,22 +199,23 @@ impl Launcher {
         }
     }
 
-    /// Gives the launcher a lock to keep until everything that was started is dead, even if this process dies first.
+    /// Gives the launcher a lock to hold until every started process is dead, even if this process
+    /// dies first.
     ///
     /// # Errors
-    /// When there is no launcher to be had.
+    /// If no launcher can be started.
     pub fn hold(self: &Arc<Self>, file: &std::fs::File) -> io::Result<Held> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let line = self.line()?;
         lock(&self.held).insert(id, file.as_fd().try_clone_to_owned()?);
-        // Should that fail, the launcher is dead, and the one that replaces it is told again.
+        // If this fails, the launcher is dead; its replacement gets the lock from `held`.
         let _ = send(&line.socket, &Ask::Hold { id }, &[file.as_fd()]);
         Ok(Held { id, launcher: self.clone() })
     }
 }
 
 impl Drop for Launcher {
-    /// The launcher ends when nobody can ask it any more; the one who listens to it would keep the socket open.
+    /// Ends the launcher. Dropping the socket is not enough: the reader thread keeps it open.
     fn drop(&mut self) {
         if let Some(line) = lock(&self.line).take() {
             let _ = rustix::net::shutdown(&line.socket, rustix::net::Shutdown::Write);
@@ -220,7 +224,7 @@ impl Drop for Launcher {
 }
 
 impl Line {
-    /// Passes on what the launcher tells, until it is gone.
+    /// Forwards the launcher's messages until it is gone.
     fn listen(&self) {
         let mut buffer = Vec::new();
         while let Ok(Some((tell, _))) = receive::<Tell>(&self.socket, &mut buffer) {
@@ -246,14 +250,14 @@ impl Line {
         if let Some(child) = lock(&self.child).as_mut() {
             let _ = child.wait();
         }
-        lock(&self.child).take(); // buried: whoever waits for the end sees it
-        lock(&self.waiting).clear(); // whoever still waits finds it lost
+        lock(&self.child).take(); // reaped: `stop` waits for this
+        lock(&self.waiting).clear(); // pending commands end as `Lost`
         lock(&self.releasing).clear();
         lock(&self.probing).take();
     }
 }
 
-/// A command that runs.
+/// A running command.
 pub struct Running {
     id: u64,
     line: Arc<Line>,
@@ -261,22 +265,22 @@ pub struct Running {
 }
 
 impl Running {
-    /// Asks it to end, with all of its group.
+    /// Sends SIGTERM to its process group.
     pub fn end(&self) {
         let _ = send(&self.line.socket, &Ask::End { id: self.id }, &[]);
     }
-    /// Ends it, and everything it started.
+    /// Kills it and everything it started.
     pub fn kill(&self) {
         let _ = send(&self.line.socket, &Ask::Kill { id: self.id }, &[]);
     }
-    /// Waits for its end.
+    /// Waits until it has ended.
     pub async fn ended(&mut self) -> Ended {
         (&mut self.ended).await.unwrap_or(Ended::Lost)
     }
 }
 
 impl Drop for Running {
-    /// Nobody waits for it any more: it must not go on.
+    /// Kills a command that no one waits for any more.
     fn drop(&mut self) {
         if lock(&self.line.waiting).remove(&self.id).is_some() {
             self.kill();
@@ -284,21 +288,21 @@ impl Drop for Running {
     }
 }
 
-/// A lock that the launcher keeps.
+/// A lock held by the launcher.
 pub struct Held {
     id: u64,
     launcher: Arc<Launcher>,
 }
 
 impl Drop for Held {
-    /// Waits until it is let go: whoever comes next must find the lock free.
+    /// Waits for the release, so that the next process finds the lock free.
     fn drop(&mut self) {
         lock(&self.launcher.held).remove(&self.id);
         let Some(line) = lock(&self.launcher.line).clone() else { return };
         let (done, released) = mpsc::channel();
         lock(&line.releasing).insert(self.id, done);
         if send(&line.socket, &Ask::Release { id: self.id }, &[]).is_ok() {
-            let _ = released.recv_timeout(Duration::from_millis(500)); // ends when the other side is dropped
+            let _ = released.recv_timeout(Duration::from_millis(500)); // returns early when the sender is dropped
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The launcher: a process with one thread and one socket, its standard input.
 //!
-//! It adopts what escapes from a command (subreaper). When a command's own process has ended, all that is left of it hangs
-//! below the launcher, so one look at the launcher's own children tells whether anything is left.
+//! It adopts what escapes from a command (subreaper). Once a command's own process has ended, its
+//! remaining processes are children of the launcher, so the launcher's own child list shows whether
+//! anything is left.
 
 use crate::linux::{Fate, Isolation, Net, Plan, Ready, SandboxSpec, abi, network, spawn};
 use crate::tree;
@@ -16,80 +17,83 @@ use std::process::{ExitCode, ExitStatus as WaitStatus};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// What marks the children of one command, should they escape while another runs.
+/// Environment variable that marks the processes of one command, in case they escape while another
+/// runs.
 const MARK: &str = "DUNNOCK_CALL";
-/// How long a process may be without an environment while it becomes another program.
+/// How long a process may show no environment during exec.
 const MOMENT: Duration = Duration::from_millis(20);
-/// Boxes whose plans are kept.
+/// How many sandbox plans are cached.
 const PLANS: usize = 8;
-/// How often it is looked at what commands take.
+/// How often resource use is checked.
 const TICK: Duration = Duration::from_millis(20);
-/// Processes that are counted at most.
+/// Count at most this many processes.
 const TOO_MANY: usize = 50_000;
-/// How long a process that was killed may take to go.
+/// How long a killed process may take to exit.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A command that runs.
+/// A running command.
 struct Live {
     id: u64,
     exit: OwnedFd,
-    /// Where its beginning, or the end of what it is the first process of, is reported.
+    /// Where the child reports that the command started, or how it ended in a sandbox with a first
+    /// process.
     report: OwnedFd,
-    /// Nothing it starts can leave it: the kernel ends everything with it.
+    /// Nothing can escape from it: it is a process namespace, and the kernel kills everything in
+    /// it.
     whole: bool,
-    /// In the environment of whatever it starts.
+    /// `NAME=value` in the environment of everything it starts.
     mark: String,
     bounds: Bounds,
-    /// Processes and threads on the machine when it began.
+    /// Processes and threads on the machine when the launcher started.
     before: u64,
-    /// What it was ended for.
+    /// The limit it was killed for.
     over: Option<Bound>,
-    /// What was reported of it so far.
+    /// What the child has reported so far.
     fate: Option<Fate>,
 }
 
-struct Launcher {
+struct LauncherProcess {
     socket: std::io::Stdin,
     me: Pid,
-    /// By the process that was started.
+    /// By the pid of the command's own process.
     live: HashMap<Pid, Live>,
     held: HashMap<u64, OwnedFd>,
-    /// Escaped from a command while another ran, and not known to be of either.
+    /// A process escaped while several commands ran, and it is unclear whose it is.
     doubtful: bool,
-    /// Could not be killed.
+    /// Processes that could not be killed.
     stubborn: HashSet<Pid>,
-    /// How nice commands are.
+    /// Nice value for commands.
     nice: i32,
-    /// First processes of boxes whose end was told: nobody is left in them.
+    /// First processes of sandboxes whose end was already reported: nothing else is left in them.
     leaving: HashSet<Pid>,
-    /// Makes marks of this launcher unlike any other's.
+    /// Makes this launcher's marks unique.
     name: String,
-    /// Processes and threads on the machine when we began.
+    /// Processes and threads on the machine when the launcher started.
     tasks: u64,
     measured: Instant,
-    /// The version of Landlock; 0 for none.
+    /// Landlock ABI version; 0 if the kernel has none.
     landlock: i64,
     plans: RefCell<Vec<(SandboxSpec, Rc<Plan>)>>,
-    /// Networks that boxes share, by name.
+    /// Networks shared by sandboxes, by name.
     nets: RefCell<HashMap<String, Rc<Net>>>,
 }
 
-/// Serves until the other side of standard input is gone; then kills everything.
+/// Serves requests until the other end of standard input is closed; then kills everything.
 #[must_use]
 pub fn serve() -> ExitCode {
     close_the_rest();
-    // Not of the terminal's session: Ctrl-C is the program's to hear.
+    // Leave the terminal's session: Ctrl-C is for the program, not for the launcher.
     let _ = rustix::process::setsid();
     let me = rustix::process::getpid();
     if rustix::process::set_child_subreaper(Some(me)).is_err() {
         return ExitCode::FAILURE;
     }
-    // Without the kernel's list of children nothing could be promised.
+    // Without the kernel's list of children, no cleanup can be guaranteed.
     if tree::children_of_one_thread(me).is_err() {
         return ExitCode::FAILURE;
     }
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let mut launcher = Launcher {
+    let mut launcher = LauncherProcess {
         socket: std::io::stdin(),
         me,
         live: HashMap::new(),
@@ -111,23 +115,23 @@ pub fn serve() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Whoever stops a bomb has to get a turn before thousands of others, where that may be asked for. How nice this was before,
-/// which is what commands are.
+/// Raises the launcher's priority if permitted, so that it gets a turn among thousands of processes
+/// of a fork bomb. Returns the nice value from before, which commands get.
 fn ahead_of_others() -> i32 {
     let before = rustix::process::getpriority_process(None).unwrap_or(0);
     let _ = rustix::process::setpriority_process(None, before - 10);
     before
 }
 
-impl Launcher {
-    /// One round: waits for an order or an end. `None` when there is nobody left to serve.
+impl LauncherProcess {
+    /// Waits for a request or the end of a process. `None` when the program is gone.
     fn round(&mut self, buffer: &mut Vec<u8>) -> Option<()> {
         let socket = self.socket.as_fd();
         let mut waits = vec![PollFd::new(&socket, PollFlags::IN)];
         waits.extend(self.live.values().map(|live| PollFd::new(&live.exit, PollFlags::IN)));
         let reports = self.live.values().filter(|live| live.whole && live.fate.is_none());
         waits.extend(reports.map(|live| PollFd::new(&live.report, PollFlags::IN)));
-        // Something that escaped may end on its own, and must be buried.
+        // Escaped processes may exit on their own and must be reaped.
         let tick = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
         let woken = poll(
             &mut waits,
@@ -200,8 +204,8 @@ impl Launcher {
         Some(())
     }
 
-    /// Ends commands that take more than they may. What costs nothing is looked at first: how many processes there are on the
-    /// machine, and how much memory is free.
+    /// Kills commands that exceed their limits. Checks the cheap numbers first: processes on the
+    /// machine, and free memory.
     fn measure(&mut self) {
         let (now, memory) = (tree::tasks(), tree::memory());
         let mut over = Vec::new();
@@ -212,8 +216,9 @@ impl Launcher {
             if !(many || large) || live.over.is_some() {
                 continue;
             }
-            // What escaped from it hangs below us; where several run it bears its mark. A bomb is not counted to its end, and
-            // what is part of one is gone before it can be looked at.
+            // Processes that escaped are our children; if several commands run, the mark tells
+            // whose they are. A fork bomb is not counted to the end: parts of it exit before they
+            // can be looked at.
             let enough =
                 if large { TOO_MANY } else { usize::try_from(processes).unwrap_or(TOO_MANY).saturating_add(1) };
             let mut all = tree::below(*pid, enough);
@@ -240,17 +245,17 @@ impl Launcher {
             if let Some(live) = self.live.get_mut(&pid) {
                 live.over = Some(bound);
             }
-            // What is left of it goes when this is buried.
+            // The rest is killed when this process is reaped.
             self.end(pid);
         }
     }
 
-    /// Ends a command, and everything it started.
+    /// Kills a command and everything it started.
     fn end(&self, pid: Pid) {
         match self.live.get(&pid) {
             Some(live) if live.whole => drop(rustix::process::kill_process(pid, Signal::KILL)),
             _ => {
-                // Its group stands still at once, whatever it makes just now: the rest is looked for at leisure.
+                // Freeze its process group at once, so that it cannot fork; then find the rest.
                 let _ = rustix::process::kill_process_group(pid, Signal::STOP);
                 tree::kill(&tree::whole(pid));
             }
@@ -261,7 +266,8 @@ impl Launcher {
         self.live.iter().find(|(_, live)| live.id == id).map(|(pid, _)| *pid)
     }
 
-    /// Buries what is dead. A command whose own process is among it has ended, and takes everything with it.
+    /// Reaps dead processes. When a command's own process is one of them, everything else of it is
+    /// killed.
     fn bury(&mut self) {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -272,7 +278,8 @@ impl Launcher {
                         self.ended(&live, pid, status.exit_status(), status.terminating_signal());
                     }
                 }
-                // Nobody is left, and nobody told us: the kernel buries for a process that was started so.
+                // No children left, and no exit status: the kernel reaps for a process started with
+                // SIGCHLD ignored.
                 Err(rustix::io::Errno::CHILD) => {
                     for (pid, live) in std::mem::take(&mut self.live) {
                         self.ended(&live, pid, None, None);
@@ -308,11 +315,12 @@ impl Launcher {
         });
     }
 
-    /// Hears what boxes report. One in which nobody is left has ended, although its first process has yet to go.
+    /// Reads the reports from sandboxes. A sandbox with no other process left has ended, even if
+    /// its first process has yet to exit.
     fn hear(&mut self) {
         let mut over = Vec::new();
         for (pid, live) in self.live.iter_mut().filter(|(_, live)| live.whole && live.fate.is_none()) {
-            // An end of the report without one is the end of the box: that is seen by its exit.
+            // If the report closes without a result, the sandbox itself died: its exit shows that.
             live.fate = Fate::read(&live.report);
             if matches!(live.fate, Some(Fate::Over(_) | Fate::Failed(_))) {
                 over.push(*pid);
@@ -326,7 +334,7 @@ impl Launcher {
         }
     }
 
-    /// The best box that can be made here: each rung is tried for real.
+    /// Finds the strongest sandbox that works, by actually creating one at each level.
     fn probe(&self, cage: SandboxSpec) -> (Option<Isolation>, Vec<(Isolation, String)>) {
         let mut why = Vec::new();
         for rung in [Isolation::A, Isolation::B, Isolation::C].into_iter().filter(|rung| *rung >= cage.rung) {
@@ -384,7 +392,7 @@ impl Launcher {
         match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             Ok(exit) => Ok((pid, exit, report)),
             Err(error) => {
-                // What could not be watched must not run.
+                // What cannot be watched must not run.
                 tree::kill(&tree::whole(pid));
                 wait_for(pid, PATIENCE);
                 Err(error.into())
@@ -392,7 +400,7 @@ impl Launcher {
         }
     }
 
-    /// The network that a box shares with others of its name, made for the first of them.
+    /// The network that sandboxes of the same name share; created for the first of them.
     fn net(&self, cage: &SandboxSpec) -> std::io::Result<Option<Rc<Net>>> {
         let Some(name) = cage.shares.as_ref().filter(|_| cage.rung != Isolation::C && !cage.network) else {
             return Ok(None);
@@ -405,11 +413,11 @@ impl Launcher {
         Ok(Some(net))
     }
 
-    /// What has to be done for a box; the last ones are kept, since most commands want the same.
+    /// The plan for a sandbox. Recent ones are cached, since most commands use the same.
     fn plan(&self, cage: &SandboxSpec) -> std::io::Result<Rc<Plan>> {
         let least = match cage.rung {
             Isolation::A => 1,
-            // Below that, files outside could be cut short.
+            // Older versions cannot stop a command from truncating files outside.
             Isolation::B | Isolation::C => 3,
         };
         if self.landlock < least {
@@ -428,14 +436,14 @@ impl Launcher {
         Ok(plan)
     }
 
-    /// Kills what is left of a command; how many could not be killed (another user's, or stuck in the kernel). Those are
-    /// remembered, so that they hold nothing up again.
+    /// Kills what is left of a command. Returns how many processes could not be killed (another
+    /// user's, or stuck in the kernel); those are remembered and not waited for again.
     fn sweep(&mut self, mark: &str) -> u32 {
         let began = Instant::now();
         let mut left = 0;
         loop {
             let (own, other, unsure) = self.strays(mark, &HashSet::new());
-            // One that is just becoming another program shows no mark: a moment later it does.
+            // A process in the middle of exec shows no mark; it will in a moment.
             if own.is_empty() && unsure && began.elapsed() < MOMENT {
                 std::thread::sleep(Duration::from_micros(200));
                 continue;
@@ -444,7 +452,7 @@ impl Launcher {
             if own.is_empty() {
                 return left;
             }
-            // All of it stands still before any of it dies: what runs on makes more.
+            // Freeze everything before killing anything: a running process could start more.
             let mut still: HashSet<Pid> = HashSet::new();
             let mut next = own;
             while !next.is_empty() && began.elapsed() < PATIENCE {
@@ -453,7 +461,8 @@ impl Launcher {
             }
             tree::kill(&still.iter().copied().collect::<Vec<_>>());
             for pid in still {
-                // Those that are not our own children are whoever's made them, or ours a moment later.
+                // A process that is not our child belongs to its parent, or becomes our child in a
+                // moment.
                 if !wait_for(pid, PATIENCE.saturating_sub(began.elapsed())) {
                     self.stubborn.insert(pid);
                     left += 1;
@@ -462,8 +471,8 @@ impl Launcher {
         }
     }
 
-    /// Children of ours that no live command is: those that are surely of the one with this mark, whether there are others, and
-    /// whether there are some of which that cannot be told. Those that are known already are left out.
+    /// Our children that are not running commands: those that belong to the command with this mark,
+    /// whether there are others, and whether some cannot be assigned. Skips `known` ones.
     fn strays(&self, mark: &str, known: &HashSet<Pid>) -> (Vec<Pid>, bool, bool) {
         let old = |pid: &Pid| {
             self.live.contains_key(pid)
@@ -471,7 +480,7 @@ impl Launcher {
                 || self.leaving.contains(pid)
                 || known.contains(pid)
         };
-        // While other commands run, only what bears this one's mark is surely its own.
+        // While other commands run, only the mark proves that a process belongs to this one.
         let alone = self.live.is_empty();
         let (mut own, mut other, mut unsure) = (Vec::new(), false, false);
         for pid in tree::children_of_one_thread(self.me).unwrap_or_default().into_iter().filter(|pid| !old(pid)) {
@@ -484,7 +493,7 @@ impl Launcher {
         (own, other, unsure)
     }
 
-    /// The program is gone: nothing of it stays.
+    /// The program is gone: kill everything it started.
     fn end_everything(&mut self) {
         let began = Instant::now();
         for pid in self.live.keys() {
@@ -493,7 +502,7 @@ impl Launcher {
         while began.elapsed() < PATIENCE {
             let children = tree::children_of_one_thread(self.me).unwrap_or_default();
             if matches!(rustix::process::wait(WaitOptions::NOHANG), Err(rustix::io::Errno::CHILD)) {
-                return; // nobody is left
+                return; // no child is left
             }
             for pid in &children {
                 tree::kill(&tree::whole(*pid));
@@ -506,7 +515,7 @@ impl Launcher {
     }
 }
 
-/// Waits for a process that was killed; whether it is gone.
+/// Waits for a killed process; true if it is gone.
 fn wait_for(pid: Pid, most: Duration) -> bool {
     let began = Instant::now();
     loop {
@@ -518,15 +527,16 @@ fn wait_for(pid: Pid, most: Duration) -> bool {
     }
 }
 
-/// Closes what whoever started the program left open: no child shall see it.
+/// Closes descriptors inherited from the program's parent, so that no child sees them.
 #[expect(unsafe_code, reason = "at the very start of a process nobody owns these descriptors")]
 fn close_the_rest() {
     let names = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten().map(|entry| entry.file_name());
     let open: Vec<i32> = names.filter_map(|name| name.to_str()?.parse().ok()).filter(|fd| *fd > 2).collect();
     for fd in open {
-        // The folder that was read is among them, and closed by now.
+        // The list includes the descriptor of the directory itself, which is closed by now.
         if std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_ok() {
-            // SAFETY: this process has just begun and made no descriptor that is still open; each is closed once.
+            // SAFETY: this process has just started and owns none of the descriptors that are still
+            // open; each is closed once.
             drop(unsafe { OwnedFd::from_raw_fd(fd) });
         }
     }

@@ -1,4 +1,5 @@
-//! Where things are on this machine, and what of it a boxed command gets to see: from a workspace to a [`SandboxSpec`].
+//! Where things are on this machine and what a sandboxed command can see of them: turns a workspace
+//! into a [`SandboxSpec`].
 
 use crate::linux::{Isolation, Layer, SandboxSpec};
 use std::collections::{BTreeMap, HashMap};
@@ -8,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// What of a home folder is shown: toolchains, and what git ignores. Who the person is to git comes in a file made for the box.
+/// Visible parts of the home folder: toolchains and git's ignore and attribute files. The git
+/// identity comes from a generated file.
 const SHOWN: &[&str] = &[
     ".rustup",
     ".nvm",
@@ -43,13 +45,14 @@ const SHOWN: &[&str] = &[
     ".config/git/ignore",
     ".config/git/attributes",
 ];
-/// Downloads of the person's own: read as they are, changed for one workspace only. Each has files that stay hidden.
+/// The user's own downloads: readable, with changes kept per workspace. The listed files in them
+/// stay hidden.
 const LAYERED: &[(&str, &str, &[&str])] = &[
     ("CARGO_HOME", ".cargo", &["credentials", "credentials.toml"]),
     ("GOMODCACHE", "go/pkg/mod", &[]),
     ("", ".m2/repository", &[]),
 ];
-/// Caches that lie in a folder of the workspace's own: the variable that says where.
+/// Caches with a folder per workspace, and the variable that sets each.
 const CACHES: &[(&str, &str)] = &[
     ("XDG_CACHE_HOME", "xdg"),
     ("npm_config_cache", "npm"),
@@ -57,54 +60,54 @@ const CACHES: &[(&str, &str)] = &[
     ("GOCACHE", "go-build"),
     ("GRADLE_USER_HOME", "gradle"),
 ];
-/// Folders that hold no secrets of the person's, and a great many files.
+/// Folders with many files and no secrets of the user's.
 const PASSED_OVER: &[&str] =
     &["node_modules", "target", ".git", ".venv", "venv", "__pycache__", ".tox", "vendor", ".gradle"];
-/// Folders that are looked at for secrets and sockets, at most.
+/// At most this many folders are searched for secrets and sockets.
 const MOST_FOLDERS: usize = 20_000;
 
-/// What the person let a command have beyond the box.
+/// What the user allowed a command beyond the sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Opened {
-    /// The network of the machine.
+    /// The machine's network.
     pub network: bool,
-    /// Secret files of the workspace.
+    /// Secret files in the workspace.
     pub secrets: bool,
-    /// Files of the workspace that other programs act on.
+    /// Files in the workspace that other programs act on.
     pub protected: bool,
 }
 
 /// Where things are on this machine.
 pub struct Layout {
-    /// The home folder.
+    /// The user's home folder.
     pub home: Option<PathBuf>,
-    /// Folders with programs.
+    /// The folders in `PATH`.
     pub path: Vec<PathBuf>,
-    /// Variables that say where a toolchain has its downloads.
+    /// Environment variables that say where a toolchain keeps its downloads.
     pub variables: BTreeMap<String, PathBuf>,
-    /// Folders of ours, which no command sees.
+    /// Dunnock's own folders, which no command can see.
     pub own: Vec<PathBuf>,
-    /// Where caches of workspaces lie.
+    /// Parent of the per-workspace caches.
     pub boxes: PathBuf,
-    /// What the person lets every command read beside all this.
+    /// Additional paths that the user lets every command read.
     pub readable: Vec<PathBuf>,
-    /// What the person lets every command write beside all this.
+    /// Additional paths that the user lets every command write.
     pub writable: Vec<PathBuf>,
-    /// Files of a workspace that other programs act on, by the names that lead there.
+    /// Files in a workspace that other programs act on, each as a list of path components.
     pub protected: Vec<Vec<String>>,
-    /// Whether a file holds keys by custom, by its name.
+    /// Whether a file of this name usually holds keys.
     pub secret: fn(&str) -> bool,
-    /// Whether the person keeps a file or folder of the workspace from everybody, by its path there.
+    /// Whether the user denies all access to this path in the workspace.
     pub denied: Box<dyn Fn(&Path) -> bool + Send + Sync>,
     /// Whether commands may write to the workspace at all.
     pub writes: bool,
-    /// What was found in each folder of a workspace.
+    /// Cached search results for each folder of a workspace.
     pub found: Mutex<HashMap<PathBuf, Found>>,
-    /// Boxes as far as they do not change from command to command.
+    /// Cached parts of sandboxes that are the same for every command.
     pub bases: Mutex<Vec<Base>>,
 }
 
-/// A box and its variables.
+/// A sandbox and its environment variables.
 type Base = (SandboxSpec, Vec<(String, String)>);
 
 /// What was found in a folder, as of its last change.
@@ -113,13 +116,13 @@ pub struct Found {
     changed: (i64, i64),
     folders: Vec<PathBuf>,
     secret: Vec<PathBuf>,
-    /// Sockets of programs outside.
+    /// Sockets of programs outside, and paths that the user denies.
     sockets: Vec<PathBuf>,
-    /// Something here is protected.
+    /// The folder contains something protected.
     guarded: bool,
 }
 
-/// What was found in all of a workspace.
+/// What was found in a whole workspace.
 #[derive(Debug, Default)]
 struct All {
     secret: Vec<PathBuf>,
@@ -128,10 +131,10 @@ struct All {
 }
 
 impl Layout {
-    /// The box around a workspace, and the variables that a command in it needs.
+    /// The sandbox for a workspace, and the environment variables that a command in it needs.
     ///
     /// # Errors
-    /// When the folders for caches cannot be made.
+    /// If the cache folders cannot be created.
     pub fn cage(
         &self,
         rung: Isolation,
@@ -156,12 +159,12 @@ impl Layout {
         if !opened.protected {
             for folder in &all.guarded {
                 self.protected.iter().for_each(|names| protect(&mut cage, folder, names));
-                // A repository elsewhere, by a file that names it.
+                // A `.git` file names a repository elsewhere.
                 let git = folder.join(".git");
                 cage.closed.extend(git.symlink_metadata().is_ok_and(|about| about.is_file()).then_some(git));
             }
         }
-        // What leads to something that is held must stay where it is, or it could be led around.
+        // Pin the folders above protected paths: otherwise they could be moved and replaced.
         let held = cage.closed.iter().chain(&all.secret).chain(&all.guarded);
         let leads = held
             .flat_map(|place| place.ancestors().skip(1).take_while(|up| up.starts_with(workspace) && *up != workspace));
@@ -180,7 +183,7 @@ impl Layout {
         Ok((cage, env))
     }
 
-    /// What does not change from command to command.
+    /// The part that is the same for every command.
     fn base(&self, rung: Isolation, workspace: &Path) -> io::Result<(SandboxSpec, Vec<(String, String)>)> {
         let own = self.boxes.join(name_of(workspace));
         let (cache, tmp) = (own.join("cache"), own.join("tmp"));
@@ -247,7 +250,7 @@ impl Layout {
         if rung != Isolation::A {
             env.push(("TMPDIR".into(), tmp.to_string_lossy().into_owned()));
         }
-        // The folder may be part of a repository above it: that can be read, and git is told to look there.
+        // The folder may be inside a repository: let git find it, read-only.
         if let Some(git) = repository_above(workspace) {
             cage.readable.push(git);
             env.push(("GIT_DISCOVERY_ACROSS_FILESYSTEM".into(), "1".into()));
@@ -257,7 +260,7 @@ impl Layout {
             std::fs::write(&file, text)?;
             env.push(("GIT_CONFIG_GLOBAL".into(), file.to_string_lossy().into_owned()));
         }
-        // Below another that is shown there is nothing left to show.
+        // Drop paths below others that are already readable.
         let all = std::mem::take(&mut cage.readable);
         for place in all {
             if !cage.readable.iter().any(|over| place.starts_with(over)) {
@@ -279,21 +282,22 @@ impl Layout {
         self.variables.get(variable).cloned().or_else(|| Some(self.home.as_ref()?.join(below)))
     }
 
-    /// Folders of a workspace in which something is protected: repositories among them.
+    /// Folders of a workspace that contain something protected, including repositories.
     pub fn guarded(&self, workspace: &Path) -> Vec<PathBuf> {
         self.find(workspace).guarded
     }
 
-    /// Secret files, sockets and protected names in a workspace. Folders that did not change since are not read again.
+    /// Finds secret files, sockets and protected paths in a workspace. Reads only folders that
+    /// changed.
     fn find(&self, workspace: &Path) -> All {
         let mut known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = All::default();
-        // Those nearest to the top first.
+        // Breadth first.
         let mut waiting = std::collections::VecDeque::from([workspace.to_path_buf()]);
         let mut looked = 0;
         while let Some(folder) = waiting.pop_front() {
             looked += 1;
-            // Nobody can set this one back.
+            // The change time cannot be set back, unlike the modification time.
             let Ok(changed) = folder.symlink_metadata().map(|m| (m.ctime(), m.ctime_nsec())) else { continue };
             if looked > MOST_FOLDERS {
                 break;
@@ -321,7 +325,7 @@ impl Layout {
             found.guarded |= self.protected.iter().any(|names| names.first().is_some_and(|first| *first == *name));
             let path = entry.path();
             if path.strip_prefix(workspace).is_ok_and(|path| (self.denied)(path)) {
-                found.sockets.push(path); // hidden, whatever the person opened
+                found.sockets.push(path); // hidden whatever the user allowed
             } else if kind.is_dir() && !PASSED_OVER.contains(&name.as_ref()) {
                 found.folders.push(entry.path());
             } else if kind.is_socket() {
@@ -329,13 +333,13 @@ impl Layout {
             } else if kind.is_file() && (self.secret)(&name) {
                 found.secret.push(entry.path());
             } else if kind.is_symlink() && (self.secret)(&name) {
-                // What it leads to is the secret.
+                // The target of the link is the secret.
                 found
                     .secret
                     .extend(path.canonicalize().ok().filter(|real| real.starts_with(workspace) && real.is_file()));
             }
         }
-        // Within the same tick of the clock it may change again unseen.
+        // Within one clock tick it could change again unnoticed: do not cache.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let then = Duration::new(u64::try_from(changed.0).unwrap_or(0), u32::try_from(changed.1).unwrap_or(0));
         if now.saturating_sub(then) < Duration::from_millis(50) {
@@ -345,14 +349,16 @@ impl Layout {
     }
 }
 
-/// The toolchain that a folder with programs belongs to, wherever it was put: `/x/.pyenv` of `/x/.pyenv/shims`.
+/// The toolchain that a `PATH` folder belongs to, wherever it is installed: `/x/.pyenv` for
+/// `/x/.pyenv/shims`.
 fn toolchain(place: &Path) -> Option<PathBuf> {
     let one = |name: &&&str| !name.contains('/') && name.starts_with('.');
     let top = |path: &&Path| SHOWN.iter().filter(one).any(|name| path.file_name().is_some_and(|last| last == *name));
     place.ancestors().find(top).filter(|top| top.is_dir()).map(Path::to_path_buf)
 }
 
-/// Closes a name below a folder, and pins the names that lead there. `*` stands for any name, `**` for any names.
+/// Makes a path below a folder read-only and pins the folders above it. `*` matches one component,
+/// `**` several.
 fn protect(cage: &mut SandboxSpec, folder: &Path, names: &[String]) {
     let mut places = vec![folder.to_path_buf()];
     for (depth, name) in names.iter().enumerate() {
@@ -367,7 +373,7 @@ fn protect(cage: &mut SandboxSpec, folder: &Path, names: &[String]) {
         places = places.iter().flat_map(next).filter(|place| place.symlink_metadata().is_ok()).collect();
     }
     for place in places {
-        // A link is held by what watches; what it leads to is closed here.
+        // The watcher protects the link itself; here its target is made read-only.
         if place.symlink_metadata().is_ok_and(|about| about.is_symlink()) {
             cage.closed.extend(place.canonicalize().ok().filter(|real| real.starts_with(&cage.workspace)));
         } else {
@@ -376,7 +382,7 @@ fn protect(cage: &mut SandboxSpec, folder: &Path, names: &[String]) {
     }
 }
 
-/// Folders below a folder, so many levels deep.
+/// Folders below a folder, up to this many levels deep.
 fn below(folder: &Path, levels: usize) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let folders = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path());
@@ -388,13 +394,15 @@ fn below(folder: &Path, levels: usize) -> Vec<PathBuf> {
     all
 }
 
-/// The repository's own folder, of a workspace that is a part of one or a further work tree of one.
+/// The git folder of the repository that contains the workspace or that the workspace is a linked
+/// work tree of.
 fn repository_above(workspace: &Path) -> Option<PathBuf> {
     let own = workspace.join(".git");
     if own.symlink_metadata().is_ok_and(|about| about.is_file()) {
         let text = std::fs::read_to_string(&own).ok()?;
         let dir = workspace.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
-        // Only one that names this folder in turn: the file itself may come from anywhere.
+        // The `.git` file may come from anywhere: trust it only if the repository names this folder
+        // in turn.
         let back = std::fs::read_to_string(dir.join("gitdir")).ok()?;
         let back = Path::new(back.trim()).canonicalize().ok()?;
         return (back == own).then(|| dir.ancestors().nth(2).map(Path::to_path_buf)).flatten();
@@ -405,7 +413,8 @@ fn repository_above(workspace: &Path) -> Option<PathBuf> {
     workspace.ancestors().skip(1).map(|up| up.join(".git")).find(|git| git.is_dir())
 }
 
-/// What of a person's git settings a boxed command may see: who they are and how they like things, no address and no program.
+/// The part of the user's git config that a sandboxed command may see: identity and preferences,
+/// but no URLs and no programs.
 fn tame_gitconfig(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let known =
@@ -430,13 +439,13 @@ fn tame_gitconfig(path: &Path) -> Option<String> {
     Some(kept)
 }
 
-/// Makes a folder that only its owner can look into.
+/// Creates a folder that only its owner can access.
 fn own_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// A folder name for a workspace: its last name, and enough to tell it from others.
+/// A folder name for a workspace: its last component plus a hash.
 fn name_of(workspace: &Path) -> String {
     use std::hash::{Hash as _, Hasher as _};
     let mut hasher = std::hash::DefaultHasher::new();

@@ -1,17 +1,20 @@
-//! Starts children, confines them, and sees to it that none is left behind.
+//! Starts child processes, confines them, and makes sure that none is left behind.
 //!
-//! The program does not make children itself. It starts a small *launcher* (itself, executed again: see [`LAUNCH`]) and asks it
-//! over a socket: a small process makes children quickly however large the program has grown, it adopts what escapes from a
-//! command (a subreaper), and it notices the program's death by the end of the socket, whoever killed it.
+//! The program does not spawn children itself. It starts a small *launcher* (its own executable,
+//! see [`LAUNCH`]) and sends it requests over a socket. A small process forks quickly however large
+//! the program has grown; it adopts what escapes from a command (as a subreaper); and it notices
+//! the program's death by the closed socket, whatever the cause.
 //!
-//! Invariant: when a command's end is reported, everything it started is dead, whether it left its group or not.
-//! Invariant: when the program is gone, the launcher kills everything and only then lets go of the locks it was given.
+//! Invariant: when a command's end is reported, everything it started is dead, even if it left the
+//! process group.
+//! Invariant: when the program is gone, the launcher kills everything and only then releases the
+//! locks it holds.
 //!
-//! Invariant: a command that shall be confined begins in its box, or not at all (`linux/`). From a workspace to a box: `layout`.
-//! What is tried against it: `attack` and `prove`.
+//! Invariant: a command that is to be confined starts in its sandbox, or not at all (`linux/`).
+//! `layout` turns a workspace into a sandbox; `attack` and `prove` try to break out of it.
 //!
-//! This is the only crate with `unsafe` code: what a child does between clone and exec, the attacks, closing what whoever
-//! started us left open, and asking for a lease on a file.
+//! This is the only crate with `unsafe` code: what a child does between clone and exec, the
+//! attacks, closing inherited descriptors, and file leases.
 
 #[cfg(target_os = "linux")]
 mod attack;
@@ -48,10 +51,10 @@ pub use prove::{PROBE, ProbeOutcome, Trial, VICTIM, probe, prove, victim};
 #[cfg(target_os = "linux")]
 pub use wire::{Bound, Bounds};
 
-/// The first argument that makes the program a launcher.
+/// The first argument that makes the program run as the launcher.
 pub const LAUNCH: &str = "__launch";
 
-/// Other systems have no launcher yet.
+/// Always fails: there is no launcher on other systems yet.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn serve() -> std::process::ExitCode {

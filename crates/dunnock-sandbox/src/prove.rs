@@ -1,4 +1,5 @@
-//! Proves a box: lays out victims, tries every way out bare and boxed, and looks at the victims.
+//! Proves a sandbox: sets up targets, tries every attack with and without the sandbox, and checks
+//! the targets.
 
 use crate::attack::{ATTACKS, Attack, Shows};
 use crate::client::{Ended, Launcher, Run};
@@ -13,31 +14,31 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-/// The first argument that makes the program one attack.
+/// The first argument that makes the program run one attack.
 pub const PROBE: &str = "__probe";
-/// The first argument that makes the program a victim of attacks.
+/// The first argument that makes the program a target of attacks.
 pub const VICTIM: &str = "__victim";
 const SECRET: &str = "the-secret-of-the-victim";
 
-/// What came of one attack.
+/// The result of one attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeOutcome {
-    /// It was held; the error that it got, or 0.
+    /// It was stopped, with this error (or 0).
     Held(i32),
-    /// It got a means of the kernel's that touches nothing outside.
+    /// It gained a kernel facility but touched nothing outside.
     Private,
     /// It touched something outside.
     Out,
 }
 
-/// One attack, tried.
+/// One attack and its results.
 #[derive(Debug, Clone)]
 pub struct Trial {
-    /// Its name.
+    /// The attack's name.
     pub name: &'static str,
-    /// Without a box, if that was tried.
+    /// Without a sandbox, if that was tried.
     pub bare: Option<ProbeOutcome>,
-    /// In the box.
+    /// In the sandbox.
     pub boxed: ProbeOutcome,
 }
 
@@ -47,14 +48,15 @@ pub fn probe(name: &str) -> std::process::ExitCode {
     crate::attack::run(name).into()
 }
 
-/// Holds a secret in memory, in its environment, in a descriptor and in shared memory; for [`VICTIM`]. Ends with its input.
+/// Holds a secret in memory, in its environment, in a descriptor and in shared memory; for
+/// [`VICTIM`]. Exits when its input closes.
 #[must_use]
 #[expect(unsafe_code, reason = "shared memory and descriptors by number")]
 #[expect(clippy::print_stdout, reason = "what it is asked for")]
 pub fn victim() -> std::process::ExitCode {
     let text = format!("{SECRET}{}", "\0".repeat(64));
     let key = std::process::id() as i32;
-    // SAFETY: the segment is 64 bytes long and so is what is copied there; the descriptor is open.
+    // SAFETY: the segment is 64 bytes long, and 64 bytes are copied.
     let segment = unsafe {
         let segment = libc::shmget(key, 64, libc::IPC_CREAT | 0o600);
         let at = libc::shmat(segment, std::ptr::null(), 0);
@@ -64,18 +66,18 @@ pub fn victim() -> std::process::ExitCode {
         segment
     };
     if let Ok(file) = std::fs::File::open("secret.txt") {
-        // SAFETY: the number is free: this process has just begun.
+        // SAFETY: the number is unused: this process has just started.
         unsafe { libc::dup2(file.as_raw_fd(), 9) };
     }
     println!("{} {key}", text.as_ptr() as usize);
     let _ = io::stdin().read(&mut [0; 1]);
-    // SAFETY: removes the segment that was made above.
+    // SAFETY: removes the segment created above.
     unsafe { libc::shmctl(segment, libc::IPC_RMID, std::ptr::null_mut()) };
     std::hint::black_box(&text);
     std::process::ExitCode::SUCCESS
 }
 
-/// Everything that attacks are after.
+/// All targets of the attacks.
 struct Ground {
     base: PathBuf,
     home: PathBuf,
@@ -130,7 +132,7 @@ impl Ground {
         Ok(ground)
     }
 
-    /// Names that an attack may leave anywhere.
+    /// Files that attacks may leave in shared places.
     fn marks(&self) -> Vec<PathBuf> {
         let mut marks: Vec<PathBuf> = ["/tmp", "/var/tmp", "/etc", "/usr/bin", "/dev/shm"]
             .iter()
@@ -140,7 +142,7 @@ impl Ground {
         marks
     }
 
-    /// Whatever an attack left goes; victims are as they were.
+    /// Removes whatever an attack left and restores the targets.
     fn reset(&self) -> io::Result<()> {
         let (outside, work) = (self.base.join("outside"), self.base.join("work"));
         for entry in std::fs::read_dir(&outside)?.flatten() {
@@ -164,7 +166,7 @@ impl Ground {
         Ok(())
     }
 
-    /// Everything outside that could have changed.
+    /// A snapshot of everything outside that could have changed.
     fn look(&self) -> String {
         let outside = self.base.join("outside");
         let mut seen: Vec<String> = std::fs::read_dir(&outside)
@@ -181,7 +183,7 @@ impl Ground {
         format!("{seen:?} {:?}", self.marks().iter().map(|mark| mark.exists()).collect::<Vec<_>>())
     }
 
-    /// Whether any listener was reached since the last look.
+    /// Whether any listener was reached since the last call.
     fn reached(&self) -> bool {
         let tcp = self.tcp.iter().filter(|l| l.accept().is_ok()).count();
         let unix = self.unix.iter().filter(|l| l.accept().is_ok()).count();
@@ -190,12 +192,12 @@ impl Ground {
         tcp + unix > 0 || udp || datagram
     }
 
-    /// What came of an attack that ended so and put this out.
+    /// Judges an attack by its exit code, its output and the state of the targets.
     fn judge(&self, attack: &Attack, before: &str, code: i32, out: &[u8]) -> ProbeOutcome {
         let told = String::from_utf8_lossy(out);
         let (secret, changed, reached) = (told.contains(SECRET), self.look() != before, self.reached());
         let listed = attack.name == "list_outside" && told.contains("secret.txt");
-        // What was not meant counts as well.
+        // Any effect outside counts, even one the attack did not aim for.
         if secret || listed || changed || reached || (attack.shows == Shows::Touch && code == 0) {
             ProbeOutcome::Out
         } else if attack.shows == Shows::Gain && code == 0 {
@@ -215,10 +217,11 @@ impl Drop for Ground {
     }
 }
 
-/// Tries every way out in the box that `cage` makes around a folder; with `bare`, also without one. `base` is made, and goes.
+/// Tries every attack in the sandbox that `cage` builds for a folder; with `bare`, also without
+/// one. Creates `base` and removes it afterwards.
 ///
 /// # Errors
-/// When the victims cannot be laid out, or there is no launcher to be had.
+/// If the targets cannot be set up, or no launcher can be started.
 #[expect(unsafe_code, reason = "a descriptor is left open on purpose, by its number")]
 pub async fn prove(
     program: &Path,
@@ -229,8 +232,8 @@ pub async fn prove(
 ) -> io::Result<Vec<Trial>> {
     let ground = Ground::new(program, base, home)?;
     let secret = std::fs::File::open(base.join("outside/secret.txt"))?;
-    // Somebody's descriptor that was not closed for children.
-    // SAFETY: nobody uses this number: it is far above what is open here.
+    // A descriptor that someone forgot to close on exec.
+    // SAFETY: the number is unused: it is far above what is open here.
     unsafe { libc::dup2(secret.as_raw_fd(), 77) };
     let launcher = Arc::new(Launcher::new(program.to_path_buf(), &[crate::LAUNCH]));
     let work = base.join("work");
@@ -245,7 +248,7 @@ pub async fn prove(
             let ended = command.stdin(Stdio::null()).stderr(Stdio::null()).output()?;
             tried = Some(ground.judge(attack, &before, ended.status.code().unwrap_or(255), &ended.stdout));
             let mount = std::ffi::CString::new(work.join("mnt").to_string_lossy().as_bytes())?;
-            // SAFETY: the path ends with a zero. Takes away what an attack may have mounted.
+            // SAFETY: the path is NUL-terminated. Unmounts what an attack may have mounted.
             unsafe { libc::umount2(mount.as_ptr(), libc::MNT_DETACH) };
             ground.reset()?;
         }
@@ -254,13 +257,13 @@ pub async fn prove(
         trials.push(Trial { name: attack.name, bare: tried, boxed: ground.judge(attack, &before, code, &out) });
         ground.reset()?;
     }
-    // SAFETY: closes what was opened above.
+    // SAFETY: closes the descriptor opened above.
     unsafe { libc::close(77) };
     launcher.stop();
     Ok(trials)
 }
 
-/// How one attack ended in the box, and what it put out.
+/// Runs one attack in the sandbox; returns its exit code and output.
 async fn boxed(
     launcher: &Arc<Launcher>,
     program: &Path,

@@ -1,33 +1,34 @@
-//! A profile for the sandbox of macOS, as text. Not used yet, and never tried on a real system: there, commands run at level D.
+//! A profile for the macOS sandbox, as text. Not used yet and never tried on a real system: there,
+//! commands run at level D.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What a boxed command may touch there.
+/// What a sandboxed command may access on macOS.
 #[derive(Debug, Clone, Copy)]
 pub struct Seatbelt<'a> {
-    /// The workspace.
+    /// The workspace, which it may write.
     pub workspace: &'a Path,
-    /// Names in it that can only be read.
+    /// Paths in the workspace that are read-only.
     pub closed: &'a [std::path::PathBuf],
-    /// Files and folders that cannot even be read.
+    /// Files and folders that cannot be read.
     pub hidden: &'a [std::path::PathBuf],
-    /// Folders beside it that can be written: caches, a folder for temporary files.
+    /// Writable folders outside the workspace: caches, temporary files.
     pub writable: &'a [std::path::PathBuf],
-    /// Folders beside the system's that can be read.
+    /// Readable folders besides those of the system.
     pub readable: &'a [std::path::PathBuf],
-    /// The network is open.
+    /// Allow network access.
     pub network: bool,
 }
 
-/// A path as the profile's language writes it.
+/// A path, quoted for the profile language.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{text}\"")
 }
 
 impl Seatbelt<'_> {
-    /// The profile: what is not allowed is denied, and of two rules the last one counts.
+    /// The profile: what is not allowed is denied, and later rules override earlier ones.
     #[must_use]
     pub fn profile(&self) -> String {
         let mut text = String::from(
@@ -54,7 +55,8 @@ impl Seatbelt<'_> {
         }
         text.push_str(match self.network {
             true => "(allow network*)\n(allow system-socket)\n",
-            // Its own loopback cannot be had there: servers of tests may listen, and nothing else is reached.
+            // There is no private loopback on macOS: test servers may listen, and nothing else is
+            // reachable.
             false => {
                 "(allow network-bind (local ip \"localhost:*\"))\n(allow network-inbound (local ip \"localhost:*\"))\n"
             }

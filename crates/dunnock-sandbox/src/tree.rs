@@ -1,9 +1,9 @@
-//! Processes below a process, as the kernel lists them.
+//! Process trees, read from `/proc`.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
 
-/// The children of a process, all of its threads' together.
+/// The children of all threads of a process.
 pub(crate) fn children(pid: Pid) -> Vec<Pid> {
     let mut found = Vec::new();
     let tasks = PathBuf::from(format!("/proc/{}/task", pid.as_raw_nonzero()));
@@ -14,18 +14,18 @@ pub(crate) fn children(pid: Pid) -> Vec<Pid> {
     found
 }
 
-/// The children of a process with one thread: one read.
+/// The children of a single-threaded process, in one read.
 pub(crate) fn children_of_one_thread(pid: Pid) -> std::io::Result<Vec<Pid>> {
     let raw = pid.as_raw_nonzero();
     let text = std::fs::read_to_string(format!("/proc/{raw}/task/{raw}/children"))?;
     Ok(text.split_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?)).collect())
 }
 
-/// The most that is looked at in one go: a bomb is killed in several.
+/// How many processes one pass looks at; a fork bomb takes several.
 const MOST: usize = 20_000;
 
-/// A process and everything below it. Each is stopped before its children are listed: one that is stopped makes no other,
-/// and buries none whose number could then be another's.
+/// A process and all its descendants. Each is stopped before its children are listed: a stopped
+/// process starts no other, and reaps none whose pid could then be reused.
 pub(crate) fn whole(pid: Pid) -> Vec<Pid> {
     let mut all = vec![pid];
     let mut next = 0;
@@ -39,7 +39,7 @@ pub(crate) fn whole(pid: Pid) -> Vec<Pid> {
     all
 }
 
-/// The process and everything below it, as far as they are at most so many. Nothing is stopped for that.
+/// The process and its descendants, up to about `most`. Stops none of them.
 pub(crate) fn below(pid: Pid, most: usize) -> Vec<Pid> {
     let mut all = vec![pid];
     let mut next = 0;
@@ -50,7 +50,7 @@ pub(crate) fn below(pid: Pid, most: usize) -> Vec<Pid> {
     all
 }
 
-/// Bytes of memory on the machine: all of it, and what is free or can be.
+/// Memory of the machine in bytes: total and available.
 pub(crate) fn memory() -> Option<(u64, u64)> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let value = |name: &str| {
@@ -60,7 +60,7 @@ pub(crate) fn memory() -> Option<(u64, u64)> {
     Some((value("MemTotal:")?, value("MemAvailable:")?))
 }
 
-/// Bytes of memory that a process holds for itself.
+/// Resident memory of a process, in bytes.
 pub(crate) fn resident(pid: Pid) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero())).unwrap_or_default();
     let mut pages = text.split_whitespace().skip(1).map(|n| n.parse::<u64>().unwrap_or(0));
@@ -74,15 +74,14 @@ pub(crate) fn tasks() -> u64 {
     text.split_whitespace().nth(3).and_then(|part| part.split_once('/')?.1.parse().ok()).unwrap_or(0)
 }
 
-/// Kills all of them.
 pub(crate) fn kill(all: &[Pid]) {
     for pid in all {
         let _ = kill_process(*pid, Signal::KILL);
     }
 }
 
-/// Whether a variable of that value stands in the environment that a process was started with. `None` if it has no environment
-/// at all: by choice, or for the moment in which it becomes another program.
+/// Whether the process was started with this `NAME=value` in its environment. `None` if it has no
+/// environment at all: by choice, or for a moment during exec.
 pub(crate) fn has_mark(pid: Pid, mark: &str) -> Option<bool> {
     let bytes = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
     (!bytes.is_empty()).then(|| bytes.split(|b| *b == 0).any(|entry| entry == mark.as_bytes()))

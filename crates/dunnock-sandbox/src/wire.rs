@@ -1,4 +1,5 @@
-//! What the program and its launcher say to each other: one JSON text a packet, descriptors beside it.
+//! Messages between the program and its launcher: one JSON document per packet, with descriptors
+//! attached.
 
 use crate::linux::{Isolation, SandboxSpec};
 use rustix::net::{
@@ -10,67 +11,68 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The longest packet: a command line of 100,000 bytes and its environment. Longer ones do not fit the buffers that systems
-/// give a socket.
+/// The longest packet: a command line of 100,000 bytes plus its environment. Longer ones do not fit
+/// into default socket buffers.
 const MOST: usize = 200_000;
 
-/// What a command may take; 0 is no bound.
+/// Resource limits for a command; 0 means unlimited.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct Bounds {
-    /// Processes at once.
+    /// Concurrent processes.
     pub processes: u64,
-    /// Bytes of memory that they hold together.
+    /// Bytes of memory, summed over all processes.
     pub memory: u64,
 }
 
-/// Which bound a command was ended for.
+/// The limit that a command was killed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Bound {
-    /// Processes.
+    /// Too many processes.
     Processes,
-    /// Memory.
+    /// Too much memory.
     Memory,
 }
 
-/// To the launcher.
+/// A request to the launcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Ask {
-    /// Start this; its output goes to the two descriptors that come along, its input comes from one before them.
+    /// Start a command. The last two attached descriptors are its stdout and stderr; one before
+    /// them is its stdin.
     Start {
         id: u64,
         words: Vec<String>,
         folder: String,
         env: Vec<(String, String)>,
-        /// They are a terminal.
+        /// The descriptors are a terminal.
         terminal: bool,
         bounds: Bounds,
-        /// What holds it; nothing, if absent.
+        /// The sandbox; `None` runs the command without one.
         cage: Option<SandboxSpec>,
     },
-    /// Whether such a box can be made, and if not, one of the rungs below it.
+    /// Find out whether such a sandbox can be created, or else one at a lower level.
     Probe { cage: SandboxSpec },
-    /// Ask it to end, with all of its group.
+    /// Send SIGTERM to its process group.
     End { id: u64 },
-    /// End it, and everything it started.
+    /// Kill it and everything it started.
     Kill { id: u64 },
-    /// Keep the descriptor that comes along until everything is dead.
+    /// Hold the attached descriptor until everything is dead.
     Hold { id: u64 },
-    /// Let go of it.
+    /// Close a held descriptor.
     Release { id: u64 },
-    /// Nobody needs the network of this name any more.
+    /// Drop the shared network of this name.
     Leave { name: String },
 }
 
-/// From the launcher.
+/// A message from the launcher.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Tell {
-    /// It could not be started.
+    /// The command could not be started.
     Refused { id: u64, why: String },
-    /// The best box that can be made, and what kept better ones from it.
+    /// The strongest sandbox that works, and why stronger ones do not.
     Probed { best: Option<Isolation>, why: Vec<(Isolation, String)> },
-    /// The descriptor is closed.
+    /// The held descriptor is closed.
     Released { id: u64 },
-    /// It ended, and everything it started is dead.
+    /// The command ended, and everything it started is dead.
     Ended { id: u64, code: Option<i32>, signal: Option<i32>, left: u32, over: Option<Bound> },
 }
 
@@ -93,7 +95,7 @@ pub(crate) fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[Borrowed
     }
 }
 
-/// The next packet; `None` when the other side is gone.
+/// Receives the next packet; `None` when the other side is gone.
 pub(crate) fn receive<T: DeserializeOwned>(
     socket: impl AsFd,
     buffer: &mut Vec<u8>,

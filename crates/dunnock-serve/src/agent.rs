@@ -1,6 +1,7 @@
-//! The stateless service: one prompt, at most one call, one answer; nothing is kept.
+//! The stateless service: one prompt, at most one tool call, one answer; nothing is stored.
 //!
-//! It is the same loop on a log in memory. What a caller says of earlier calls is condensed and put before the prompt.
+//! It runs the same loop on a log in memory. The caller's history is condensed and put before the
+//! prompt.
 
 use crate::App;
 use crate::answer::{ApiError, BODY_TIME, LONGEST, json, whole};
@@ -14,53 +15,53 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// How long one answer may take.
+/// Time limit for one answer.
 const TIME: Duration = Duration::from_secs(600);
-/// Entries of the history that are told, the newest; characters of each prompt and result; of all.
+/// Limits for the history: the newest entries; characters of each prompt and result; total length.
 const ENTRIES: usize = 20;
 const ENTRY: usize = 240;
 const ALL: usize = 4_000;
 
-/// What is asked of the service.
+/// A request to the stateless service.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentRequest {
-    /// What to do.
+    /// The task.
     #[schemars(regex(pattern = r"\S"))]
     pub prompt: String,
     /// Accepted and ignored.
     #[serde(default)]
     pub tool_type: Option<Value>,
-    /// What was asked and answered before: the service itself remembers nothing.
+    /// Earlier requests and results: the service itself remembers nothing.
     #[serde(default)]
     pub context_history: Option<Vec<HistoryEntry>>,
 }
 
-/// An earlier call of the service.
+/// An earlier request to the service.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct HistoryEntry {
-    /// When, in any form.
+    /// When it was made, in any format.
     #[serde(default)]
     pub timestamp: Option<Value>,
-    /// What was asked.
+    /// The prompt.
     #[serde(default)]
     pub prompt: Option<String>,
-    /// What came of it, in any form.
+    /// The result, in any form.
     #[serde(default)]
     pub result: Option<Value>,
 }
 
-/// What the service answers, always.
+/// The response, in every case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentAnswer {
-    /// Whether it was done.
+    /// Whether it succeeded.
     pub success: bool,
     /// `Tool execution result` or `AgentService error`.
     pub message: String,
-    /// What the tool said, or the model, if it called none.
+    /// The tool's output, or the model's text if it called no tool.
     pub data: Option<String>,
-    /// What went wrong.
+    /// The error, if it failed.
     pub error: Option<String>,
 }
 
@@ -99,7 +100,8 @@ pub(crate) async fn agent(State(app): State<App>, request: Request) -> Response 
     json(StatusCode::OK, &once(&app, &asked).await.unwrap_or_else(AgentAnswer::broke))
 }
 
-/// What is not even looked at, in the service's own form: whoever is not let in is told so, and everything else is malformed.
+/// A response in the service's own form to a request that was refused early. Authentication errors
+/// keep their status; a body that is too large, too slow or not JSON becomes 400.
 pub(crate) fn refused(no: &ApiError) -> Response {
     let status = match no.0 {
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNSUPPORTED_MEDIA_TYPE | StatusCode::REQUEST_TIMEOUT => {
@@ -119,13 +121,13 @@ async fn once(app: &App, asked: &AgentRequest) -> Result<AgentAnswer, String> {
     let text = condensed(asked.context_history.as_deref().unwrap_or_default(), &asked.prompt);
     let answer = tokio::time::timeout(TIME, converse(&mut door, text)).await;
     let answer = answer.unwrap_or_else(|_| Err(format!("there was no answer within {} s", TIME.as_secs())));
-    // However it went: nothing of it goes on.
+    // Whatever the result, nothing of it keeps running.
     door.close().await;
     drop(once.holds);
     answer
 }
 
-/// Until the call has ended, or there is none.
+/// Runs until the tool call has ended, or the task ends without one.
 async fn converse(door: &mut Connection, text: String) -> Result<AgentAnswer, String> {
     let sent = door.send(Command::Prompt { text: text.into(), images: Vec::new() }).await.map_err(|e| e.to_string())?;
     sent.map_err(|refusal| refusal.to_string())?;
@@ -141,7 +143,7 @@ async fn converse(door: &mut Connection, text: String) -> Result<AgentAnswer, St
                     _ => AgentAnswer::tool_failed(&finished.shown),
                 });
             }
-            // Nobody is here who could answer.
+            // There is no one who could answer.
             Event::Asked(asked) => {
                 let view = asked.kind.view();
                 let why = view.reasons.first().cloned().unwrap_or(view.heading);
@@ -172,7 +174,7 @@ fn short(text: &str, most: usize) -> String {
     }
 }
 
-/// The history as a bounded summary, the newest entries first to be kept, and the prompt.
+/// A bounded summary of the history, preferring the newest entries, followed by the prompt.
 fn condensed(history: &[HistoryEntry], prompt: &str) -> String {
     let plain = |value: &Option<Value>| match value {
         None | Some(Value::Null) => String::new(),

@@ -1,4 +1,4 @@
-//! What goes back: JSON, and errors that say what to do next.
+//! Responses: JSON, and errors that say what to do next.
 
 use crate::host::Refusal;
 use axum::body::{Body, to_bytes};
@@ -12,22 +12,22 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-/// The longest body that is read.
+/// The largest body that is accepted.
 pub(crate) const LONGEST: usize = 8 << 20;
-/// The same, of somebody who is not known yet; and how long that may take.
+/// The same for callers that are not authenticated yet, and the time limit for reading it.
 pub(crate) const SHORT: usize = 4 << 10;
 const SHORT_TIME: Duration = Duration::from_secs(5);
-/// How long a body may take.
+/// Time limit for reading a body.
 pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// What is said when something was not done.
+/// The body of an error response.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ErrorBody {
-    /// What, and what to do next.
+    /// What went wrong, and what to do next.
     pub(crate) error: String,
 }
 
-/// A status and why.
+/// A status and a reason.
 #[derive(Debug)]
 pub(crate) struct ApiError(pub(crate) StatusCode, pub(crate) String);
 
@@ -73,13 +73,13 @@ impl From<dunnock_core::ports::LogError> for ApiError {
     }
 }
 
-/// A value as JSON.
+/// A JSON response.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
-    let text = serde_json::to_vec(value).unwrap_or_default(); // plain structs with text keys: there is nothing to fail
+    let text = serde_json::to_vec(value).unwrap_or_default(); // plain structs with string keys cannot fail
     (status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-/// A body of JSON, read within bounds.
+/// A JSON body, read within the limits.
 pub(crate) struct Json<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
@@ -89,7 +89,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
-/// The same, of somebody who is not known yet.
+/// The same for callers that are not authenticated yet.
 pub(crate) struct SmallJson<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for SmallJson<T> {
@@ -105,7 +105,7 @@ fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     crate::strict::read(bytes).map_err(bad)
 }
 
-/// What follows the question mark.
+/// The query string.
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
@@ -118,7 +118,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// All of a body, if it is not too long and does not take for ever.
+/// Reads a whole body, within the size and time limits.
 pub(crate) async fn whole(body: Body, longest: usize, time: Duration) -> Result<axum::body::Bytes, ApiError> {
     match tokio::time::timeout(time, to_bytes(body, longest)).await {
         Ok(Ok(bytes)) => Ok(bytes),

@@ -1,21 +1,21 @@
-//! The web app, as it was built into this binary. Without it there is one page that says how to build it.
+//! The web app, embedded in this binary. Without it there is one page that says how to build it.
 //!
-//! `npm run build` leaves one page and its parts in `web/dist`; the parts have their hash in their name and are compressed
-//! already. There is nothing of anybody's in them: they are open to whoever comes.
+//! `npm run build` writes one page and its assets to `web/dist`; assets have a hash in their name
+//! and are already compressed. They contain no user data, so they need no authentication.
 
 use crate::answer::ApiError;
 use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 
-/// What `web/dist` held when this was built (`build.rs`).
+/// The contents of `web/dist` at build time (`build.rs`).
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/web.rs"));
 
 fn file(name: &str) -> Option<&'static [u8]> {
     FILES.iter().find(|(known, _)| *known == name).map(|(_, bytes)| *bytes)
 }
 
-/// Where the parts of the app are.
+/// URL prefix of the assets.
 pub(crate) const FOLDER: &str = "/assets/";
 
 /// Whether the web app is in this binary.
@@ -24,7 +24,7 @@ pub fn has_web_app() -> bool {
     file("index.html").is_some()
 }
 
-/// The one page.
+/// The single page.
 pub(crate) async fn page() -> Response {
     match file("index.html") {
         Some(page) => Html(page).into_response(),
@@ -41,8 +41,8 @@ fn kind(name: &str) -> &'static str {
     }
 }
 
-/// A part of it. Nothing is kept by the browser: another program that had this address before must not have left anything in its
-/// place, and on this machine fetching costs nothing.
+/// An asset. Browsers do not cache it: another program may have used this address before and must
+/// not leave anything in its place. Fetching from this machine costs nothing.
 pub(crate) async fn part(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, ApiError> {
     let packed = || file(&format!("assets/{name}.gz")).ok_or_else(|| ApiError::missing("such part of the web app"));
     let (data, is_packed) = match file(&format!("assets/{name}")) {

@@ -1,6 +1,6 @@
-//! All sessions at a glance, as they change: a WebSocket that says how things stand whenever they stand otherwise.
+//! An overview of all sessions: a WebSocket that pushes it when it changes.
 //!
-//! One channel, since a browser has few connections to spare for answers that do not come.
+//! It is one channel, since a browser allows few connections for long polling.
 
 use crate::App;
 use crate::answer::ApiError;
@@ -20,88 +20,90 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often somebody looks.
+/// How often to check for changes.
 const LOOK: Duration = Duration::from_millis(250);
-/// Sessions that are looked at, and how many of those that rest are told of. Whatever works or waits is told of in any case.
+/// How many sessions are checked, and how many idle ones are sent. Those that work or wait are
+/// always sent.
 const LOOKED_AT: u32 = 2000;
 const ROWS: usize = 100;
-/// How long one look serves all who ask.
+/// How long one result serves all clients.
 const SERVES: Duration = Duration::from_millis(200);
-/// Sessions that are read anew in one look: many old ones come one after the other.
+/// How many sessions are read again per check: many old ones are read bit by bit.
 const READS: usize = 8;
-/// Milliseconds of a day.
+/// Milliseconds in a day.
 const DAY: i64 = 86_400_000;
 
-/// How all sessions stand.
+/// The state of all sessions.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Overview {
-    /// The newest first.
+    /// Most recently updated first.
     sessions: Vec<OverviewRow>,
     today: Today,
 }
 
-/// What was used on this day (UTC), by all sessions that are told of.
+/// Usage on this day (UTC), over all sessions sent.
 #[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
 pub(crate) struct Today {
-    /// Tokens in and out.
+    /// Input and output tokens.
     tokens: u64,
     /// Millionths of a US dollar, where the price is known.
     micros: u64,
-    /// Some of it was used at a price that is not known.
+    /// Some usage has an unknown price.
     unknown: bool,
-    /// The budget of a day, in millionths of a US dollar, where one is set.
+    /// The daily budget in millionths of a US dollar, if one is set.
     budget: Option<u64>,
 }
 
-/// A session at a glance.
+/// A session in the overview.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct OverviewRow {
     #[serde(flatten)]
     row: Row,
-    /// More of it; not there until it was read.
+    /// Details; absent until the session has been read.
     #[serde(skip_serializing_if = "Option::is_none")]
     more: Option<Activity>,
-    /// This server drives it right now.
+    /// Whether this server is driving the session right now.
     here: bool,
 }
 
-/// What reading a session shows.
+/// What reading a session's events shows.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Activity {
     /// `provider/model` in use.
     model: String,
     /// How commands are confined.
     isolation: Isolation,
-    /// Whether files are kept, so that a change can be taken back.
+    /// Whether files are checkpointed, so that changes can be undone.
     checkpoints: bool,
-    /// Steps since the last prompt, and how many there may be.
+    /// Steps since the last prompt, and the limit.
     step: u32,
     steps: u32,
-    /// The model is being asked.
+    /// A model request is in progress.
     thinking: bool,
-    /// What runs, if something does.
+    /// The running call, if any.
     running: Option<AskedCall>,
-    /// What waits for a person, oldest first.
+    /// Questions waiting for the user, oldest first.
     questions: Vec<OpenQuestion>,
-    /// Whether the work was checked.
+    /// Whether the work was verified.
     proof: Proof,
-    /// Tokens in and out.
+    /// Input and output tokens.
     tokens: u64,
-    /// Millionths of a US dollar; nothing where the price is not known.
+    /// Millionths of a US dollar; null if a price is unknown.
     micros: Option<u64>,
 }
 
-/// What is known of sessions, so that each is read once.
+/// Cached sessions, so that each event is read once.
 #[derive(Default)]
 pub(crate) struct OverviewCache {
-    known: Mutex<HashMap<SessionId, Known>>,
-    /// The last look, as it was told: tabs that ask at the same time share it.
+    known: Mutex<HashMap<SessionId, CachedRow>>,
+    /// The last overview as sent: tabs that ask at the same time share it.
     last: tokio::sync::Mutex<Option<(Instant, Arc<str>)>>,
 }
 
 #[derive(Clone)]
-struct Known {
-    /// As it was listed. What was read for it may be younger: it is fresh as long as the list says the same.
+struct CachedRow {
+    /// The session as listed. The details may be newer: they are fresh as long as the list is
+    /// unchanged.
     row: Row,
     more: Activity,
     used: Used,
@@ -124,14 +126,15 @@ impl Used {
             Event::Created(e) => return (self.model, self.price) = (e.config.model, e.config.price),
             Event::Forked(e) => return (self.model, self.price) = (e.config.model, e.config.price),
             Event::Configured(e) => {
-                // What a model costs is known of that model only.
+                // A price applies to one model only.
                 if let Some(model) = e.set.model.filter(|model| *model != self.model) {
                     (self.model, self.price) = (model, None);
                 }
                 self.price = e.set.price.unwrap_or(self.price);
                 return;
             }
-            // A server that says nothing of what was used leaves the price unknown: it is not 0. What a person carries has none.
+            // If a server reports no usage, the price is unknown, not 0. A copy-and-paste session
+            // has no price.
             Event::Answered(e) if e.usage.is_nothing() && self.model != BRIDGE_MODEL => {
                 self.days.entry(record.envelope.at.0.div_euclid(DAY)).or_default().unknown = true;
                 return;
@@ -151,14 +154,14 @@ impl Used {
         day.unknown |= self.price.is_none();
     }
 
-    /// Of all days; nothing where some of it has no price.
+    /// The total over all days; `None` if part of it has no price.
     fn micros(&self) -> Option<u64> {
         self.days.values().all(|day| !day.unknown).then(|| self.days.values().map(|day| day.micros).sum())
     }
 }
 
 impl App {
-    async fn known(&self, row: &Listed) -> Result<Known, ApiError> {
+    async fn known(&self, row: &Listed) -> Result<CachedRow, ApiError> {
         let old = self.briefs.of(&row.id);
         if let Some(known) = old.as_ref().filter(|known| known.row.seq == row.seq) {
             return Ok(known.clone());
@@ -188,17 +191,17 @@ impl App {
                 micros,
             }
         };
-        // What a command would do is looked at in its folder.
+        // Blocking: describing a question looks into the session's folder.
         let more = tokio::task::spawn_blocking(more).await;
         let more = more.map_err(|e| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
-        let known = Known { row: self.row(row.clone(), None), more, used };
+        let known = CachedRow { row: self.row(row.clone(), None), more, used };
         self.briefs.put(&row.id, known.clone());
         Ok(known)
     }
 
     async fn overview(&self) -> Result<Overview, ApiError> {
         let mut rows = self.hall.log().list(None, LOOKED_AT).await?;
-        // What was touched last comes first; what is old and works or waits is not passed over.
+        // Most recently updated first, without dropping old sessions that work or wait.
         rows.sort_by_key(|row| std::cmp::Reverse(row.updated.0));
         let mut resting = 0;
         rows.retain(|row| {
@@ -215,7 +218,7 @@ impl App {
             let fresh = self.briefs.is_fresh(&row);
             reads += usize::from(!fresh);
             let known = match fresh || reads <= READS {
-                true => self.known(&row).await.ok(), // one that cannot be read is told of all the same
+                true => self.known(&row).await.ok(), // one that cannot be read is still sent
                 false => self.briefs.of(&row.id),
             };
             if let Some(day) = known.as_ref().and_then(|known| known.used.days.get(&today)) {
@@ -232,13 +235,13 @@ impl App {
             sessions.push(OverviewRow { row, more, here });
         }
         if budget.is_some() {
-            // What counts against a budget is what was used and what is held back.
+            // The budget covers both what was used and what is reserved.
             sum.micros = self.hall.log().ledger(today).await?.micros.max(0).cast_unsigned();
         }
         Ok(Overview { sessions, today: sum })
     }
 
-    /// How things stand, as it is told: looked at once for all who ask within a moment.
+    /// The overview as JSON, computed once for all clients that ask within [`SERVES`].
     async fn told(&self) -> Result<Arc<str>, ApiError> {
         let mut last = self.briefs.last.lock().await;
         if let Some((_, text)) = last.as_ref().filter(|(at, _)| at.elapsed() < SERVES) {
@@ -251,13 +254,13 @@ impl App {
 }
 
 impl OverviewCache {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Known>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, CachedRow>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    fn of(&self, session: &SessionId) -> Option<Known> {
+    fn of(&self, session: &SessionId) -> Option<CachedRow> {
         self.lock().get(session).cloned()
     }
-    fn put(&self, session: &SessionId, known: Known) {
+    fn put(&self, session: &SessionId, known: CachedRow) {
         self.lock().insert(session.clone(), known);
     }
     fn is_fresh(&self, row: &Listed) -> bool {
@@ -284,7 +287,7 @@ pub(crate) async fn feed(
     }))
 }
 
-/// Until the client leaves.
+/// Sends overviews until the client leaves.
 async fn tell(app: &App, socket: &mut WebSocket) -> Option<()> {
     let mut last: Arc<str> = "".into();
     let mut look = tokio::time::interval(LOOK);
@@ -299,7 +302,7 @@ async fn tell(app: &App, socket: &mut WebSocket) -> Option<()> {
                     last = text;
                 }
                 Ok(_) => {}
-                // The sessions cannot be read right now: the next look may find them.
+                // The sessions cannot be read right now; try again at the next check.
                 Err(ApiError(..)) => tokio::time::sleep(LOOK).await,
             },
             message = socket.recv() => match message?.ok()? {
@@ -347,7 +350,7 @@ mod tests {
         };
         let used = Used { seq: 8, ..Used::default() };
         let told = Row::of(row.clone(), String::new(), None);
-        briefs.put(&row.id, Known { row: told, more, used });
+        briefs.put(&row.id, CachedRow { row: told, more, used });
         assert!(briefs.is_fresh(&row));
         assert!(!briefs.is_fresh(&listed(8, "done")), "it would be shown at work for good");
     }

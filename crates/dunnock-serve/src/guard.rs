@@ -1,9 +1,10 @@
-//! Who is let through to the routes. Everything here reads the connection and the headers and nothing else.
+//! Decides which requests reach the routes. It reads only the connection and the headers.
 //!
-//! The rules, in this order: one Host header, and it is the address that was connected to (421); an Origin, if there is one, is our
-//! own (403); nobody is told what other pages may do (OPTIONS is 405); whoever is not known gets the one open page and the
-//! log-in (401); a browser shows what only our page knows, and says where it comes from if it changes something (403); what is sent
-//! is JSON (415) and not too long (413).
+//! The rules, in this order: there is one Host header, and it is the address that was connected to
+//! (421); an Origin, if sent, is our own (403); there is no CORS (OPTIONS is 405); unauthenticated
+//! callers get only the public page and the login (401); a browser sends the token that only our
+//! page knows, and an Origin if it changes something (403); a body is JSON (415) and not too large
+//! (413).
 
 use crate::App;
 use crate::answer::{ApiError, LONGEST, SHORT, too_long};
@@ -12,29 +13,30 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode
 use axum::response::{IntoResponse, Response};
 use std::net::SocketAddr;
 
-/// What a page of ours sends with everything that changes something.
+/// The header with the page's token, sent with every request of our page.
 pub(crate) const TOKEN: HeaderName = HeaderName::from_static("x-dunnock-token");
 
-/// Paths that are open to everybody: one page without anybody's data, and the log-in.
+/// Paths that need no authentication: one page without user data, and the login.
 const OPEN: &[(&str, Method)] = &[("/", Method::GET), ("/", Method::HEAD), ("/api/login", Method::POST)];
 
-/// The same for the parts of the page, which are in every copy of this program.
+/// Whether a request needs no authentication. The page's assets need none either: they are in every
+/// copy of this program.
 fn is_open(path: &str, method: &Method) -> bool {
     let part = path.starts_with(crate::assets::FOLDER) && matches!(*method, Method::GET | Method::HEAD);
     part || OPEN.iter().any(|(open, by)| *open == path && by == method)
 }
 
-/// Where a connection came in.
+/// The two ends of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer {
     /// The address that was connected to.
     pub(crate) at: SocketAddr,
-    /// Who connected.
+    /// The client's address.
     pub(crate) from: SocketAddr,
 }
 
 impl Peer {
-    /// The name of our cookie: cookies know no ports, so the port is in the name.
+    /// The name of our cookie. Cookies are not separated by port, so the port is in the name.
     pub(crate) fn cookie(self) -> String {
         format!("dunnock_{}", self.at.port())
     }
@@ -48,18 +50,18 @@ impl Peer {
     }
 }
 
-/// How somebody showed who they are.
+/// How a caller is authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// A program with the token.
     Program,
     /// A browser with the cookie.
     Browser,
-    /// Nobody that we know, at an open path.
+    /// Not authenticated, on a public path.
     Stranger,
 }
 
-/// One value of a header that may be there once.
+/// The value of a header that may occur at most once.
 fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
     let mut all = headers.get_all(name).iter();
     match (all.next(), all.next()) {
@@ -69,13 +71,13 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
     }
 }
 
-/// Whether a request may go on, and as whose.
+/// Whether a request is allowed, and as which caller.
 pub(crate) fn authorize(app: &App, came: Peer, request: &Request<Body>) -> Result<Caller, ApiError> {
     let (headers, method, path) = (request.headers(), request.method(), request.uri().path());
     let lost = || ApiError::new(StatusCode::MISDIRECTED_REQUEST, "this is not the address that this server has");
     let host =
         single(headers, &header::HOST).map_err(|()| lost())?.filter(|host| came.is_ours(host)).ok_or_else(lost)?;
-    // A whole address in the request line must say the same.
+    // An absolute URI in the request line must name the same host.
     if request.uri().authority().is_some_and(|said| said.as_str() != host) {
         return Err(lost());
     }
@@ -87,7 +89,7 @@ pub(crate) fn authorize(app: &App, came: Peer, request: &Request<Body>) -> Resul
     if *method == Method::OPTIONS {
         return Err(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "no page but our own may ask here"));
     }
-    // Whatever is open says by which method; what is not says so to those who may come in.
+    // Public paths reveal their allowed methods to anyone, others only to authenticated callers.
     let methods = crate::routes_table::allowed(path);
     let by_this = methods.is_none_or(|all| all.contains(&method.as_str()));
     let no_method =
@@ -104,7 +106,8 @@ pub(crate) fn authorize(app: &App, came: Peer, request: &Request<Body>) -> Resul
         Caller::Browser if (writes || live) && origin.is_none() => {
             return Err(ApiError::new(StatusCode::FORBIDDEN, "a browser must say which page it comes from (Origin)"));
         }
-        // Cookies know no ports: whatever listens on this machine may have seen ours. What only our page knows is in no cookie.
+        // Cookies are not separated by port: any server on this machine may have seen ours. The
+        // page's token is in no cookie.
         Caller::Browser if !open && !page_knows(app, headers, live) => {
             return Err(ApiError::new(
                 StatusCode::FORBIDDEN,
@@ -122,8 +125,8 @@ pub(crate) fn authorize(app: &App, came: Peer, request: &Request<Body>) -> Resul
     Ok(who)
 }
 
-/// Whether a browser shows what it was given at the log-in: in a header, or, where a page cannot set one, among the protocols of a
-/// live channel.
+/// Whether a browser sends the token from its login: in a header or, where a page cannot set one,
+/// as a subprotocol of a WebSocket.
 fn page_knows(app: &App, headers: &HeaderMap, live: bool) -> bool {
     let by_header = single(headers, &TOKEN).ok().flatten();
     let offered = single(headers, &header::SEC_WEBSOCKET_PROTOCOL).ok().flatten().filter(|_| live).unwrap_or_default();
@@ -131,7 +134,7 @@ fn page_knows(app: &App, headers: &HeaderMap, live: bool) -> bool {
     by_header.into_iter().chain(by_protocol).any(|word| app.keys.is_header(word))
 }
 
-/// What is sent must be JSON, so that a browser would have to ask first, and of a size that can be read.
+/// A body must be JSON, so that a browser would need a CORS preflight, and not too large.
 fn fits(method: &Method, headers: &HeaderMap, longest: usize) -> Result<(), ApiError> {
     let length = single(headers, &header::CONTENT_LENGTH).ok().flatten().and_then(|n| n.parse::<usize>().ok());
     if length.is_some_and(|n| n > longest) {
@@ -151,7 +154,7 @@ fn fits(method: &Method, headers: &HeaderMap, longest: usize) -> Result<(), ApiE
     }
 }
 
-/// Who it is, by token or cookie. A wrong token is nobody, even with a right cookie.
+/// Identifies the caller by token or cookie. A wrong token is refused even with a valid cookie.
 fn who(app: &App, came: Peer, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let refused = || stranger(app, headers);
     if headers.contains_key(header::AUTHORIZATION) {
@@ -177,7 +180,7 @@ fn who(app: &App, came: Peer, headers: &HeaderMap) -> Result<Caller, ApiError> {
     }
 }
 
-/// A wrong word is worth a note, many are worth a pause.
+/// Counts a wrong token or cookie; too many are refused for a while.
 fn stranger(app: &App, headers: &HeaderMap) -> ApiError {
     let tried = headers.contains_key(header::AUTHORIZATION) || headers.contains_key(header::COOKIE);
     match tried && app.keys.wrong() {
@@ -190,7 +193,7 @@ fn stranger(app: &App, headers: &HeaderMap) -> ApiError {
     }
 }
 
-/// What every answer says to a browser.
+/// Security headers of every response.
 static HEADERS: [(HeaderName, &str); 7] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -205,11 +208,11 @@ static HEADERS: [(HeaderName, &str); 7] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// An answer as it goes out.
+/// Adds the security headers to a response.
 pub(crate) fn sealed(path: &str, answer: impl IntoResponse) -> Response {
     let mut answer = answer.into_response();
     for (name, value) in &HEADERS {
-        // What a session kept has a stricter policy of its own.
+        // Blobs have their own, stricter policy.
         if !(*name == header::CONTENT_SECURITY_POLICY && answer.headers().contains_key(name)) {
             answer.headers_mut().insert(name, HeaderValue::from_static(value));
         }

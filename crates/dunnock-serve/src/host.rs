@@ -1,4 +1,4 @@
-//! What only the program around the server knows: settings, folders, kept files, models.
+//! What only the surrounding program knows: settings, folders, checkpoints, models.
 
 use crate::start::Start;
 use dunnock_core::State;
@@ -8,112 +8,113 @@ use dunnock_proto::{Config, ConfigPatch, Price, RewindTo, Rule, Scope, Seq, Sess
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Why something that was asked for cannot be had.
+/// Why a request cannot be fulfilled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// There is no such thing.
+    /// It does not exist.
     NotFound(String),
-    /// It is there, and does not fit.
+    /// It exists, but conflicts with the current state.
     Conflict(String),
 }
 
-/// The program around the server.
+/// The surrounding program.
 pub trait Host: Send + Sync {
-    /// Where and how a new session works: its folder by its real name, and its settings.
+    /// The canonical folder and the settings of a new session.
     fn begin<'a>(
         &'a self,
         workspace: Option<&'a str>,
         set: &'a ConfigPatch,
     ) -> BoxFuture<'a, Result<(String, Config), Refusal>>;
-    /// Before somebody goes on with a session: whether its settings can be kept here, and what has to change of them first
-    /// (rules that the person made since).
+    /// Before a session continues: whether its settings work here, and what has to change first
+    /// (rules that the user added since).
     fn fits(&self, state: &State) -> Result<Option<ConfigPatch>, Refusal>;
-    /// A folder by its real name; the one that the server was started in, if none is given.
+    /// The canonical path of a folder; by default the one in which the server was started.
     fn folder(&self, given: Option<&str>) -> Result<String, Refusal>;
-    /// The files of a session's folder, as git sees them.
+    /// The files in a session's folder, as git sees them.
     fn files(&self, workspace: &str) -> Vec<String>;
-    /// The steps that a session can go back to.
+    /// The steps that a session can be rewound to.
     fn points<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Point>, Refusal>>;
-    /// What a session changed between two steps, given as `3..7`; all of it if not given.
+    /// What a session changed between two steps, given as `3..7`; all of it by default.
     fn diff<'a>(&'a self, session: &'a SessionId, steps: Option<&'a str>) -> BoxFuture<'a, Result<Changes, Refusal>>;
-    /// What a new session in a folder would be like; in the folder that the server was started in, if none is named.
+    /// The defaults for a new session in a folder; by default the one in which the server was
+    /// started.
     fn start<'a>(&'a self, workspace: Option<&'a str>) -> BoxFuture<'a, Result<Start, Refusal>>;
     /// Models that can be used now.
     fn models(&self) -> BoxFuture<'_, Vec<String>>;
-    /// What a model costs, if it is one that a session in this folder can use, and if that is known.
+    /// The price of a model, if known. Fails if a session in this folder cannot use the model.
     fn price(&self, workspace: &str, model: &str) -> Result<Option<Price>, Refusal>;
-    /// The budget of a day, in millionths of a US dollar.
+    /// The daily budget in millionths of a US dollar.
     fn day_budget(&self) -> Option<u64>;
-    /// Whether these bytes are a picture that models take.
+    /// Whether these bytes are an image that models accept.
     fn is_picture(&self, bytes: &[u8]) -> bool;
-    /// What taking back the last task would do.
+    /// What undoing the last task would do.
     fn undo<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<UndoPreview, Refusal>>;
-    /// The rules that hold in every session, each in words: what is allowed, and what is denied.
+    /// The saved rules, each with a description and whether it allows (true) or denies.
     fn rules(&self) -> Result<Vec<(Rule, String, bool)>, Refusal>;
-    /// Makes a rule for every session that lets something run, or takes one back of either kind.
+    /// Saves a rule that allows something, or removes a saved rule of either kind.
     fn rule(&self, rule: &Rule, allows: bool, holds: bool) -> Result<(), Refusal>;
-    /// A text without what looks like a key.
+    /// The text with anything that looks like a key removed.
     fn redacted(&self, text: &str) -> String;
-    /// A world for one call of the stateless service, with the folder it works in: nothing of it is kept.
+    /// Ports, folder and settings for one call of the stateless service; nothing of it is stored.
     fn once(&self) -> BoxFuture<'_, Result<Once, Refusal>>;
 }
 
-/// What one call of the stateless service works with.
+/// What one call of the stateless service needs.
 pub struct Once {
-    /// A log in memory, a model that calls once, tools that keep to the folder.
+    /// A log in memory, a model that makes one call, tools confined to the folder.
     pub world: Ports,
-    /// The folder: fixed when the server was started.
+    /// The folder, fixed when the server was started.
     pub workspace: String,
-    /// Settings.
+    /// The session's settings.
     pub config: Config,
-    /// Whatever must live as long.
+    /// Whatever must stay alive during the call.
     pub holds: Box<dyn std::any::Any + Send + Sync>,
 }
 
-/// A step that can be gone back to.
+/// A step that a session can be rewound to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Point {
-    /// The step.
+    /// The step's number.
     pub step: u32,
-    /// Its last event: what a rewind names.
+    /// Its last event, which `rewind` refers to.
     pub seq: Seq,
     /// What it did.
     pub title: String,
-    /// Files that going back there would change, where that was looked at.
+    /// Number of files that rewinding would change, if that was determined.
     pub files: Option<usize>,
-    /// Files that would be left alone, since others changed them.
+    /// Files that would be left alone, because others changed them.
     pub skipped: Vec<String>,
 }
 
-/// What taking back the last task would do, or the last undo.
+/// What undoing the last task, or the last undo, would do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UndoPreview {
-    /// Where the command `rewind` would go.
+    /// The target for the `rewind` command.
     pub to: RewindTo,
-    /// What it would take back.
+    /// What it would undo.
     pub scope: Scope,
-    /// In words, with the files that would change.
+    /// A description, with the files that would change.
     pub summary: Vec<String>,
 }
 
 /// What a session changed between two steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Changes {
-    /// The first of them.
+    /// The first step.
     pub from: u32,
-    /// The last.
+    /// The last step.
     pub to: u32,
-    /// File by file.
+    /// One entry per file.
     pub changes: Vec<Change>,
 }
 
 /// How a file differs between two steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Change {
-    /// In the folder.
+    /// Path in the folder.
     pub path: String,
-    /// In a word: `added`, `changed`, `deleted`, `mode` ...
+    /// One of `added`, `changed`, `deleted`, `mode` ...
     pub how: String,
-    /// As a unified diff, or in a line where it has none.
+    /// A unified diff, or one line if there is none.
     pub diff: String,
 }

@@ -1,6 +1,7 @@
-//! Who may come in: a token for programs, a one-time code and a cookie for a browser, a password for other machines.
+//! Authentication: a token for programs, a one-time code and a cookie for browsers, a password for
+//! other machines.
 //!
-//! Invariant: secrets are compared in constant time, and a wrong one costs its sender more each time, never anybody else.
+//! Invariant: secrets are compared in constant time, and wrong ones never lock out another sender.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -9,27 +10,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq as _;
 
-/// How long a one-time code counts.
+/// How long a one-time code is valid.
 const CODE_TIME: Duration = Duration::from_secs(30);
-/// Codes that wait to be used, at most.
+/// At most this many unused codes.
 const CODES: usize = 16;
-/// Wrong words within [`WINDOW`] before answers become refusals to look.
+/// Wrong secrets within [`WINDOW`], from all senders, before the response asks to wait.
 const PATIENCE: u32 = 50;
 const WINDOW: Duration = Duration::from_secs(10);
-/// Wrong passwords before one has to wait; when they are forgotten; and how many addresses are remembered.
+/// Wrong passwords before the client has to wait; when they are forgotten; and how many addresses
+/// are remembered.
 const GUESSES: u32 = 5;
 const FORGOTTEN: Duration = Duration::from_secs(600);
 const GUESSERS: usize = 1024;
 
-/// A password that was given by a file or a variable, never by a flag.
+/// A password from a file or an environment variable, never from a flag.
 #[derive(Clone)]
 pub struct Password(String);
 
 impl Password {
-    /// One that is long enough to be one.
+    /// Accepts a password that is long enough.
     ///
     /// # Errors
-    /// When it is too short.
+    /// If it is too short.
     pub fn new(text: &str) -> Result<Self, String> {
         let text = text.trim_end_matches(['\r', '\n']);
         match text.chars().count() {
@@ -45,7 +47,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// The secrets of one run.
+/// The secrets of one run of the server.
 pub struct Keys {
     token: String,
     cookie: String,
@@ -57,17 +59,17 @@ pub struct Keys {
 
 #[derive(Default)]
 struct FailedLogins {
-    /// When somebody last came with a wrong word.
+    /// Times of recent wrong secrets.
     recent: VecDeque<Instant>,
-    /// Who guessed at the password: how often in a row, and until when they must wait.
+    /// Per address: wrong passwords in a row, and until when it must wait.
     guessers: HashMap<IpAddr, (u32, Instant)>,
 }
 
-/// 256 bits that nobody can guess.
+/// 256 random bits.
 fn secret() -> String {
     let mut bytes = [0; 32];
     if getrandom::fill(&mut bytes).is_err() {
-        std::process::abort(); // a machine that cannot draw a random number cannot keep anybody out
+        std::process::abort(); // without random numbers there is no authentication
     }
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -76,7 +78,7 @@ fn same(ours: &str, theirs: &str) -> bool {
     ours.as_bytes().ct_eq(theirs.as_bytes()).into()
 }
 
-/// Whoever has one address of the newer kind has all of its network.
+/// An IPv6 client usually has a whole network, so its network counts as one address.
 fn neighbourhood(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V6(ip) => IpAddr::V6((u128::from(ip) >> 64 << 64).into()),
@@ -89,20 +91,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Keys {
-    /// New ones.
+    /// Generates new secrets.
     #[must_use]
     pub fn new(password: Option<Password>) -> Self {
         let (codes, wrong) = (Mutex::default(), Mutex::default());
         Self { token: secret(), cookie: secret(), header: secret(), password, codes, wrong }
     }
 
-    /// What programs send as a bearer.
+    /// The bearer token for programs.
     #[must_use]
     pub fn token(&self) -> &str {
         &self.token
     }
 
-    /// A code that opens the door once, within half a minute.
+    /// A code that logs in one browser, once, within 30 seconds.
     #[must_use]
     pub fn code(&self) -> String {
         let mut codes = lock(&self.codes);
@@ -115,7 +117,7 @@ impl Keys {
         code
     }
 
-    /// Takes a code; it is dead from then on.
+    /// Redeems a code, which is invalid from then on.
     pub(crate) fn redeem(&self, code: &str) -> bool {
         let mut codes = lock(&self.codes);
         codes.retain(|(_, made)| made.elapsed() < CODE_TIME);
@@ -143,7 +145,8 @@ impl Keys {
         self.password.is_some()
     }
 
-    /// Whether the password is right; while somebody must wait none of theirs is looked at, not even the right one.
+    /// Whether the password is right. While a client must wait, no password from it is checked, not
+    /// even the right one.
     pub(crate) fn is_password(&self, from: IpAddr, word: &str) -> Result<bool, Duration> {
         let (mut wrong, now, from) = (lock(&self.wrong), Instant::now(), neighbourhood(from));
         wrong.guessers.retain(|_, (_, until)| now.saturating_duration_since(*until) < FORGOTTEN);
@@ -152,7 +155,7 @@ impl Keys {
         {
             return Err(left);
         }
-        // Of one length whatever is sent, so that not even that is told.
+        // Compare hashes, so that timing does not reveal the length.
         let digest = |text: &str| dunnock_proto::Hash::of(text.as_bytes()).0;
         let right = self.password.as_ref().is_some_and(|p| digest(&p.0).ct_eq(&digest(word)).into());
         if right {
@@ -170,7 +173,7 @@ impl Keys {
         Ok(false)
     }
 
-    /// Somebody came with a wrong word: whether there were too many lately.
+    /// Records a wrong secret; true if there were too many recently.
     pub(crate) fn wrong(&self) -> bool {
         let mut wrong = lock(&self.wrong);
         let now = Instant::now();

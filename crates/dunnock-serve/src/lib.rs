@@ -1,13 +1,16 @@
-//! Sessions over HTTP: the same commands and frames as through every other door, and the stateless service.
+//! Sessions over HTTP: the same commands and frames as in every other interface, and the stateless
+//! service.
 //!
-//! Read `guard.rs` first: nothing reaches a route that it has not let through. `routes_table.rs` is the list of everything that can
-//! be asked, from which both the router and the OpenAPI document are made. `net.rs` accepts connections, `keys.rs` knows
-//! who may come in, `sessions.rs` and `live.rs` are the door itself, `feed.rs` tells of
-//! all sessions at once, `agent.rs` is the stateless service, `assets.rs` the web app. What only the program
-//! around knows (settings, folders, kept files) comes through [`Host`].
+//! Read `guard.rs` first: no request reaches a route without passing it. `routes_table.rs` lists
+//! every route; the router and the OpenAPI document are built from it. `net.rs` accepts
+//! connections, `keys.rs` authenticates, `sessions.rs` and `live.rs` serve single sessions,
+//! `feed.rs` pushes the overview of all sessions, `agent.rs` is the stateless service, `assets.rs`
+//! the web app. What only the surrounding program knows (settings, folders, checkpoints) comes
+//! through [`Host`].
 //!
-//! Invariant: a request is judged by its connection and headers alone before any of its body is read.
-//! Invariant: no request but a write (or a live channel) changes anything.
+//! Invariant: a request is judged by its connection and headers alone before any of its body is
+//! read.
+//! Invariant: only writes and live channels change anything.
 
 mod agent;
 mod answer;
@@ -40,7 +43,7 @@ pub use start::{CustomCommand, Start};
 use dunnock_engine::SessionPool;
 use std::sync::Arc;
 
-/// What every request is answered from.
+/// Shared state of all request handlers.
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) hall: Arc<SessionPool>,
@@ -48,9 +51,9 @@ pub(crate) struct App {
     pub(crate) keys: Arc<Keys>,
     pub(crate) recent: Arc<recent::Recent>,
     pub(crate) briefs: Arc<feed::OverviewCache>,
-    /// Live channels at once.
+    /// Limits open live channels.
     pub(crate) lives: Arc<tokio::sync::Semaphore>,
-    /// Calls of the stateless service at once.
+    /// Limits concurrent calls of the stateless service.
     pub(crate) calls: Arc<tokio::sync::Semaphore>,
     pub(crate) stopped: tokio::sync::watch::Receiver<bool>,
 }

@@ -1,7 +1,8 @@
-//! The live channel: a WebSocket with the words of every link.
+//! The live channel: a WebSocket that speaks the link protocol.
 //!
-//! The server greets ([`Greeting`]), then sends [`Frame`]s: the events after `from`, what is under way, and everything as it
-//! happens. The client sends [`Up`]. One message is one JSON object. Whoever comes back with the last event it has misses nothing.
+//! The server sends a [`Greeting`], then [`Frame`]s: the events after `from`, what is in progress,
+//! and everything as it happens. The client sends [`Up`]. One message is one JSON object. A client
+//! that reconnects with the last event it has misses nothing.
 
 use crate::App;
 use crate::answer::{ApiError, Query};
@@ -17,24 +18,24 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// The longest message of a client.
+/// The longest message from a client.
 const LONGEST: usize = 8 << 20;
-/// How often a silent client is asked whether it is there.
+/// How often a silent client is pinged.
 pub(crate) const PING: Duration = Duration::from_secs(20);
-/// How long a client may take to take a message.
+/// How long a client may take to accept a message.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where to begin.
+/// Where to start.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct LiveQuery {
     /// The last event that the client has.
     #[serde(default)]
     from: Seq,
-    /// The version of the link that it speaks; the server's own if not given.
+    /// The client's version of the link protocol; the server's own by default.
     link: Option<u32>,
 }
 
-/// Opens the channel. The session is driven from here on, unless another process does.
+/// Opens the channel. This server drives the session from here on, unless another process does.
 pub(crate) async fn live(
     State(app): State<App>,
     Path(session): Path<String>,
@@ -56,7 +57,7 @@ pub(crate) async fn live(
     }))
 }
 
-/// A WebSocket, and a place for it.
+/// Accepts the upgrade if the limit on live channels allows it.
 pub(crate) fn room(
     app: &App,
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
@@ -83,12 +84,12 @@ async fn speak(app: &App, mut socket: WebSocket, session: SessionId, from: (Seq,
 }
 
 fn close(code: u16, why: &str) -> CloseFrame {
-    // A reason has at most 123 bytes.
+    // The protocol limits a reason to 123 bytes.
     let why = &why[..why.floor_char_boundary(120)];
     CloseFrame { code, reason: why.into() }
 }
 
-/// A message; nothing if nobody takes it.
+/// Sends a message; `None` if the client does not accept it.
 pub(crate) async fn send(socket: &mut WebSocket, message: Message) -> Option<()> {
     tokio::time::timeout(PATIENCE, socket.send(message)).await.ok()?.ok()
 }
@@ -97,7 +98,7 @@ async fn say(socket: &mut WebSocket, what: &impl serde::Serialize) -> Option<()>
     send(socket, Message::Text(serde_json::to_string(what).ok()?.into())).await
 }
 
-/// Until one side leaves; what the client is told as the last.
+/// Runs until one side leaves; returns the close frame for the client.
 async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, (from, seq): (Seq, Seq)) -> Option<CloseFrame> {
     if let Err(no) = app.before_driving(&session).await {
         return Some(close(1011, &no.1));
@@ -149,13 +150,13 @@ async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, (from, seq)
     }
 }
 
-/// What the protocol says about a message that cannot be taken.
+/// The close frame for a message that cannot be accepted.
 fn broken(error: &axum::Error) -> CloseFrame {
     let long = error.to_string().contains("too long") || error.to_string().contains("too large");
     if long { close(1009, "a message is too long") } else { close(1002, "that is not how a WebSocket is spoken") }
 }
 
-/// Carries a client's words out.
+/// Executes a client's command.
 async fn order(app: &App, door: &mut Connection, session: &SessionId, text: &str) -> Result<Vec<Frame>, CloseFrame> {
     let read = crate::strict::read(text.as_bytes());
     let Up::Command(mut order) = read.map_err(|e| close(1007, &format!("not a command: {e}")))?;
@@ -168,7 +169,8 @@ async fn order(app: &App, door: &mut Connection, session: &SessionId, text: &str
         ready = app.prepare(door, session, &mut order).await;
     }
     if let Err(no) = ready {
-        // What cannot be kept here is refused, like anything that does not fit; the channel stays.
+        // Settings that do not work here are refused like any invalid command; the channel stays
+        // open.
         let state = app.state(session).await.map_err(|no| close(1011, &no.1))?;
         let questions = state.questions.iter().map(|q| q.id).collect();
         let refused = Frame::Refused { id, reason: Refused::Invalid, version: state.version, questions };

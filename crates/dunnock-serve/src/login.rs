@@ -1,4 +1,4 @@
-//! How a browser comes in: a one-time code, or a password, for a cookie.
+//! Browser login: exchanges a one-time code or a password for a cookie.
 
 use crate::App;
 use crate::answer::{ApiError, Json, SmallJson, json};
@@ -10,42 +10,43 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What opens the door for a browser: one of the two.
+/// Login with a code or a password.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub(crate) enum Login {
-    /// From the address that was opened: it counts once, for half a minute.
+    /// The one-time code from the opened URL; valid once, for 30 seconds.
     Code(String),
-    /// Where the server listens for other machines.
+    /// The password, if the server listens for other machines.
     Password(String),
 }
 
-/// What a page sends from then on.
+/// What the page sends from then on.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Welcome {
-    /// The name of the header that every request of the page carries.
+    /// The name of the header that every request of the page must have.
     header: String,
-    /// Its value. It is given here and nowhere else; a page keeps it where only its own origin can read.
+    /// Its value. It is returned only here; the page keeps it where only its own origin can read
+    /// it.
     token: String,
 }
 
-/// Whoever is let in.
+/// Returned to an authenticated caller.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Me {
-    /// This release.
+    /// The server's version.
     version: String,
-    /// The version of the link that live channels speak.
+    /// The version of the link protocol on live channels.
     link: u32,
 }
 
 /// A code for another browser.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Code {
-    /// Opens the door once, within half a minute.
+    /// Logs in one browser, once, within 30 seconds.
     code: String,
 }
 
-/// Nothing has to be said.
+/// An empty object.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Nothing {}
@@ -57,7 +58,7 @@ pub(crate) async fn login(
     SmallJson(login): SmallJson<Login>,
 ) -> Result<Response, ApiError> {
     let right = match &login {
-        // Others on this machine can read the arguments of the browser that was started with the address.
+        // Other users on this machine can see the code in the browser's command line.
         Login::Code(_) if crate::peer::is_another_user(came.from, came.at) => false,
         Login::Code(code) => app.keys.redeem(code),
         Login::Password(_) if !app.keys.has_password() => false,
@@ -86,12 +87,12 @@ pub(crate) async fn login(
     Ok(answer)
 }
 
-/// That one is let in, and by what.
+/// Confirms authentication and returns the server's version.
 pub(crate) async fn who() -> Response {
     json(StatusCode::OK, &Me { version: env!("CARGO_PKG_VERSION").into(), link: dunnock_proto::LINK_VERSION })
 }
 
-/// A new one-time code, for whoever is in already.
+/// Creates a one-time code, for an authenticated caller.
 pub(crate) async fn code(State(app): State<App>, Json(Nothing {}): Json<Nothing>) -> Response {
     json(StatusCode::OK, &Code { code: app.keys.code() })
 }

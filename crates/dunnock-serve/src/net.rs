@@ -1,4 +1,4 @@
-//! Accepts connections, bounded in number and in time, and puts the guard before the routes.
+//! Accepts connections, with limits on number and time, and puts the guard before the routes.
 
 use crate::answer::ApiError;
 use crate::guard::{Caller, Peer, authorize, sealed};
@@ -18,18 +18,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt as _;
 
-/// How long a request's line and headers may take.
+/// Time limit for the request line and headers.
 const HEADER_TIME: Duration = Duration::from_secs(10);
-/// Connections at once, live channels apart.
+/// Concurrent connections, not counting live channels.
 const CONNECTIONS: usize = 1024;
-/// Live channels at once.
+/// Concurrent live channels.
 const LIVES: usize = 1024;
-/// Calls of the stateless service at once.
+/// Concurrent calls of the stateless service.
 const CALLS: usize = 16;
-/// Bytes of line and headers.
+/// Size limit for the request line and headers.
 const HEADERS: usize = 32 << 10;
 
-/// A server that listens.
+/// A running server.
 pub struct Server {
     stop: watch::Sender<bool>,
     hall: Arc<SessionPool>,
@@ -37,7 +37,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Lets nobody in any more and lets go what is driven here.
+    /// Stops accepting connections and releases the sessions that this server drives.
     pub async fn close(self) {
         self.stop.send_replace(true);
         for task in self.tasks {
@@ -47,7 +47,7 @@ impl Server {
     }
 }
 
-/// Serves on these sockets until told to stop.
+/// Serves on these sockets until the server is closed.
 #[must_use]
 pub fn serve(listeners: Vec<TcpListener>, hall: Arc<SessionPool>, host: Arc<dyn Host>, keys: Arc<Keys>) -> Server {
     let (stop, stopped) = watch::channel(false);
@@ -62,7 +62,7 @@ pub fn serve(listeners: Vec<TcpListener>, hall: Arc<SessionPool>, host: Arc<dyn 
     Server { stop, hall, tasks: listeners.into_iter().map(task).collect() }
 }
 
-/// Until the server ends.
+/// Waits until the server stops.
 pub(crate) async fn stop(stopped: &mut watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stop| *stop).await;
 }
@@ -100,7 +100,7 @@ async fn accept(
 async fn connection(stream: TcpStream, app: App, router: axum::Router) {
     let _ = stream.set_nodelay(true);
     let Ok(at) = stream.local_addr() else { return };
-    // An address of the older kind that came in by a socket for both is what its owner would write.
+    // An IPv4 client on a dual-stack socket has a mapped address: use the plain IPv4 form.
     let Ok(from) = stream.peer_addr() else { return };
     let came = Peer {
         at: SocketAddr::new(at.ip().to_canonical(), at.port()),
@@ -112,16 +112,16 @@ async fn connection(stream: TcpStream, app: App, router: axum::Router) {
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).max_buf_size(HEADERS);
-    // Whatever ends a connection ends only this one.
+    // An error ends only this connection.
     let _ = builder.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
 }
 
-/// Something of ours went wrong.
+/// An internal error.
 fn broke() -> ApiError {
     ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "an error inside the server; the session itself is as it was")
 }
 
-/// Who is not known here gets one answer and no more.
+/// Closes the connection after the response to a refused or unauthenticated request.
 fn part(answer: &mut Response) {
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
 }
@@ -129,7 +129,7 @@ fn part(answer: &mut Response) {
 async fn answer(app: &App, router: axum::Router, came: Peer, mut request: Request<Body>) -> Response {
     let path = request.uri().path().to_owned();
     match authorize(app, came, &request) {
-        // The service has one form for everything that it says.
+        // The stateless service has one form for all responses.
         Err(no) => {
             let mut answer = match path == "/api/agent" {
                 true => sealed(&path, crate::agent::refused(&no)),
@@ -141,7 +141,8 @@ async fn answer(app: &App, router: axum::Router, came: Peer, mut request: Reques
         Ok(who) => {
             request.extensions_mut().insert(came);
             request.extensions_mut().insert(who);
-            // In a task of its own: a client that leaves cuts nothing off in the middle.
+            // In its own task, so that a client that disconnects does not interrupt the work half
+            // way.
             let answer = tokio::spawn(router.oneshot(request)).await;
             let answer = answer.map_or_else(|_| broke().into_response(), |Ok(answer)| answer);
             let mut answer = sealed(&path, answer);

@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the table of routes and the types that they read and write.
+//! The OpenAPI document, generated from the route table and its types.
 
 use crate::answer::{ApiError, ErrorBody};
 use crate::routes_table::{Make, ROUTES, Route};
@@ -53,14 +53,14 @@ pub fn document() -> String {
         },
     });
     bound(&mut document);
-    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n" // a value of ours: there is nothing to fail
+    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n" // our own value cannot fail
 }
 
 fn operation(generator: &mut SchemaGenerator, route: &Route) -> Value {
     let said = |generator: &mut SchemaGenerator, about: &str, make: Make| json!({ "description": about, "content": { "application/json": { "schema": make(generator) } } });
     let (status, good) = route.good;
     let success = match good {
-        // What a channel says is no answer to a request: its type is among the others, for those who read this.
+        // Channel messages are not responses: their types are only added to the schemas.
         Some(make) if status == 101 => {
             make(generator);
             json!({ "description": "Go on as a WebSocket." })
@@ -84,7 +84,7 @@ fn operation(generator: &mut SchemaGenerator, route: &Route) -> Value {
         };
         responses.insert(status.to_string(), said(generator, about, *make));
     }
-    // What the guard says. The service has one form for everything.
+    // Responses of the guard. The stateless service has one form for all of them.
     let refused: Make = match route.path {
         "/api/agent" => |g| g.subschema_for::<crate::AgentAnswer>(),
         _ => |g| g.subschema_for::<ErrorBody>(),
@@ -119,13 +119,13 @@ fn operation(generator: &mut SchemaGenerator, route: &Route) -> Value {
     operation
 }
 
-/// A part of a path.
+/// A path parameter.
 fn named(name: &str) -> Value {
     let pattern = if name == "hash" { "^[0-9a-f]{64}$" } else { "^[a-z0-9]{8,40}$" };
     json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string", "pattern": pattern } })
 }
 
-/// The fields of a query, each a parameter.
+/// The fields of a query, each as a parameter.
 fn query(generator: &mut SchemaGenerator, make: Make) -> Vec<Value> {
     let name =
         make(generator).get("$ref").and_then(Value::as_str).and_then(|r| r.rsplit('/').next()).map(str::to_owned);
@@ -133,7 +133,7 @@ fn query(generator: &mut SchemaGenerator, make: Make) -> Vec<Value> {
     let fields = whole.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
     let parameter = |(name, mut schema): (String, Value)| {
         let about = schema.as_object_mut().and_then(|s| s.remove("description"));
-        // What may be left out is left out: there is no word for nothing in an address.
+        // Optional parameters are omitted: a query string cannot express null.
         if let Some(Value::Array(types)) = schema.get_mut("type") {
             types.retain(|t| t != "null");
             if let [one] = types.as_slice() {
@@ -145,7 +145,7 @@ fn query(generator: &mut SchemaGenerator, make: Make) -> Vec<Value> {
     fields.into_iter().map(parameter).collect()
 }
 
-/// Numbers of a format have a greatest one, and a document that says so is understood by everybody.
+/// Adds the maximum of each number format, for clients that do not know the formats.
 fn bound(value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -1,8 +1,8 @@
-//! Whose a connection of this machine is, as the kernel knows it.
+//! Finds the user that owns a local connection, as the kernel reports it.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// An address as the kernel writes it in `/proc/net/tcp` and `tcp6`: words of four bytes in the machine's own order.
+/// An address in the format of `/proc/net/tcp` and `tcp6`: 32-bit words in native byte order.
 fn written(at: SocketAddr) -> String {
     let words = |bytes: &[u8]| -> String {
         bytes.chunks_exact(4).map(|w| format!("{:08X}", u32::from_ne_bytes([w[0], w[1], w[2], w[3]]))).collect()
@@ -23,7 +23,7 @@ fn user_in(table: &str, from: &str, to: &str) -> Option<u32> {
     })
 }
 
-/// Whether somebody else on this machine opened a connection. Where the kernel does not say, nobody is taken for another.
+/// Whether another user on this machine opened the connection. False if the kernel does not say.
 pub(crate) fn is_another_user(from: SocketAddr, to: SocketAddr) -> bool {
     if !from.ip().is_loopback() {
         return false;

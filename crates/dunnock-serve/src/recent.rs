@@ -1,6 +1,7 @@
-//! Sessions as they were last read, so that whoever reads one again and again pays only for what is new.
+//! Recently read sessions, so that reading one repeatedly costs only what is new.
 //!
-//! Invariant: what is kept is a fold over events of exactly this log; the chain says so, and anything else is read anew.
+//! Invariant: a cached state is a fold over events of exactly this log; the hash chain proves it,
+//! and anything else is read again.
 
 use dunnock_core::ports::{Log, LogError};
 use dunnock_core::{State, apply};
@@ -9,23 +10,23 @@ use dunnock_proto::{Decoded, Hash, Need, Record, SessionId};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Sessions that are kept.
+/// How many sessions are cached.
 const MOST: usize = 64;
 
-/// A session up to an event, and the chain up to there.
+/// A session's state up to an event, and the hash chain up to there.
 #[derive(Clone)]
-struct Known {
+struct FoldedSession {
     session: SessionId,
     state: State,
     chain: Hash,
 }
 
-/// The newest last.
+/// Most recently used last.
 #[derive(Default)]
-pub(crate) struct Recent(Mutex<VecDeque<Known>>);
+pub(crate) struct Recent(Mutex<VecDeque<FoldedSession>>);
 
 impl Recent {
-    /// A session as it stands.
+    /// The session's current state.
     pub(crate) async fn state(&self, log: &dyn Log, session: &SessionId) -> Result<State, LogError> {
         let mut known = match self.take(session) {
             Some(known) => catch_up(log, known).await?,
@@ -33,7 +34,7 @@ impl Recent {
         };
         if known.is_none() {
             let loaded = load(log, session).await?;
-            known = Some(Known { session: session.clone(), state: loaded.state, chain: loaded.chain });
+            known = Some(FoldedSession { session: session.clone(), state: loaded.state, chain: loaded.chain });
         }
         let Some(known) = known else { return Err(LogError::Failed(format!("there is no session {session}"))) };
         let state = known.state.clone();
@@ -46,14 +47,14 @@ impl Recent {
         Ok(state)
     }
 
-    fn take(&self, session: &SessionId) -> Option<Known> {
+    fn take(&self, session: &SessionId) -> Option<FoldedSession> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().find(|known| known.session == *session).cloned()
     }
 }
 
-/// With what was written since; nothing if that does not follow.
-async fn catch_up(log: &dyn Log, mut known: Known) -> Result<Option<Known>, LogError> {
+/// Applies the events written since; `None` if they do not continue this chain.
+async fn catch_up(log: &dyn Log, mut known: FoldedSession) -> Result<Option<FoldedSession>, LogError> {
     let (session, from) = (known.session.clone(), known.state.seq);
     let mut follows = true;
     let each = &mut |record: Record| {
@@ -70,7 +71,7 @@ async fn catch_up(log: &dyn Log, mut known: Known) -> Result<Option<Known>, LogE
         follows
     };
     log.read(&session, from, each).await?;
-    // A log of the same name that is shorter, or another one.
+    // The log of this name is now shorter, or a different one.
     let same = match log.tip(&session).await? {
         Some((seq, chain)) => seq > known.state.seq || (seq == known.state.seq && chain == known.chain),
         None => false,

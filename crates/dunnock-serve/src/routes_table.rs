@@ -1,4 +1,4 @@
-//! Everything that can be asked, once: the router and the OpenAPI document are both made from this table.
+//! Every route, listed once: the router and the OpenAPI document are both built from this table.
 
 use crate::App;
 use crate::agent::{self, AgentAnswer, AgentRequest};
@@ -9,22 +9,23 @@ use axum::routing::{MethodRouter, get, post};
 use dunnock_proto::CommandRequest;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-/// Makes the schema of a type.
+/// Generates the schema of a type.
 pub(crate) type Make = fn(&mut SchemaGenerator) -> Schema;
 
-/// One thing that can be asked.
+/// One route.
 pub(crate) struct Route {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
-    /// In a line, for the document.
+    /// One line for the document.
     pub(crate) about: &'static str,
     pub(crate) query: Option<Make>,
     pub(crate) body: Option<Make>,
-    /// What a success says: its status and its type; no type for bytes. Of a channel: what the server says on it.
+    /// The success status and type; no type for raw bytes. For a channel: what the server sends on
+    /// it.
     pub(crate) good: (u16, Option<Make>),
-    /// What else it may say, each with its type.
+    /// Other statuses, each with its type.
     pub(crate) bad: &'static [(u16, Make)],
-    /// Open to whoever comes.
+    /// Needs no authentication.
     pub(crate) open: bool,
     pub(crate) handler: fn() -> MethodRouter<App>,
 }
@@ -251,7 +252,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route { path: "/api/openapi.json", about: "This document.", good: (200, Some(of::<openapi::Any>)), ..PLAIN },
 ];
 
-/// The methods by which a path can be asked, if it is one.
+/// The methods of a path, if it exists.
 pub(crate) fn allowed(path: &str) -> Option<Vec<&'static str>> {
     let parts: Vec<&str> = path.split('/').collect();
     let fits = |route: &&Route| {
@@ -263,7 +264,7 @@ pub(crate) fn allowed(path: &str) -> Option<Vec<&'static str>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// The table as a router, and the page beside it.
+/// The table as a router, plus the web page.
 pub(crate) fn router() -> Router<App> {
     let router = Router::new()
         .route("/", get(assets::page))

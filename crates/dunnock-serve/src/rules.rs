@@ -1,4 +1,5 @@
-//! Rules that hold in every session: what the person lets run unasked, and what they forbid.
+//! Saved rules, which apply to every session: what the user allows without asking, and what they
+//! deny.
 
 use crate::App;
 use crate::answer::{ApiError, Json, json};
@@ -9,30 +10,30 @@ use dunnock_proto::Rule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Rules that hold in every session.
+/// The saved rules, which apply to every session.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Rules {
     rules: Vec<RuleRow>,
 }
 
-/// One of them.
+/// A saved rule.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RuleRow {
     rule: Rule,
-    /// The same in words.
+    /// A description.
     words: String,
-    /// It lets something run; otherwise it forbids it.
+    /// Whether it allows or denies.
     allow: bool,
 }
 
-/// A rule to make or to take back.
+/// A rule to add or remove.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetRule {
     rule: Rule,
-    /// Which it is: one that lets something run, or one that forbids it. Only the former can be made here.
+    /// Whether the rule allows or denies. Only rules that allow can be added here.
     allow: bool,
-    /// Whether it holds from now on.
+    /// True adds the rule, false removes it.
     active: bool,
 }
 
@@ -41,12 +42,12 @@ fn all_rules(app: &App) -> Result<Response, ApiError> {
     Ok(json(StatusCode::OK, &Rules { rules: app.host.rules()?.into_iter().map(ruled).collect() }))
 }
 
-/// The rules that hold in every session.
+/// Lists the saved rules.
 pub(crate) async fn rules(State(app): State<App>) -> Result<Response, ApiError> {
     all_rules(&app)
 }
 
-/// Makes a rule for every session, or takes one back.
+/// Adds or removes a saved rule.
 pub(crate) async fn set_rule(State(app): State<App>, Json(set): Json<SetRule>) -> Result<Response, ApiError> {
     app.host.rule(&set.rule, set.allow, set.active)?;
     all_rules(&app)

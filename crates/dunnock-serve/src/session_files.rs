@@ -1,4 +1,4 @@
-//! What lies around a session: files to mention, what it changed, where it can go back to, what it kept.
+//! Data around a session: files to mention, changes, rewind points, blobs.
 
 use crate::App;
 use crate::answer::{ApiError, Json, Query, json};
@@ -12,27 +12,27 @@ use dunnock_proto::{Hash, Seq, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Files in one answer.
+/// Files per response.
 const FILES: usize = 200;
 
-/// Which files are meant.
+/// Which files to list.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct FilesQuery {
-    /// Letters of the path, in this order; all files without it.
+    /// Letters that must occur in the path in this order; all files by default.
     #[serde(rename = "match", default)]
     letters: String,
 }
 
-/// Files of a session's folder.
+/// Files in a session's folder.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Files {
-    /// Best first, 200 at most.
+    /// Best match first, at most 200.
     files: Vec<String>,
     /// Whether there are more.
     more: bool,
 }
 
-/// How well the letters fit: none if one is missing, otherwise the smaller the better.
+/// Scores how well the letters match; lower is better. `None` if a letter is missing.
 fn fits(path: &str, letters: &str) -> Option<usize> {
     let lower = path.to_lowercase();
     if let Some(at) = lower.rfind(letters) {
@@ -48,7 +48,7 @@ fn fits(path: &str, letters: &str) -> Option<usize> {
     Some(1000 + gaps + lower.len())
 }
 
-/// The files of a folder that fit.
+/// The matching files in a folder.
 async fn found(app: &App, workspace: String, letters: &str) -> Result<Response, ApiError> {
     let (host, letters) = (app.host.clone(), letters.to_lowercase());
     let found = tokio::task::spawn_blocking(move || {
@@ -66,7 +66,7 @@ async fn found(app: &App, workspace: String, letters: &str) -> Result<Response, 
     Ok(json(StatusCode::OK, &found))
 }
 
-/// Files of the folder, for mentions.
+/// Lists files in the session's folder, for mentions.
 pub(crate) async fn files(
     State(app): State<App>,
     Path(session): Path<String>,
@@ -76,17 +76,17 @@ pub(crate) async fn files(
     found(&app, state.workspace.as_deref().unwrap_or_default().to_owned(), &query.letters).await
 }
 
-/// Which files of which folder are meant.
+/// Which files to list, and in which folder.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct FolderQuery {
-    /// The folder; the one that the server was started in, if not given.
+    /// The folder; by default the one in which the server was started.
     workspace: Option<String>,
-    /// Letters of the path, in this order; all files without it.
+    /// Letters that must occur in the path in this order; all files by default.
     #[serde(rename = "match", default)]
     letters: String,
 }
 
-/// The same before there is a session.
+/// Lists files in a folder, before there is a session.
 pub(crate) async fn folder_files(
     State(app): State<App>,
     Query(query): Query<FolderQuery>,
@@ -95,10 +95,10 @@ pub(crate) async fn folder_files(
     found(&app, folder, &query.letters).await
 }
 
-/// Which steps are compared.
+/// Which steps to compare.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct DiffQuery {
-    /// `FROM..TO`, each of which may be left out; the whole session without it.
+    /// `FROM..TO`, each optional; the whole session by default.
     #[schemars(regex(pattern = r"^[0-9]{0,9}\.\.[0-9]{0,9}$"))]
     steps: Option<String>,
 }
@@ -114,13 +114,13 @@ pub(crate) async fn diff(
     Ok(json(StatusCode::OK, &app.host.diff(&session, query.steps.as_deref()).await?))
 }
 
-/// Where a session can go back to.
+/// The steps that a session can be rewound to.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Checkpoints {
     checkpoints: Vec<Point>,
 }
 
-/// The steps that a session can go back to, by the command `rewind`.
+/// Lists the steps that the `rewind` command can return to.
 pub(crate) async fn checkpoints(State(app): State<App>, Path(session): Path<String>) -> Result<Response, ApiError> {
     let session = id(&session)?;
     app.state(&session).await?;
@@ -128,7 +128,7 @@ pub(crate) async fn checkpoints(State(app): State<App>, Path(session): Path<Stri
     Ok(json(StatusCode::OK, &Checkpoints { checkpoints }))
 }
 
-/// Something that an event names by its hash: a whole output, a picture, a diff.
+/// A blob that an event refers to by its hash: a full output, an image or a diff.
 pub(crate) async fn blob(
     State(app): State<App>,
     Path((session, hash)): Path<(String, String)>,
@@ -141,34 +141,34 @@ pub(crate) async fn blob(
     };
     let bytes = bytes.ok_or_else(|| ApiError::missing("such blob in this session"))?;
     let mut answer = bytes.to_vec().into_response();
-    // Bytes that a model or a command chose: never shown as anything by a browser.
+    // A model or a command chose these bytes, so a browser must never render them.
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
     answer.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
-    // And if one did all the same, it could do nothing.
+    // If one did, this policy would let the content do nothing.
     let nothing = HeaderValue::from_static("default-src 'none'; sandbox; frame-ancestors 'none'");
     answer.headers_mut().insert(header::CONTENT_SECURITY_POLICY, nothing);
     Ok(answer)
 }
 
-/// A picture for a prompt.
+/// An image for a prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ImageUpload {
-    /// The bytes of a PNG, JPEG, GIF or WebP picture, in base64.
+    /// A PNG, JPEG, GIF or WebP image, in base64.
     data: String,
 }
 
-/// A picture that is kept.
+/// A stored image.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct StoredImage {
-    /// What a prompt names it by.
+    /// The hash by which a prompt refers to it.
     hash: Hash,
 }
 
-/// What most servers take of one.
+/// The size limit of most model servers.
 const PICTURE: usize = 5 << 20;
 
-/// Keeps a picture with a session, for a prompt to name.
+/// Stores an image with a session, for a prompt to refer to.
 pub(crate) async fn picture(
     State(app): State<App>,
     Path(session): Path<String>,
@@ -192,30 +192,30 @@ pub(crate) async fn picture(
     Ok(json(StatusCode::CREATED, &StoredImage { hash: blob.hash }))
 }
 
-/// What taking back the last task would do.
+/// What undoing the last task would do.
 pub(crate) async fn undo(State(app): State<App>, Path(session): Path<String>) -> Result<Response, ApiError> {
     let session = id(&session)?;
     app.state(&session).await?;
     Ok(json(StatusCode::OK, &app.host.undo(&session).await?))
 }
 
-/// Where to branch off.
+/// Where to fork.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fork {
-    /// The last event that the new session has; all of them if not given.
+    /// The last event that the new session has; all of them by default.
     #[serde(default)]
     #[schemars(range(min = 1))]
     at: Option<Seq>,
 }
 
-/// A session that branched off.
+/// A forked session.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ForkedSession {
     id: SessionId,
 }
 
-/// A new session that goes on where this one was.
+/// Forks a session; the new one continues from the given event.
 pub(crate) async fn fork(
     State(app): State<App>,
     Path(session): Path<String>,

@@ -1,4 +1,4 @@
-//! Sessions: list, search, make, read, command.
+//! Lists, searches, creates and reads sessions, and sends them commands.
 
 use crate::App;
 use crate::answer::{ApiError, Json, Query, json};
@@ -16,22 +16,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// Rows of a list that nobody said a number for.
+/// Default number of rows in a list.
 const ROWS: u32 = 100;
-/// Events in one answer, at most, and about how many bytes of them.
+/// At most this many events per response, and about this many bytes.
 const FACTS: usize = 5_000;
 const BYTES: usize = 4 << 20;
-/// How often a reader that waits looks.
+/// How often a waiting reader checks for events.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Which sessions are wanted.
+/// Which sessions to list.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ListQuery {
-    /// Only those of this folder.
+    /// Only sessions in this folder.
     pub(crate) workspace: Option<String>,
-    /// Only those that hold all these words, best first.
+    /// Only sessions that contain all these words, best match first.
     pub(crate) search: Option<String>,
-    /// How many at most; 100 if not said.
+    /// At most this many; 100 by default.
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) limit: Option<u32>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct ListQuery {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Row {
     id: SessionId,
-    /// Given, or the first line of the first prompt.
+    /// A given title, or the first line of the first prompt.
     title: String,
     workspace: String,
     /// `working`, `waiting`, `done`, `failed`, `stopped` or `limit`.
@@ -49,11 +49,11 @@ pub(crate) struct Row {
     created: String,
     /// RFC 3339, UTC.
     updated: String,
-    /// The last event that a person caused: what a command may expect.
+    /// The last event that the user caused: what a command may expect.
     version: Seq,
-    /// Events so far.
+    /// Number of events so far.
     pub(crate) seq: Seq,
-    /// Where the words of a search were found.
+    /// Where the search words were found.
     #[serde(skip_serializing_if = "Option::is_none")]
     excerpt: Option<String>,
 }
@@ -80,82 +80,82 @@ pub(crate) struct Rows {
     sessions: Vec<Row>,
 }
 
-/// A new session.
+/// A session to create.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSession {
-    /// The folder to work in; the one that the server was started in, if not given.
+    /// The folder to work in; by default the one in which the server was started.
     #[serde(default)]
     workspace: Option<String>,
-    /// What to begin with.
+    /// The first prompt.
     #[serde(default)]
     prompt: Option<String>,
-    /// Settings that are not as configured.
+    /// Settings that differ from the configured ones.
     #[serde(default)]
     set: ConfigPatch,
 }
 
-/// A session that was made.
+/// A session that was created.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CreatedSession {
     id: SessionId,
     workspace: String,
-    /// Events so far.
+    /// Number of events so far.
     seq: Seq,
 }
 
-/// What of a session is wanted.
+/// Which part of a session to read.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ReadQuery {
     /// The last event that the reader has.
     #[serde(default)]
     pub(crate) from: Seq,
-    /// How many events at most; 5000 if not said.
+    /// At most this many events; 5000 by default.
     #[schemars(range(min = 0, max = 5000))]
     pub(crate) limit: Option<usize>,
-    /// Seconds to wait for an event, if there is none yet.
+    /// Seconds to wait for an event if there is none yet.
     #[schemars(range(min = 0, max = 30))]
     pub(crate) wait: Option<u64>,
 }
 
-/// A session.
+/// A session and some of its events.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct View {
     #[serde(flatten)]
     row: Row,
     /// `provider/model` in use.
     model: String,
-    /// What waits for a person, oldest first.
+    /// Questions waiting for the user, oldest first.
     questions: Vec<OpenQuestion>,
-    /// The events after the one that was named, in order.
+    /// The events after `from`, in order.
     events: Vec<Record>,
-    /// Whether there are more of them.
+    /// Whether there are more events.
     more: bool,
 }
 
-/// A question, with all that a person should see before answering it.
+/// A question, with everything the user should see before answering it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct OpenQuestion {
     id: QuestionId,
-    /// What an answer names.
+    /// The hash that an answer must name.
     hash: Hash,
-    /// What it is about, as data.
+    /// What the question is about, as data.
     kind: QuestionKind,
-    /// The same in words, for people.
+    /// The same as text for people.
     #[serde(flatten)]
     view: QuestionView,
-    /// The call that it is about, with its arguments as they would run.
+    /// The call it is about, with the arguments as they would run.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<AskedCall>,
 }
 
-/// A call that waits for a word.
+/// A call that the user is asked about, or that is running.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct AskedCall {
     id: String,
     tool: String,
     arguments: String,
-    /// A check of the finished work, made by the harness.
+    /// Whether it is a check of the finished work, made by Dunnock itself.
     harness: bool,
 }
 
@@ -170,22 +170,22 @@ impl AskedCall {
     }
 }
 
-/// A command that was taken; it is durable.
+/// An accepted command; it is durable.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Accepted {
     id: InputId,
-    /// The last event that it made.
+    /// The last event that it caused.
     seq: Seq,
 }
 
-/// A command that was not taken, with how things stand.
+/// A refused command, with the current state.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Conflict {
     error: String,
-    /// Why not.
+    /// Why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Refused>,
-    /// The session now, without its events.
+    /// The session's current state, without its events.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<View>,
 }
@@ -194,12 +194,12 @@ fn time(at: At) -> String {
     jiff::Timestamp::from_millisecond(at.0).unwrap_or_default().to_string()
 }
 
-/// The id in a path.
+/// Parses the session id in a path.
 pub(crate) fn id(text: &str) -> Result<SessionId, ApiError> {
     text.parse().map_err(|_| ApiError::missing(format_args!("session {}", text.chars().take(40).collect::<String>())))
 }
 
-/// A number as the document bounds it.
+/// Checks a number against the range in the OpenAPI document.
 fn within<T: PartialOrd + std::fmt::Debug>(
     n: T,
     range: std::ops::RangeInclusive<T>,
@@ -223,13 +223,14 @@ impl App {
         head.map(|(seq, _)| seq).ok_or_else(|| ApiError::missing(format_args!("session {id}")))
     }
 
-    /// The session as it stands.
+    /// The session's current state.
     pub(crate) async fn state(&self, id: &SessionId) -> Result<Session, ApiError> {
         self.seq(id).await?;
         Ok(self.recent.state(self.hall.log().as_ref(), id).await?)
     }
 
-    /// Another model has another price and another window: the server knows them where the client said nothing.
+    /// A different model has a different price and context window: fill them in if the client did
+    /// not.
     pub(crate) async fn model_change(&self, id: &SessionId, set: &mut ConfigPatch) -> Result<(), ApiError> {
         let Some(model) = set.model.clone() else { return Ok(()) };
         let state = self.state(id).await?;
@@ -244,7 +245,8 @@ impl App {
         let state = self.state(id).await?;
         let (mut facts, mut bytes, mut more) = (Vec::new(), 0, false);
         let each = &mut |record: Record| {
-            // A session goes on while it is read: no more than what the rest of this answer is about.
+            // The session may continue while it is read: leave out events after the state in this
+            // response.
             if record.envelope.seq > state.seq {
                 return false;
             }
@@ -267,7 +269,8 @@ impl App {
 }
 
 impl App {
-    /// Before somebody who only looks makes a session go on that nobody drives: the same, since what was cut off goes on by itself.
+    /// Like [`App::prepare`], before a client that only watches makes this server drive a session:
+    /// interrupted work resumes by itself.
     pub(crate) async fn before_driving(&self, session: &SessionId) -> Result<(), ApiError> {
         if self.hall.drives(session) {
             return Ok(());
@@ -280,14 +283,15 @@ impl App {
             let world = self.hall.world(state.workspace.as_deref().unwrap_or_default())?;
             let id = InputId::from_random(world.clock.random());
             let order = CommandRequest { id, expect: None, command: Command::Configure { set } };
-            // Laid down while nobody drives, so that it counts before anything runs.
+            // Submitted while the session is not running, so that it applies before anything runs.
             let _ = submit_offline(&world, session, order).await?;
         }
         Ok(())
     }
 
-    /// Before a command that makes a session of ours work: its settings must fit, and rules that the person made since come first.
-    /// What another process drives is that process's matter.
+    /// Before a command makes a session on this server work: checks that its settings work here,
+    /// and adds the rules that the user saved since. A session driven by another process is left to
+    /// that process.
     pub(crate) async fn prepare(
         &self,
         door: &mut Connection,
@@ -297,13 +301,13 @@ impl App {
         if !goes_on(&order.command) || door.handle().is_none() {
             return Ok(());
         }
-        // What was answered before gets the same answer, however things stand now.
+        // A command that was already answered gets the same answer, whatever the current state.
         if self.hall.log().answered(session, &order.id).await?.is_some() {
             return Ok(());
         }
         let state = self.state(session).await?;
         let Some(set) = self.host.fits(&state)? else { return Ok(()) };
-        // Of the same version as the command, which then follows it.
+        // Expects the same version as the command, which then follows it.
         if let Ok(seq) = door.expecting(order.expect, Command::Configure { set }).await?
             && order.expect.is_some()
         {
@@ -313,7 +317,7 @@ impl App {
     }
 }
 
-/// A question, and all that a person should see before answering it.
+/// A question, with everything the user should see before answering it.
 pub(crate) fn asks(state: &Session, question: &dunnock_core::Question) -> OpenQuestion {
     let call = question.kind.approval().and_then(|approval| state.call(approval.call));
     OpenQuestion {
@@ -325,7 +329,7 @@ pub(crate) fn asks(state: &Session, question: &dunnock_core::Question) -> OpenQu
     }
 }
 
-/// Sessions, newest first; with words, those that hold them.
+/// Lists sessions, newest first; with `search`, those that contain the words.
 pub(crate) async fn list(State(app): State<App>, Query(query): Query<ListQuery>) -> Result<Response, ApiError> {
     let log = app.hall.log();
     let limit = within(query.limit.unwrap_or(ROWS), 1..=1000, "limit")?;
@@ -352,7 +356,7 @@ pub(crate) async fn list(State(app): State<App>, Query(query): Query<ListQuery>)
     Ok(json(StatusCode::OK, &Rows { sessions }))
 }
 
-/// Makes a session, and gives it its first prompt.
+/// Creates a session and sends its first prompt, if one is given.
 pub(crate) async fn make(State(app): State<App>, Json(new): Json<NewSession>) -> Result<Response, ApiError> {
     let prompt = new.prompt.filter(|text| !text.trim().is_empty());
     let (workspace, config) = app.host.begin(new.workspace.as_deref(), &new.set).await?;
@@ -367,7 +371,7 @@ pub(crate) async fn make(State(app): State<App>, Json(new): Json<NewSession>) ->
     Ok(json(StatusCode::CREATED, &CreatedSession { id, workspace, seq }))
 }
 
-/// A session, from an event on.
+/// Reads a session and its events after `from`.
 pub(crate) async fn read(
     State(app): State<App>,
     Path(session): Path<String>,
@@ -377,7 +381,7 @@ pub(crate) async fn read(
     let until = Instant::now() + Duration::from_secs(within(query.wait.unwrap_or(0), 0..=30, "wait")?);
     let limit = within(query.limit.unwrap_or(FACTS), 0..=FACTS, "limit")?;
     let mut stopped = app.stopped.clone();
-    // Looking is cheap and changes nothing: a reader takes no session over.
+    // Polling is cheap and changes nothing: a reader does not claim the session.
     loop {
         if app.seq(&session).await? > query.from || Instant::now() >= until {
             break;
@@ -390,7 +394,7 @@ pub(crate) async fn read(
     Ok(json(StatusCode::OK, &app.view(&session, query.from, limit).await?))
 }
 
-/// A command, once: the same id gets the same answer.
+/// Sends a command, which runs once: the same id gets the same response.
 pub(crate) async fn command(
     State(app): State<App>,
     Path(session): Path<String>,

@@ -1,4 +1,4 @@
-//! What a page must know before there is a session: the folder, the models, the person's own commands.
+//! What a page needs before there is a session: the folder, the models, the user's own commands.
 
 use crate::App;
 use crate::answer::{ApiError, Query, json};
@@ -9,60 +9,60 @@ use dunnock_proto::{Isolation, Mode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Sessions that are looked at for folders.
+/// How many sessions are searched for folders.
 const LOOKED_AT: u32 = 200;
-/// Folders that are named.
+/// At most this many folders are returned.
 const FOLDERS: usize = 20;
 
-/// Where.
+/// Which folder to use.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct StartQuery {
-    /// The folder; the one that the server was started in, if not given.
+    /// The folder; by default the one in which the server was started.
     workspace: Option<String>,
 }
 
-/// What a new session would be like.
+/// The defaults for a new session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Start {
-    /// This release.
+    /// The server's version.
     pub version: String,
-    /// The folder, whole.
+    /// The folder's full path.
     pub workspace: String,
-    /// The same, as people write it.
+    /// The folder, shortened for display.
     pub folder: String,
-    /// Its branch, if it is a repository.
+    /// Its git branch, if it is a repository.
     pub branch: Option<String>,
     /// How commands are confined here.
     pub isolation: Isolation,
-    /// The model that would be used, if one is known.
+    /// The model that would be used, if any.
     pub model: Option<String>,
-    /// Who would be asked.
+    /// The approval mode.
     pub mode: Mode,
-    /// What the person should know of the folder.
+    /// Notes for the user about the folder.
     pub notes: Vec<String>,
-    /// What to do, where there is no model.
+    /// What to do if there is no model.
     pub missing: Vec<String>,
-    /// The person's own commands.
+    /// The user's own commands.
     pub commands: Vec<CustomCommand>,
 }
 
-/// A command of the person's own, from a file.
+/// A user-defined command, from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CustomCommand {
-    /// Without the slash.
+    /// The name without the slash.
     pub name: String,
     /// What it does.
     pub description: String,
-    /// What is sent; `$ARGS` stands for what follows the command.
+    /// The prompt that is sent; `$ARGS` stands for the text after the command.
     pub text: String,
 }
 
-/// The same, and where else one could work.
+/// The defaults for a new session, and other folders to choose from.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SessionDefaults {
     #[serde(flatten)]
     start: Start,
-    /// Folders of earlier sessions, the newest first.
+    /// Folders of earlier sessions, newest first.
     folders: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Models {
     models: Vec<String>,
 }
 
-/// What a new session would be like.
+/// Returns the defaults for a new session.
 pub(crate) async fn start(State(app): State<App>, Query(query): Query<StartQuery>) -> Result<Response, ApiError> {
     let start = app.host.start(query.workspace.as_deref()).await?;
     let mut folders: Vec<String> = Vec::new();
@@ -85,7 +85,7 @@ pub(crate) async fn start(State(app): State<App>, Query(query): Query<StartQuery
     Ok(json(StatusCode::OK, &SessionDefaults { start, folders }))
 }
 
-/// Models that can be used now.
+/// Lists the models that can be used now.
 pub(crate) async fn models(State(app): State<App>) -> Response {
     json(StatusCode::OK, &Models { models: app.host.models().await })
 }

@@ -1,5 +1,6 @@
-//! Reads JSON as the OpenAPI document describes it: an object is an object, never a list of its fields in order; a number without a
-//! fraction is a whole number, however it is written.
+//! Reads JSON as the OpenAPI document describes it: an object must be an object, never a list of
+//! its fields in order, and a number without a fractional part is an integer, however it is
+//! written.
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -9,7 +10,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use serde_json::{Error, Map, Number, Value};
 
-/// Reads a value of a type.
+/// Deserialises a value.
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     T::deserialize(Strict(serde_json::from_slice(bytes)?))
 }
@@ -27,9 +28,9 @@ fn unexpected(value: &Value) -> Unexpected<'_> {
     }
 }
 
-/// The greatest number that every language can read.
+/// The largest integer that every language can represent exactly (2^53 - 1).
 const MOST: u64 = 9_007_199_254_740_991;
-/// The same, for numbers with a point.
+/// The same as a float.
 const WHOLE: f64 = 9_007_199_254_740_991.0;
 
 fn number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::Value, Error> {
@@ -93,7 +94,7 @@ impl<'de> Deserializer<'de> for Strict {
         }
     }
 
-    /// What nobody knows is passed over as it is.
+    /// Unknown fields are ignored without validation.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_unit()
     }

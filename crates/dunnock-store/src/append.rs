@@ -1,4 +1,4 @@
-//! Compare-and-append: events, inputs, blobs, list and ledger in one transaction.
+//! Compare-and-append: events, inputs, blobs, the session list and the ledger in one transaction.
 
 use crate::blobs::{AS_IT_IS, DEFLATED, SMALL, packed};
 use crate::open::{Sqlite, Writer, classify, failed, lock};
@@ -8,10 +8,10 @@ use dunnock_proto::{Body, Need, Record, SessionId};
 use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use tokio::sync::oneshot;
 
-/// Events in one statement; longer batches take several.
+/// Events per INSERT statement; longer batches take several.
 const ROWS: usize = 16;
 
-/// A batch that waits for a writer, and where its end is told.
+/// A batch waiting to be written, and the channel for its result.
 pub(crate) struct Waiting {
     batch: Batch,
     tell: oneshot::Sender<Result<Appended, LogError>>,
@@ -21,7 +21,7 @@ fn gone() -> LogError {
     LogError::Unsure("who wrote for us is gone".into())
 }
 
-/// What was told, if anything was; a teller that is gone leaves doubt.
+/// The result, if there is one yet. If the sender is gone, the outcome is unknown.
 fn heard(told: &mut oneshot::Receiver<Result<Appended, LogError>>) -> Option<Result<Appended, LogError>> {
     match told.try_recv() {
         Ok(end) => Some(end),
@@ -30,24 +30,24 @@ fn heard(told: &mut oneshot::Receiver<Result<Appended, LogError>>) -> Option<Res
     }
 }
 
-/// Batches that one transaction takes at most.
+/// At most this many batches share one transaction.
 const TOGETHER: usize = 64;
 
 impl Sqlite {
-    /// Writes a batch. Whoever gets the writer writes for all who wait: many sessions share one sync, and one alone waits for
-    /// nobody.
+    /// Writes a batch. The task that gets the writer writes for all that wait: many sessions share
+    /// one sync, and a single one does not wait.
     pub(crate) async fn write_batch(&self, batch: Batch) -> Result<Appended, LogError> {
         for blob in &batch.blobs {
             self.keep_large(blob)?;
         }
         let (tell, mut told) = oneshot::channel();
         lock(&self.waiting).push_back(Waiting { batch, tell });
-        // Mostly once: only behind very many others ours is not among the first.
+        // Usually runs once: our batch is left out only if very many are ahead of it.
         loop {
             failpoint::hit("store.lock.before", "");
             let slot = tokio::select! {
                 biased;
-                // Somebody who came before has written for us.
+                // An earlier task has written our batch.
                 end = &mut told => return end.unwrap_or_else(|_| Err(gone())),
                 slot = self.write.lock() => slot,
             };
@@ -58,13 +58,13 @@ impl Sqlite {
             failpoint::hit("store.lock.after", "");
             let share: Vec<Waiting> = {
                 let mut waiting = lock(&self.waiting);
-                waiting.retain(|one| !one.tell.is_closed()); // nobody waits for those any more
+                waiting.retain(|one| !one.tell.is_closed()); // drop batches whose caller is gone
                 let most = waiting.len().min(TOGETHER);
                 waiting.drain(..most).collect()
             };
             match writer {
                 Ok(writer) => self.write_share(writer, share).await,
-                // Nobody else knows more about it than we do.
+                // All waiting callers get the same error.
                 Err(error) => share.into_iter().for_each(|one| drop(one.tell.send(Err(error.clone())))),
             }
             if let Some(end) = heard(&mut told) {
@@ -74,7 +74,8 @@ impl Sqlite {
     }
 
     async fn write_share(&self, mut writer: Writer<'_>, share: Vec<Waiting>) {
-        // A session may have been forgotten since, and a blob's file with it: now nobody can.
+        // A session, and with it a blob's file, may have been deleted since. From here on, with the
+        // lock held, none can be.
         let mut share: Vec<(Waiting, Result<Appended, LogError>)> = share
             .into_iter()
             .map(|one| {
@@ -98,11 +99,12 @@ impl Sqlite {
                 }
                 fine.iter_mut().zip(ends).for_each(|(one, end)| one.1 = end);
             }
-            // One alone; or something went wrong with one of them, and each hears its own.
+            // A single batch; or something went wrong with the group, and each batch gets its own
+            // result.
             None => {
                 let mut full = None;
                 for (one, end) in fine {
-                    // What one could not write for want of room the next cannot either.
+                    // If the disk was full for one batch, it is full for the next.
                     *end = match &full {
                         Some(full) => Err(LogError::clone(full)),
                         None => self.alone(&mut writer, &one.batch).await,
@@ -117,7 +119,7 @@ impl Sqlite {
         drop(writer);
         self.fold_back(size, share.len() as u64);
         for (one, end) in share {
-            let _ = one.tell.send(end.map_err(|e| self.mark_damage(e))); // who is gone needs no answer
+            let _ = one.tell.send(end.map_err(|e| self.mark_damage(e))); // the caller may be gone
         }
     }
 
@@ -126,7 +128,7 @@ impl Sqlite {
         let end = transact(writer, batch).await;
         match &end {
             Err(LogError::Unsure(_)) => writer.abandon(),
-            // What the write-ahead log holds may fit where it belongs, and then there is room again.
+            // Checkpointing the write-ahead log may free space.
             Err(LogError::Full(_)) => writer.fold_now(&self.dir).await,
             _ => {}
         }
@@ -144,14 +146,15 @@ impl Sqlite {
     }
 }
 
-/// Each statement is a trip to SQLite's thread, so the usual append makes two: one that takes the session's row, and one
-/// that writes the events and commits.
+/// Each statement is a round trip to SQLite's thread, so the usual append makes two: one that
+/// updates the session's row, and one that writes the events and commits.
 async fn transact(writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, LogError> {
     writer.begun();
     let conn = writer.conn()?;
     let end = write(conn, batch, "BEGIN IMMEDIATE", "COMMIT").await;
     let end = match end {
-        // The frames before the commit's own could not be written, or were never reached: nothing was committed.
+        // A failed commit may have taken effect. With any other error (disk full, damage) its
+        // frames were not written, or never reached: nothing was committed.
         Err(Broke::AtTheEnd(LogError::Failed(why))) => Err(LogError::Unsure(why)),
         Err(Broke::AtTheEnd(known) | Broke::Before(known)) => Err(known),
         Ok(end) => Ok(end),
@@ -161,13 +164,13 @@ async fn transact(writer: &mut Writer<'_>, batch: &Batch) -> Result<Appended, Lo
         failpoint::hit("store.commit.after", "");
         return end;
     }
-    // A full disk and a failed write end the transaction by themselves; then there is nothing left to roll back. Only a
-    // commit that failed leaves doubt, and `write` has said so.
+    // A full disk or a failed write ends the transaction, so there may be nothing to roll back.
+    // Only a failed commit is uncertain, and `write` has reported that.
     back(writer).await;
     end
 }
 
-/// Rolls back; a connection on which that fails is given up.
+/// Rolls back; if that fails, abandons the connection.
 async fn back(writer: &mut Writer<'_>) {
     let rolled = match writer.conn() {
         Ok(conn) => sqlx::query("ROLLBACK").execute(conn).await.is_ok(),
@@ -179,8 +182,8 @@ async fn back(writer: &mut Writer<'_>) {
     }
 }
 
-/// Several batches as one transaction, each of which is taken or not for itself. `None` if anything went wrong before the end: then
-/// nothing was written.
+/// Writes several batches in one transaction; each is accepted or refused on its own. `None` if
+/// anything went wrong before the commit: then nothing was written.
 async fn together<'a>(
     writer: &mut Writer<'_>,
     batches: impl Iterator<Item = &'a Batch>,
@@ -200,7 +203,7 @@ async fn together<'a>(
             failpoint::hit("store.together.after", "");
             Some(ends.into_iter().map(Ok).collect())
         }
-        // What one was told may rest on what another wrote: all are in doubt.
+        // One batch's result may depend on what another wrote, so all are uncertain.
         Err(error) => {
             let error = match classify(error) {
                 LogError::Failed(why) => LogError::Unsure(why),
@@ -212,7 +215,7 @@ async fn together<'a>(
     }
 }
 
-/// Each batch in a savepoint of its own.
+/// Writes each batch in its own savepoint.
 async fn each<'a>(conn: &mut SqliteConnection, batches: impl Iterator<Item = &'a Batch>) -> Option<Vec<Appended>> {
     sqlx::query("BEGIN IMMEDIATE").execute(&mut *conn).await.ok()?;
     let mut ends = Vec::new();
@@ -226,7 +229,7 @@ async fn each<'a>(conn: &mut SqliteConnection, batches: impl Iterator<Item = &'a
     Some(ends)
 }
 
-/// Where a write broke: only at its end is there doubt.
+/// Where a write failed: only a failure at the end is uncertain.
 enum Broke {
     Before(LogError),
     AtTheEnd(LogError),
@@ -270,7 +273,8 @@ async fn write(conn: &mut SqliteConnection, batch: &Batch, begin: &str, end: &st
     }
 }
 
-/// Begins the transaction and moves the session's row on, if it stands where the writer saw it.
+/// Begins the transaction and updates the session's row, if its `seq` is still the one the writer
+/// saw.
 async fn take_row(conn: &mut SqliteConnection, batch: &Batch, begin: &str) -> Result<Option<i64>, LogError> {
     let Some(last) = batch.records.last() else { return Ok(None) };
     let listing = &batch.listing;
@@ -323,7 +327,8 @@ async fn insert(conn: &mut SqliteConnection, no: i64, records: &[Record], then: 
     query.execute(&mut *conn).await.map(drop)
 }
 
-/// A command that was answered before gives its first answer; anything else is somebody else's write.
+/// A command that was already answered gets its first answer; anything else is a conflict with
+/// another writer.
 async fn repeated_or_conflict(conn: &mut SqliteConnection, batch: &Batch) -> Result<Appended, LogError> {
     for (id, _) in &batch.inputs {
         let sql = "SELECT inputs.seq FROM inputs JOIN sessions USING (no) WHERE sessions.id = ?1 AND inputs.id = ?2";

@@ -1,7 +1,7 @@
-//! Bytes that events name: small ones in the database, large ones in files of their own.
+//! Blobs that events refer to: small ones in the database, large ones in files.
 //!
-//! Invariant: a large blob's file is complete and synced before the event that names it. A file that no event names is
-//! rubbish of a crash and may be collected.
+//! Invariant: a large blob's file is complete and synced before the event that refers to it. A file
+//! that no event refers to was left by a crash and may be deleted.
 
 use crate::open::{Sqlite, classify, failed};
 use dunnock_core::failpoint;
@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Up to this many bytes a blob lives in the transaction of its event.
+/// Blobs up to this many bytes are stored in the transaction of their event.
 pub(crate) const SMALL: u64 = 1 << 20;
 
-/// How a blob's bytes are stored: as they are.
+/// Codec: stored without compression.
 pub(crate) const AS_IT_IS: i64 = 0;
-/// Compressed, where that is worth it.
+/// Codec: compressed with deflate.
 pub(crate) const DEFLATED: i64 = 1;
-/// Fewer bytes are not worth it.
+/// Smaller blobs are not compressed.
 const WORTH: usize = 512;
 
-/// The bytes, compressed; or as they are where that does not help.
+/// Compresses the bytes; returns them unchanged in `Err` if that does not help.
 pub(crate) fn packed(bytes: Vec<u8>) -> Result<Vec<u8>, Vec<u8>> {
     if bytes.len() < WORTH {
         return Err(bytes);
@@ -36,7 +36,7 @@ pub(crate) fn packed(bytes: Vec<u8>) -> Result<Vec<u8>, Vec<u8>> {
     }
 }
 
-/// Stored bytes as they were, of which there were so many.
+/// Decodes stored bytes; `size` is their original length.
 pub(crate) fn plain(codec: i64, size: i64, stored: Vec<u8>) -> Result<Vec<u8>, LogError> {
     match codec {
         AS_IT_IS => return Ok(stored),
@@ -52,16 +52,16 @@ pub(crate) fn plain(codec: i64, size: i64, stored: Vec<u8>) -> Result<Vec<u8>, L
 
 static PARTS: AtomicU64 = AtomicU64::new(0);
 
-/// A file on its way; what does not arrive is not left behind.
+/// A partly written file; removed on drop unless it was renamed to its final name.
 struct Part(PathBuf);
 
 impl Drop for Part {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0); // gone already, if it arrived
+        let _ = std::fs::remove_file(&self.0); // does not exist any more if it was renamed
     }
 }
 
-/// Makes a folder, and those above it, for this user alone.
+/// Creates a folder and its parents, accessible to this user only.
 fn make_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -81,7 +81,7 @@ fn private_file(path: &Path) -> std::io::Result<fs_err::File> {
     options.open(path)
 }
 
-/// Makes the names in a folder durable.
+/// Makes the entries of a folder durable.
 fn sync_folder(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     fs_err::File::open(folder)?.sync_all()?;
@@ -96,7 +96,7 @@ impl Sqlite {
         self.dir.join("blobs").join(&name[..2]).join(name)
     }
 
-    /// Writes, syncs, renames, syncs the folder; only then may an event name it.
+    /// Writes, syncs, renames, and syncs the folder; only then may an event refer to the blob.
     pub(crate) fn keep_large(&self, blob: &Blob) -> Result<(), LogError> {
         if blob.len() <= SMALL {
             return Ok(());
@@ -106,19 +106,19 @@ impl Sqlite {
         let done = (|| {
             let folder = path.parent().ok_or_else(|| std::io::Error::other("a blob has a folder"))?;
             if path.exists() {
-                return sync_folder(folder); // whoever put it there may have died before that
+                return sync_folder(folder); // the process that wrote it may have died before this sync
             }
             if !folder.exists() {
                 make_private(folder)?;
                 sync_folder(&self.dir)?;
                 sync_folder(&self.dir.join("blobs"))?;
             }
-            // A name of its own: another process may be writing the same bytes.
+            // A unique name: another process may be writing the same bytes.
             let part =
                 path.with_extension(format!("{}-{}.part", std::process::id(), PARTS.fetch_add(1, Ordering::Relaxed)));
             let part = Part(part);
             match &blob.file {
-                // Another name for the same file, where that can be; it is whole and private already.
+                // Hard-link the file if possible; it is already complete and private.
                 Some(from) if std::fs::hard_link(from.path(), &part.0).is_ok() => {
                     fs_err::File::open(&part.0)?.sync_all()?;
                 }

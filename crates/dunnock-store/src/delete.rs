@@ -1,8 +1,9 @@
-//! Forgetting a session.
+//! Deletes a session.
 //!
-//! Invariant: what is gone for the list is gone for good: events, words and blobs leave in one transaction. Files of large
-//! blobs follow while the writer's lock is still held; a crash between leaves a file that no event names, never an event
-//! whose file is missing.
+//! Invariant: a session that is gone from the list is gone for good: its events, indexed words and
+//! blobs are deleted in one transaction. The files of large blobs follow while the writer's lock is
+//! still held; a crash in between leaves a file that no event refers to, never an event whose file
+//! is missing.
 
 use crate::open::{Sqlite, classify};
 use dunnock_core::failpoint;
@@ -10,7 +11,7 @@ use dunnock_core::ports::LogError;
 use dunnock_proto::{Decoded, Event, Hash, Record, SessionId};
 use sqlx::{Row, SqliteConnection};
 
-/// Whom a session's first event says that it branched off.
+/// The session that this one was forked from, according to its first event.
 pub(crate) fn branched_off(first: &Record) -> Option<SessionId> {
     match first.decode() {
         Decoded::Known(Event::Forked(forked)) => Some(forked.from),
@@ -26,7 +27,7 @@ impl Sqlite {
     pub(crate) async fn forget(&self, session: &SessionId) -> Result<bool, LogError> {
         let mut writer = self.writer().await?;
         let conn = writer.conn()?;
-        // What is deleted is overwritten, in the tables and in the index of words.
+        // Overwrite deleted data, in the tables and in the full-text index.
         for sql in ["PRAGMA secure_delete = ON", "INSERT INTO words (words, rank) VALUES ('secure-delete', 1)"] {
             sqlx::query(sql).execute(&mut *conn).await.map_err(classify)?;
         }
@@ -49,18 +50,20 @@ impl Sqlite {
             });
         }
         failpoint::hit("store.delete.after", "");
-        // The write-ahead log still holds old pages until it is folded back; a reader may keep it from that for a while.
+        // The write-ahead log holds old pages until it is checkpointed; a reader may delay that for
+        // a while.
         for sql in ["PRAGMA secure_delete = OFF", "PRAGMA wal_checkpoint(TRUNCATE)"] {
             let _ = sqlx::query(sql).execute(&mut *conn).await;
         }
         for hash in files {
-            let _ = std::fs::remove_file(self.blob_path(hash)); // gone already, or rubbish that stays
+            let _ = std::fs::remove_file(self.blob_path(hash)); // already gone, or stays as an orphan
         }
         Ok(true)
     }
 }
 
-/// The large blobs that nobody names any more; `None` if there is no such session.
+/// Deletes the rows. Returns the large blobs that no session uses any more; `None` if there is no
+/// such session.
 async fn remove(conn: &mut SqliteConnection, session: &SessionId) -> Result<Option<Vec<Hash>>, LogError> {
     let row =
         sqlx::query("SELECT no FROM sessions WHERE id = ?1").bind(session.as_str()).fetch_optional(&mut *conn).await;

@@ -1,10 +1,11 @@
-//! Keeps the logs and blobs of sessions.
+//! Stores the logs and blobs of sessions.
 //!
-//! [`Sqlite`] is what people use: one database for all projects. [`Memory`] serves the stateless door and tests. Both pass
-//! the same contract (`tests/contract.rs`), which is written against the [`Log`](dunnock_core::ports::Log) port alone so
-//! that another store can be run through it unchanged.
+//! [`Sqlite`] is the real store: one database for all projects. [`Memory`] serves the stateless
+//! service and tests. Both pass the same contract (`tests/contract.rs`), which uses only the
+//! [`Log`](dunnock_core::ports::Log) port, so that it can be run against another store unchanged.
 //!
-//! Invariant: an append is all or nothing, and durable when it says so. Invariant: stored events are never rewritten.
+//! Invariant: an append is all or nothing, and durable once it is reported. Invariant: stored
+//! events are never rewritten.
 
 mod append;
 mod blobs;

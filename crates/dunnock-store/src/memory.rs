@@ -1,4 +1,4 @@
-//! A store that forgets: for the stateless door, and the model that the contract tests compare with.
+//! A store in memory: for the stateless service, and as the reference model in the contract tests.
 
 use crate::delete::{branched_off, has_branch};
 use crate::search::text_of;
@@ -7,7 +7,7 @@ use dunnock_proto::{At, Hash, InputId, Record, Seq, SessionId};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Logs in memory.
+/// A store that keeps its logs in memory.
 #[derive(Default)]
 pub struct Memory(Mutex<Inner>);
 
@@ -41,7 +41,7 @@ impl Inner {
         let known = self.sessions.get(&batch.session);
         for (n, (id, seq)) in batch.inputs.iter().enumerate() {
             if batch.inputs[..n].iter().any(|(other, _)| other == id) {
-                return Appended::Repeated(id.clone(), *seq); // one command twice in a batch: nothing is written
+                return Appended::Repeated(id.clone(), *seq); // the same command twice in a batch: nothing is written
             }
             if let Some(seq) = known.and_then(|s| s.inputs.get(id)) {
                 return Appended::Repeated(id.clone(), *seq);

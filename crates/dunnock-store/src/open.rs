@@ -1,7 +1,7 @@
-//! Opening the database: its pragmas, its lock, its migrations, and what happens when it is damaged.
+//! Opens the database: pragmas, lock, migrations, and what to do if it is damaged.
 //!
-//! Invariant: every connection is made by [`connect`], so that all have the same pragmas. Invariant: a database of a later
-//! release is left alone.
+//! Invariant: every connection is made by [`connect`], so that all have the same pragmas.
+//! Invariant: a database from a newer release is not touched.
 
 use crate::append::Waiting;
 use crate::salvage::{self, Salvaged};
@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 
-/// The name of the database in its folder.
+/// File name of the database.
 pub(crate) const NAME: &str = "dunnock.db";
-/// Its presence says that damage was met while working: the next start salvages.
+/// Marker file: damage was found while working, and the next start salvages the database.
 pub(crate) const DAMAGED: &str = "damaged";
-/// When this much was appended, the write-ahead log is folded back, off the append path.
+/// After this many appended bytes the write-ahead log is checkpointed, off the append path.
 const WAL_BYTES: u64 = 4 << 20;
-/// What an append writes beside its events: a few pages.
+/// Rough size of what an append writes besides its events: a few pages.
 const APPEND_BYTES: u64 = 12 << 10;
 
 /// A store in one SQLite database.
@@ -33,16 +33,17 @@ pub struct Sqlite {
     pub(crate) write: Mutex<Option<SqliteConnection>>,
     pub(crate) read: Mutex<Option<SqliteConnection>>,
     gate: Arc<File>,
-    /// Batches that wait for whoever writes next.
+    /// Batches for the next writer.
     pub(crate) waiting: std::sync::Mutex<VecDeque<Waiting>>,
-    /// Locked together with every other process that uses the database; a salvage needs it alone.
+    /// Shared lock, held by every process that uses the database; a salvage needs it exclusively.
     _in_use: File,
     folding: Arc<AtomicBool>,
-    /// Bytes appended since the log was last folded back, roughly. Its file does not shrink, so its size says nothing.
+    /// Approximate bytes appended since the last checkpoint. The log file does not shrink, so its
+    /// size says nothing.
     unfolded: AtomicU64,
 }
 
-/// A store, and what had to be done to get it.
+/// An open store, and what had to be done to open it.
 pub struct Opened {
     /// The store.
     pub store: Sqlite,
@@ -51,11 +52,11 @@ pub struct Opened {
 }
 
 impl Sqlite {
-    /// Opens the database in `dir`, making or migrating it as needed. A damaged one is set aside, and what can be read of
-    /// it is kept.
+    /// Opens the database in `dir`, creating or migrating it as needed. A damaged one is moved
+    /// aside, and whatever can be read from it is copied into a new one.
     ///
     /// # Errors
-    /// When the folder cannot be used, or a later release wrote the database.
+    /// If the folder cannot be used, or a newer release wrote the database.
     pub async fn open(dir: &Path) -> Result<Opened, LogError> {
         private_folder(dir)?;
         let gate = private_file(&dir.join("write.lock"))?;
@@ -71,7 +72,7 @@ impl Sqlite {
         let (write, read) = match first {
             Ok(pair) => pair,
             Err(LogError::Damaged(why)) => {
-                // Nobody may be writing to the file that is set aside.
+                // No other process may be writing to the file that is moved aside.
                 in_use.try_lock().map_err(|_| {
                     let todo = "end the other dunnock processes, then start again: the database will be rebuilt";
                     LogError::Damaged(format!("{why}; {todo}"))
@@ -108,20 +109,22 @@ impl Sqlite {
         let mut write = connect(&path).await?;
         refuse_before_release(&path, &mut write).await?;
         schema::migrator().run_direct(None, &mut write, false).await.map_err(migration)?;
-        // Every column of every table, once: what cannot even be asked for is found here, not in the middle of work.
+        // Query every column of every table once, so that schema damage shows here and not in the
+        // middle of work.
         for probe in schema::PROBES {
             sqlx::query(*probe).fetch_optional(&mut write).await.map_err(|e| misfit(classify(e)))?;
         }
         Ok((write, connect(&path).await?))
     }
 
-    /// Takes the writer: first this process's, then the machine's. SQLite's own way of waiting starves writers.
+    /// Acquires the writer: first this process's lock, then the machine's. SQLite's own waiting
+    /// starves writers.
     pub(crate) async fn writer(&self) -> Result<Writer<'_>, LogError> {
         self.writer_with(self.write.lock().await).await
     }
 
-    /// The same, for whoever has this process's already. It must not be given up in the middle: a lock that is waited for would
-    /// come to nobody, and be given back under somebody else.
+    /// The same, with this process's lock already held. Must not be cancelled half way: the file
+    /// lock would be acquired for no one, and released while someone else holds it.
     pub(crate) async fn writer_with<'a>(
         &'a self,
         mut slot: MutexGuard<'a, Option<SqliteConnection>>,
@@ -141,7 +144,7 @@ impl Sqlite {
         Ok(slot)
     }
 
-    /// Folds the write-ahead log back when it has grown, on a connection of its own.
+    /// Checkpoints the write-ahead log on a separate connection once it has grown.
     pub(crate) fn fold_back(&self, appended: u64, batches: u64) {
         let unfolded = self.unfolded.fetch_add(appended + APPEND_BYTES * batches, Ordering::AcqRel);
         if unfolded < WAL_BYTES || self.folding.swap(true, Ordering::AcqRel) {
@@ -159,7 +162,8 @@ impl Sqlite {
         });
     }
 
-    /// Closes both connections, and so folds the write-ahead log back if no other process uses the database.
+    /// Closes both connections. This checkpoints the write-ahead log if no other process uses the
+    /// database.
     pub async fn close(&self) {
         for slot in [&self.read, &self.write] {
             if let Some(conn) = slot.lock().await.take() {
@@ -168,8 +172,8 @@ impl Sqlite {
         }
     }
 
-    /// Leaves a note that the next start must salvage, if SQLite itself says that its file is damaged. A bad record of
-    /// one session is that session's trouble, not the database's.
+    /// If SQLite itself reports a damaged file, leaves a marker so that the next start salvages it.
+    /// A bad record affects only its session, not the database.
     pub(crate) fn mark_damage(&self, error: LogError) -> LogError {
         if matches!(&error, LogError::Damaged(why) if why.contains("(code: ")) {
             self.note_damage();
@@ -182,16 +186,17 @@ impl Sqlite {
     }
 }
 
-/// The right to write, for as long as it lives.
+/// The right to write, while it lives.
 pub(crate) struct Writer<'a> {
     slot: MutexGuard<'a, Option<SqliteConnection>>,
-    /// Something was begun on it and has not come to its end.
+    /// Something was begun on the connection and has not finished.
     begun: bool,
     _held: Held,
 }
 
 impl Drop for Writer<'_> {
-    /// Whoever is dropped in the middle leaves a transaction open: nobody may go on in it.
+    /// A writer dropped half way leaves a transaction open, so its connection must not be used
+    /// again.
     fn drop(&mut self) {
         if self.begun {
             *self.slot = None;
@@ -200,14 +205,14 @@ impl Drop for Writer<'_> {
 }
 
 impl Writer<'_> {
-    /// From here until [`Writer::ended`] the connection is in the middle of something.
+    /// From here until [`Writer::ended`] the connection is in use.
     pub(crate) fn begun(&mut self) {
         self.begun = true;
     }
     pub(crate) fn ended(&mut self) {
         self.begun = false;
     }
-    /// Makes a connection anew where it was given up.
+    /// Reconnects if the connection was abandoned.
     pub(crate) async fn connected(&mut self, dir: &Path) -> Result<(), LogError> {
         if self.slot.is_none() {
             *self.slot = Some(connect(&dir.join(NAME)).await?);
@@ -217,7 +222,7 @@ impl Writer<'_> {
     pub(crate) fn conn(&mut self) -> Result<&mut SqliteConnection, LogError> {
         self.slot.as_mut().ok_or_else(|| LogError::Failed("the connection is closed".into()))
     }
-    /// Folds the write-ahead log back at once, as far as that goes.
+    /// Checkpoints the write-ahead log now, as far as possible.
     pub(crate) async fn fold_now(&mut self, dir: &Path) {
         if self.slot.is_none() {
             *self.slot = connect(&dir.join(NAME)).await.ok();
@@ -226,7 +231,7 @@ impl Writer<'_> {
             let _ = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(conn).await;
         }
     }
-    /// Gives the connection up: after a failed sync it must not be used again.
+    /// Abandons the connection: after a failed sync it must not be used again.
     pub(crate) fn abandon(&mut self) {
         *self.slot = None;
     }
@@ -248,7 +253,7 @@ async fn hold(gate: &Arc<File>) -> Result<Held, LogError> {
     match gate.try_lock() {
         Ok(()) => {}
         Err(std::fs::TryLockError::WouldBlock) => {
-            // Held from inside: if nobody waits for it any more, the lock is given back.
+            // `Held` is made inside: if the caller is gone, the lock is released.
             let waiting = gate.clone();
             let locked = tokio::task::spawn_blocking(move || waiting.lock().map(|()| Held(waiting.clone()))).await;
             return locked.map_err(failed)?.map_err(failed);
@@ -259,7 +264,8 @@ async fn hold(gate: &Arc<File>) -> Result<Held, LogError> {
 }
 
 impl Sqlite {
-    /// Folds a write-ahead log that has grown back into the database and empties its file, unless somebody is in the way.
+    /// Checkpoints a write-ahead log that has grown and empties its file, unless someone is in the
+    /// way.
     pub(crate) async fn shrink(&self) {
         let log = self.dir.join(format!("{NAME}-wal"));
         if std::fs::metadata(log).is_ok_and(|m| m.len() > GROWN)
@@ -277,7 +283,7 @@ impl Sqlite {
 /// A write-ahead log of this size is worth emptying.
 const GROWN: u64 = 1 << 20;
 
-/// The one place where connections are made.
+/// Opens a connection; the only place that does.
 pub(crate) async fn connect(path: &Path) -> Result<SqliteConnection, LogError> {
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -297,7 +303,7 @@ pub(crate) fn failed(error: impl std::fmt::Display) -> LogError {
     LogError::Failed(error.to_string())
 }
 
-/// What an error of SQLite means for the log. A failed commit is judged where the commit is.
+/// What an SQLite error means for the log. A failed commit is judged by its caller.
 pub(crate) fn classify(error: sqlx::Error) -> LogError {
     let code = match &error {
         sqlx::Error::Database(e) => e.code().and_then(|c| c.parse::<u32>().ok()).unwrap_or(0) & 0xff,
@@ -313,7 +319,8 @@ pub(crate) fn classify(error: sqlx::Error) -> LogError {
     }
 }
 
-/// Fails for a database of a development build from before the first release: it is nobody's damage. What cannot even be asked here is.
+/// Refuses a database from a development build before the first release: that is not damage. If the
+/// query itself fails, that is.
 async fn refuse_before_release(path: &Path, conn: &mut SqliteConnection) -> Result<(), LogError> {
     match sqlx::query(schema::BEFORE_RELEASE).fetch_optional(conn).await {
         Ok(Some(_)) => Err(failed(format!(
@@ -325,7 +332,7 @@ async fn refuse_before_release(path: &Path, conn: &mut SqliteConnection) -> Resu
     }
 }
 
-/// SQLite's plain "error" at the start: our own statements do not fit the schema that stands there.
+/// SQLite's generic error on opening: our statements do not match the existing schema.
 fn misfit(error: LogError) -> LogError {
     match error {
         LogError::Failed(why) if why.contains("(code: 1)") => LogError::Damaged(why),
@@ -355,7 +362,7 @@ fn private_folder(dir: &Path) -> Result<(), LogError> {
     Ok(())
 }
 
-/// A file that only this user may read. SQLite gives its own files the mode of the database.
+/// A file that only this user may access. SQLite gives its own files the mode of the database.
 fn private_file(path: &Path) -> Result<File, LogError> {
     let mut options = File::options();
     options.create(true).append(true);

@@ -1,4 +1,4 @@
-//! Reading events and lists.
+//! Reads events and lists.
 
 use crate::open::{Sqlite, classify, failed};
 use dunnock_core::ports::{Appended, Batch, Blob, BoxFuture, Ledger, Listed, Log, LogError, SearchHit};
@@ -8,7 +8,7 @@ use sqlx::{Row, SqliteConnection};
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Events fetched at once: long logs are read in bounded memory.
+/// Events fetched at once, so that long logs are read in bounded memory.
 pub(crate) const PAGE: i64 = 256;
 
 impl Log for Sqlite {
@@ -70,7 +70,8 @@ impl Log for Sqlite {
                        WHERE ?1 IS NULL OR workspace = ?1 ORDER BY created DESC, no DESC LIMIT ?2";
             let rows = sqlx::query(sql).bind(workspace).bind(i64::from(limit)).fetch_all(conn).await;
             let rows = rows.map_err(classify).map_err(|e| self.mark_damage(e))?;
-            // One bad row hides no other; the next start sets the database aside and says what was lost.
+            // One bad row does not hide the others; the next start moves the database aside and
+            // reports what was lost.
             let good: Vec<Listed> = rows.iter().filter_map(|row| listed(row).ok()).collect();
             if good.len() < rows.len() {
                 self.note_damage();
@@ -151,7 +152,7 @@ impl Log for Sqlite {
     }
 }
 
-/// The number of a session and how many events it has.
+/// The row number of a session and its number of events.
 pub(crate) async fn number(conn: &mut SqliteConnection, id: &SessionId) -> Result<Option<(i64, Seq)>, LogError> {
     let row = sqlx::query("SELECT no, seq FROM sessions WHERE id = ?1").bind(id.as_str()).fetch_optional(conn).await;
     let Some(row) = row.map_err(classify)? else { return Ok(None) };
@@ -159,10 +160,11 @@ pub(crate) async fn number(conn: &mut SqliteConnection, id: &SessionId) -> Resul
     Ok(Some((row.try_get(0).map_err(classify)?, seq.cast_unsigned())))
 }
 
-/// Hands over the events after `after`, up to the `last` that the session says it has.
+/// Passes on the events after `after`, up to `last`, the session's number of events.
 ///
-/// A page of events comes as one row of text, put together inside SQLite: a row of its own for each event costs several
-/// times as much as reading it. The separators cannot occur in what is stored: JSON escapes control characters.
+/// A page of events is one row of text, concatenated inside SQLite: fetching a row per event costs
+/// several times as much as reading it. The separators cannot occur in the data: JSON escapes
+/// control characters.
 pub(crate) async fn read_events(
     conn: &mut SqliteConnection,
     no: i64,
@@ -177,7 +179,8 @@ pub(crate) async fn read_events(
         let Some(text) = row.try_get::<Option<&str>, _>(0).map_err(classify)? else {
             return Err(LogError::Damaged(format!("{} of {last} facts are missing", last - at)));
         };
-        // Events have no gaps, so the next page is known: SQLite's thread fetches it while this one is read.
+        // Events have no gaps, so the next page is known: SQLite's thread fetches it while this one
+        // is parsed.
         let upto = (at + page.cast_unsigned()).min(last);
         let mut next = (upto < last).then(|| Box::pin(fetch(&mut *conn, no, upto, last, page)));
         let mut ready = None;

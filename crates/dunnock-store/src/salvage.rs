@@ -1,7 +1,7 @@
-//! What happens to a damaged database: it is set aside whole, and what can be read of it goes into a new one.
+//! Salvages a damaged database: moves it aside whole, and copies what can be read into a new one.
 //!
-//! Invariant: nothing is deleted. Invariant: only events whose chain holds are carried over, so a salvaged session is a true
-//! beginning of the one that was.
+//! Invariant: nothing is deleted. Invariant: only events with an intact hash chain are copied, so a
+//! salvaged session is a true prefix of the original.
 
 use crate::blobs::plain;
 use crate::open::{DAMAGED, NAME, Sqlite, classify, connect, failed};
@@ -13,23 +13,24 @@ use sqlx::{Connection, Row};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Events are read one at a time, so that a bad one hides none before it.
+/// Read events one at a time, so that a bad one hides none before it.
 const ONE: i64 = 1;
 
-/// What was saved of a damaged database.
+/// What was salvaged from a damaged database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Salvaged {
-    /// Why it had to be.
+    /// Why it was needed.
     pub why: String,
-    /// Where the damaged one lies now.
+    /// Where the damaged database is now.
     pub kept_in: PathBuf,
-    /// Sessions carried over whole.
+    /// Sessions copied completely.
     pub whole: u64,
-    /// Sessions of which only a beginning could be read.
+    /// Sessions of which only a prefix, or not every blob, could be copied.
     pub partly: u64,
 }
 
-/// Whether damage was met while working, or a rebuild was cut off. A finished one only lost its note's removal.
+/// Whether damage was found while working, or a rebuild was interrupted. A rebuild that only failed
+/// to remove its marker is finished.
 pub(crate) fn unfinished(dir: &Path) -> bool {
     let Ok(note) = fs_err::read_to_string(dir.join(DAMAGED)) else { return false };
     let aside = dir.join(note.trim()).join(NAME);
@@ -40,8 +41,9 @@ pub(crate) fn unfinished(dir: &Path) -> bool {
     true
 }
 
-/// Sets the damaged database aside and makes a new one of what can be read. The note names the place before anything
-/// moves, and the new database appears by one rename: cut off anywhere, the next start goes on from there.
+/// Moves the damaged database aside and builds a new one from what can be read. The marker names
+/// the destination before anything moves, and the new database appears by one rename: if
+/// interrupted anywhere, the next start continues from there.
 pub(crate) async fn rebuild(dir: &Path, why: &str) -> Result<Salvaged, LogError> {
     let kept_in = set_aside(dir)?;
     let mut salvaged = Salvaged { why: why.into(), kept_in: kept_in.clone(), whole: 0, partly: 0 };
@@ -88,7 +90,7 @@ pub(crate) async fn rebuild(dir: &Path, why: &str) -> Result<Salvaged, LogError>
     Ok(salvaged)
 }
 
-/// Moves the database out of the way, or finds where an earlier start has moved it.
+/// Moves the database aside, or finds where an earlier start has moved it.
 fn set_aside(dir: &Path) -> Result<PathBuf, LogError> {
     let note = fs_err::read_to_string(dir.join(DAMAGED)).unwrap_or_default();
     let mut place = dir.join(note.trim());
@@ -116,7 +118,8 @@ fn set_aside(dir: &Path) -> Result<PathBuf, LogError> {
     Ok(place)
 }
 
-/// A body that is not JSON any more could not even be sent to a door. What a later release wrote is JSON, and kept.
+/// A body that is not JSON could not be sent to any interface. Events of a newer release are JSON,
+/// and are copied.
 fn is_json(record: &Record) -> bool {
     match &record.body {
         Body::Text(text) => serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok(),
@@ -124,7 +127,7 @@ fn is_json(record: &Record) -> bool {
     }
 }
 
-/// The blobs that events of this release name.
+/// The blobs that events of this release refer to.
 fn blobs_named(records: &[Record]) -> BTreeSet<Hash> {
     let mut named = BTreeSet::new();
     for record in records {
@@ -140,7 +143,7 @@ fn blobs_named(records: &[Record]) -> BTreeSet<Hash> {
     named
 }
 
-/// Copies the blobs of a session, each only if it is what its name says. Returns how many are lost.
+/// Copies the blobs of a session whose content matches their hash. Returns how many are lost.
 async fn carry_blobs(
     old: &mut sqlx::SqliteConnection,
     dir: &Path,
@@ -162,7 +165,7 @@ async fn carry_blobs(
         let bytes = bytes.and_then(|bytes| plain(number(0), number(1), bytes).ok());
         let name = hash.to_string();
         let file = dir.join("blobs").join(&name[..2]).join(&name);
-        // A large one lies in its file, which did not move, whether its row can be read or not.
+        // A large blob is in its file, which did not move, whether its row can be read or not.
         let good = match &bytes {
             Some(bytes) => Hash::of(bytes) == hash,
             None => fs_err::read(&file).is_ok_and(|bytes| Hash::of(&bytes) == hash),
@@ -199,14 +202,15 @@ async fn carry_ledger(old: &mut sqlx::SqliteConnection, store: &Sqlite) -> Resul
     Ok(())
 }
 
-/// Every session that can still be listed, one at a time, so that one bad row hides no other.
+/// Every session that can still be listed, one at a time, so that one bad row does not hide the
+/// others.
 async fn sessions(conn: &mut sqlx::SqliteConnection) -> Vec<(i64, SessionId, u64)> {
     let mut found = Vec::new();
     let mut after = 0i64;
     loop {
         let sql = "SELECT no, id, seq FROM sessions WHERE no > ?1 ORDER BY no LIMIT 1";
         let Ok(Some(row)) = sqlx::query(sql).bind(after).fetch_optional(&mut *conn).await else { return found };
-        // A damaged tree may answer with rows that were not asked for: only forwards, or not at all.
+        // A damaged tree may return rows that were not asked for: only move forwards, or stop.
         let Some(no) = row.try_get::<i64, _>(0).ok().filter(|no| *no > after) else { return found };
         after = no;
         let id = row.try_get::<&str, _>(1).ok().and_then(|id| id.parse().ok());

@@ -1,8 +1,9 @@
-//! The tables, and how an older database becomes a newer one.
+//! The tables and their migrations.
 //!
-//! Events lie in the order in which they were written, whoever's they are, and are found by a small index. Keeping each
-//! session's events together instead makes every session but the newest write twice as much: its inserts then fall into
-//! the middle of the tree and split pages there (measured: 39 KB for a step against 20 KB).
+//! Events of all sessions are stored in the order in which they were written, and found through a
+//! small index. Clustering them by session instead makes every session but the newest write twice
+//! as much: its inserts fall into the middle of the tree and split pages (measured: 39 KB for a
+//! step against 20 KB).
 
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use std::borrow::Cow;
@@ -64,17 +65,18 @@ CREATE TABLE indexed (            -- how far the full-text projection has come
 CREATE VIRTUAL TABLE words USING fts5 (text);  -- rowid: the event's id
 ";
 
-/// Finds a database of a development build from before the first release: events lay in another table.
+/// Detects a database from a development build before the first release: it stored events in
+/// another table.
 pub(crate) const BEFORE_RELEASE: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'facts'";
 
-/// Every migration so far, oldest first. One that was released is never changed.
+/// Every migration so far, oldest first. A released migration never changes.
 pub(crate) fn migrator() -> Migrator {
     let first =
         Migration::new(1, Cow::Borrowed("first"), MigrationType::Simple, sqlx::SqlStr::from_static(FIRST), false);
     Migrator::with_migrations(vec![first])
 }
 
-/// One question to every table, naming every column.
+/// One query per table, naming every column.
 pub(crate) const PROBES: &[&str] = &[
     "SELECT count(*) FROM (SELECT no, id, title, workspace, status, created, updated, version, seq, chain FROM sessions
      ORDER BY created DESC, no DESC LIMIT 1000)",

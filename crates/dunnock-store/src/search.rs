@@ -1,4 +1,5 @@
-//! Full-text search: a projection with a cursor of its own, filled at rest and never inside an append.
+//! Full-text search: a projection with its own cursor, filled while the store is idle and never
+//! inside an append.
 
 use crate::open::{Sqlite, classify, failed};
 use crate::read::{PAGE, damaged, read_events};
@@ -6,7 +7,7 @@ use dunnock_core::ports::{LogError, SearchHit};
 use dunnock_proto::{Decoded, Event, Part, Record, SessionId};
 use sqlx::Row;
 
-/// Events indexed in one transaction, so that writers wait only briefly.
+/// Events indexed per transaction, so that writers wait only briefly.
 const SHARE: u64 = 500;
 
 impl Sqlite {
@@ -26,7 +27,7 @@ impl Sqlite {
         Ok(done)
     }
 
-    /// Writers come between the shares.
+    /// Lets writers in between transactions.
     async fn index_one(&self, no: i64) -> Result<u64, LogError> {
         let mut done = 0;
         loop {
@@ -70,7 +71,7 @@ impl Sqlite {
     }
 
     pub(crate) async fn find_words(&self, words: &str, limit: u32) -> Result<Vec<SearchHit>, LogError> {
-        // Each word becomes a quoted string: what the person types is never read as query syntax.
+        // Quote each word, so that what the user types is never parsed as query syntax.
         let quoted: Vec<String> = words.split_whitespace().map(|w| format!("\"{}\"", w.replace('"', "\"\""))).collect();
         if quoted.is_empty() {
             return Ok(Vec::new());
@@ -90,7 +91,7 @@ impl Sqlite {
     }
 }
 
-/// What of an event people search for.
+/// The searchable text of an event.
 pub(crate) fn text_of(record: &Record) -> Option<String> {
     let Decoded::Known(event) = record.decode() else { return None };
     match event {

@@ -1,8 +1,8 @@
 //! `apply_patch`.
 
-use crate::edit::{self, Looked, Outcome, Text};
+use crate::edit::{self, CurrentFile, Outcome, Text};
 use crate::edit_common::{PlannedEdit, Refusal, change, fresh};
-use crate::root::{Change, PathError, RepoPath};
+use crate::root::{FileChange, PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_core::patch::Patch;
 use dunnock_proto::{Class, Recovery};
@@ -76,7 +76,7 @@ impl Tool for ApplyPatch {
 fn patched(args: &ApplyPatch, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     let patch = Patch::parse(&args.patch)?;
     let mut paths: BTreeMap<String, RepoPath> = BTreeMap::new();
-    let mut look = |path: &str| -> Result<Looked, Refusal> {
+    let mut look = |path: &str| -> Result<CurrentFile, Refusal> {
         let path = RepoPath::parse(&hand.root, path)?;
         let name = path.shown();
         let now = match hand.root.read(&path) {
@@ -88,7 +88,7 @@ fn patched(args: &ApplyPatch, hand: &ToolContext) -> Result<PlannedEdit, Refusal
             Err(error) => return Err(error.into()),
         };
         paths.insert(name.clone(), path);
-        Ok(Looked { name, now })
+        Ok(CurrentFile { name, now })
     };
     let mut refused = None;
     let files = edit::apply(&patch, &mut |path| {
@@ -107,18 +107,17 @@ fn patched(args: &ApplyPatch, hand: &ToolContext) -> Result<PlannedEdit, Refusal
     let went_on = |name: &String, file: &Outcome| file.after.is_none() && moved.contains(&name);
     let told = files.iter().filter(|(name, file)| !went_on(name, file)).filter_map(|(name, file)| tell(name, file));
     let told = told.collect::<Vec<_>>().join("\n");
-    let changes = files
-        .into_iter()
-        .filter(|(_, file)| file.before != file.after)
-        .filter_map(|(name, file)| Some(Change { path: paths.remove(&name)?, before: file.before, after: file.after }));
-    let changes: Vec<Change> = changes.collect();
+    let changes = files.into_iter().filter(|(_, file)| file.before != file.after).filter_map(|(name, file)| {
+        Some(FileChange { path: paths.remove(&name)?, before: file.before, after: file.after })
+    });
+    let changes: Vec<FileChange> = changes.collect();
     if changes.is_empty() {
         return Err("the patch changes nothing".into());
     }
     Ok(PlannedEdit { told, changes })
 }
 
-/// What became of a file; nothing for one that is as it was, or went on under another name.
+/// What happened to a file, for the model; `None` if it is unchanged.
 fn tell(name: &str, file: &Outcome) -> Option<String> {
     let text = file.after.as_ref().and_then(|after| Text::decode(&after.bytes).ok());
     let mut told = match (&file.before, &file.after, &file.was) {

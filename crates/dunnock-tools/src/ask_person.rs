@@ -1,4 +1,4 @@
-//! `ask_person`: answered by the person, through the session.
+//! `ask_person`: answered by the user, through the session.
 
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery, Role};

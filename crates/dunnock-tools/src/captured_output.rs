@@ -1,6 +1,8 @@
-//! Output of a program: all of it up to a bound, then its beginning and its end; and the share that a model is shown.
+//! A program's output: all of it up to a limit, then its beginning and its end; and the excerpt
+//! shown to the model.
 //!
-//! Invariant: memory does not grow with the output. What is more than a little lies in a file, which the log takes over.
+//! Invariant: memory use does not grow with the output. Larger output goes to a file, which the log
+//! takes over.
 
 use dunnock_core::ports::{Blob, BlobFile};
 use dunnock_proto::{CallId, Hash};
@@ -11,30 +13,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What is kept of one output: half from its beginning, half from its end.
+/// Maximum bytes saved of one output: half from its beginning, half from its end.
 const KEEP: u64 = 64 << 20;
-/// What is held in memory.
+/// Maximum bytes held in memory.
 const MEMORY: usize = 512 << 10;
-/// Changes from one stream to the other that are remembered.
+/// Maximum switches between the streams that are recorded.
 const CHANGES: usize = 50_000;
 
-/// Output as it comes in.
+/// Output as it arrives.
 #[derive(Debug)]
 pub(crate) struct CapturedOutput {
     folder: PathBuf,
-    /// All of it, until it is too much.
+    /// All of it, until it is too large for memory.
     memory: Vec<u8>,
     file: Option<Spool>,
     total: u64,
     lines: u64,
-    /// The last byte ended a line.
+    /// Whether the last byte ended a line.
     ends_line: bool,
-    /// Which stream spoke, and how many bytes, in order.
+    /// Which stream wrote how many bytes, in order.
     chunks: Vec<(&'static str, u64)>,
     failed: Option<String>,
 }
 
-/// A file that is gone when it is dropped.
+/// A file that is removed on drop.
 #[derive(Debug)]
 struct Spool {
     path: PathBuf,
@@ -76,7 +78,7 @@ impl Spool {
     }
 }
 
-/// What a process that was killed left behind.
+/// Removes what a killed process left behind.
 fn sweep(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let old = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
@@ -86,7 +88,7 @@ fn sweep(folder: &Path) {
     }
 }
 
-/// What a model is shown, and all there is where that is not everything.
+/// What the model is shown, and the full output if that was shortened.
 pub(crate) struct Shown {
     pub(crate) text: String,
     pub(crate) full: Option<Blob>,
@@ -94,7 +96,7 @@ pub(crate) struct Shown {
 }
 
 impl CapturedOutput {
-    /// Output that goes to a file in `folder` when there is much of it.
+    /// Large output is written to a file in `folder`.
     pub(crate) fn new(folder: &Path) -> Self {
         let (memory, chunks) = (Vec::new(), Vec::new());
         Self {
@@ -114,7 +116,7 @@ impl CapturedOutput {
         match self.chunks.last_mut() {
             Some((last, n)) if *last == stream => *n += bytes.len() as u64,
             Some((last, n)) if full => {
-                // So many changes that nobody reads them one by one.
+                // Too many switches to be worth recording one by one.
                 *last = "mixed";
                 *n += bytes.len() as u64;
             }
@@ -136,7 +138,7 @@ impl CapturedOutput {
                 self.failed = Some(error.to_string());
             }
         } else {
-            // Without a file: the beginning, and the very end.
+            // Without a file, keep the beginning and the end.
             self.memory.extend_from_slice(bytes);
             if self.memory.len() > 2 * MEMORY {
                 self.memory.drain(MEMORY / 2..self.memory.len() - MEMORY / 2);
@@ -146,7 +148,7 @@ impl CapturedOutput {
         self.ends_line = bytes.last().map_or(self.ends_line, |b| *b == b'\n');
     }
 
-    /// Ends it. `call` is how a model asks for what it is not shown.
+    /// Finishes the capture. The model uses `call` to ask for what it is not shown.
     pub(crate) fn shown(mut self, lines: usize, bytes: usize, call: CallId) -> Shown {
         let streams = self.streams();
         if let Some(spool) = self.file.take() {
@@ -163,12 +165,12 @@ impl CapturedOutput {
         Shown { text, full: blob, streams }
     }
 
-    /// Lines in all, the last one too if it is not ended.
+    /// Total lines, including an unfinished last one.
     fn count(&self) -> u64 {
         self.lines + u64::from(!self.ends_line)
     }
 
-    /// Which stream said which bytes of what is kept; what stands for the part that is not is `gap`.
+    /// Which stream wrote which of the saved bytes; `gap` is the line that replaces dropped bytes.
     fn streams(&self) -> Option<Blob> {
         let first = self.chunks.first()?.0;
         if self.chunks.iter().all(|(stream, _)| *stream == first) {
@@ -201,7 +203,7 @@ impl CapturedOutput {
             spool = unrolled(spool, self.total, &self.folder)?;
         }
         spool.len = spool.file.seek(SeekFrom::End(0))?;
-        // A little more than is shown, so that a character that is cut does not matter.
+        // Read a little more than is shown, so that a split character does not matter.
         let part = bytes as u64 + 8;
         let (start, end) =
             (text_at(&mut spool.file, 0, part)?, text_at(&mut spool.file, spool.len.saturating_sub(part), part)?);
@@ -212,7 +214,7 @@ impl CapturedOutput {
         let left = self.total.saturating_sub((head_len + tail_len) as u64);
         let mut text: String = head.concat();
         if head.is_empty() && tail.is_empty() {
-            // Lines that are longer than everything allowed.
+            // The lines are longer than the whole limit.
             let (a, b) =
                 (start.floor_char_boundary(bytes / 2), end.ceil_char_boundary(end.len().saturating_sub(bytes / 2)));
             let (first, last) = (start.get(..a).unwrap_or_default(), end.get(b..).unwrap_or_default());
@@ -241,7 +243,7 @@ impl CapturedOutput {
     }
 }
 
-/// Writes what begins at `at` of the whole output: behind the first half it goes round and round.
+/// Writes bytes at offset `at` of the whole output. The second half of the file is a ring buffer.
 fn put(file: &mut File, mut at: u64, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let (place, room) = if at < KEEP / 2 {
@@ -260,7 +262,7 @@ fn put(file: &mut File, mut at: u64, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The same in order, with a line for what is not there.
+/// A copy with the ring buffer in order, and a line in place of dropped bytes.
 fn unrolled(mut spool: Spool, total: u64, folder: &Path) -> io::Result<Spool> {
     let mut whole = Spool::new(folder)?;
     let start = (total - KEEP / 2) % (KEEP / 2);
@@ -275,7 +277,7 @@ fn unrolled(mut spool: Spool, total: u64, folder: &Path) -> io::Result<Spool> {
     Ok(whole)
 }
 
-/// What stands in the file for what is not there.
+/// The line in the file that replaces dropped bytes.
 fn missing(bytes: u64) -> String {
     format!("\n[{bytes} bytes were not kept]\n")
 }
@@ -287,20 +289,21 @@ fn text_at(file: &mut File, at: u64, len: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The line that stands for what is left out, and how to read it.
+/// The line that replaces what is left out and says how to read it.
 fn gap(lines: u64, bytes: u64, first: u64, call: CallId) -> String {
     let last = first + lines.saturating_sub(1).min(199);
     let how = format!(r#"view_file {{"path":"call:{call}","first":{first},"last":{last}}}"#);
     format!("[{lines} lines, {bytes} bytes left out; to read them: {how}]\n")
 }
 
-/// The beginning and the end of a text, in whole lines, within both bounds. `None` if all of it fits.
+/// The beginning and the end of a text, in whole lines, within both limits. `None` if all of it
+/// fits.
 pub(crate) fn trimmed(text: &str, lines: usize, bytes: usize, call: CallId) -> Option<String> {
     let count = text.lines().count();
     if count <= lines && text.len() <= bytes {
         return None;
     }
-    // The end tells more than the beginning: errors and totals are there.
+    // The end is more useful than the beginning: it has the errors and totals.
     let (head_lines, head_bytes) = (lines / 3, bytes / 3);
     let head = take(text.split_inclusive('\n'), head_lines, head_bytes);
     let head_len: usize = head.iter().map(|l| l.len()).sum();
@@ -311,7 +314,7 @@ pub(crate) fn trimmed(text: &str, lines: usize, bytes: usize, call: CallId) -> O
     let gone = middle.lines().count();
     let mut out: String = head.concat();
     if head.is_empty() && tail.is_empty() {
-        // One line that is longer than everything allowed.
+        // A single line is longer than the whole limit.
         let (a, b) = (text.floor_char_boundary(bytes / 2), text.ceil_char_boundary(text.len() - bytes / 2));
         let (first, last) = (text.get(..a).unwrap_or_default(), text.get(b..).unwrap_or_default());
         return Some(format!("{first}\n[{} bytes left out]\n{last}", b.saturating_sub(a)));

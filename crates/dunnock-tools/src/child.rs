@@ -1,14 +1,14 @@
-//! A child process, made by the launcher where there is one.
+//! A child process, started by the launcher where there is one.
 
 use tokio::sync::mpsc;
 
 /// How a child ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// And so many processes that it started could not be ended.
+    /// The code, and how many processes it started could not be killed.
     Code(i32, u32),
     Signal(i32, u32),
-    /// It took more than it may, and was ended; of what.
+    /// Killed for exceeding a limit; of what.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only the launcher counts"))]
     TooMuch(&'static str),
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "without a launcher that is known at once"))]
@@ -22,13 +22,13 @@ pub(crate) struct Chunk {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What a child reads.
+/// A child's standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Input {
     Nothing,
-    /// What is written to it.
+    /// Whatever we write to the pipe.
     Pipe,
-    /// A terminal, which is also where it writes.
+    /// A terminal, which also receives its output.
     Terminal,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Start {
     pub(crate) folder: String,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) input: Input,
-    /// What holds it.
+    /// The sandbox it runs in, if any.
     #[cfg(target_os = "linux")]
     pub(crate) cage: Option<dunnock_sandbox::SandboxSpec>,
 }
@@ -86,7 +86,7 @@ mod made {
         }
     }
 
-    /// A terminal: our side of it, and the child's.
+    /// Opens a pseudoterminal: our side and the child's.
     fn terminal() -> io::Result<(File, OwnedFd)> {
         use rustix::fs::{Mode, OFlags};
         use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -116,7 +116,7 @@ mod made {
                 let running = hand.launcher.start(run, fds)?;
                 let ours = Arc::new(ours);
                 let reader = ours.clone();
-                // Reading ends when nobody has the other side open any more.
+                // Reading ends when every process has closed the other side.
                 std::thread::Builder::new().name("terminal".into()).stack_size(128 << 10).spawn(move || {
                     let mut buffer = vec![0; 16 << 10];
                     while let Ok(n @ 1..) = (&*reader).read(&mut buffer) {
@@ -142,7 +142,7 @@ mod made {
             tokio::spawn(read("err", pipe::Receiver::from_owned_fd(err.into())?, send));
             Ok((Self(running), writer))
         }
-        /// Its end, and that of everything it started.
+        /// Waits until it and everything it started have ended.
         pub(crate) async fn ended(&mut self) -> Exit {
             match self.0.ended().await {
                 Ended::Exited { over: Some(Bound::Processes), .. } => Exit::TooMuch("processes"),
@@ -162,7 +162,7 @@ mod made {
     }
 }
 
-/// Without a launcher: the child is ours, and only its group is known.
+/// Without a launcher, the child is our own, and we know only its process group.
 #[cfg(not(target_os = "linux"))]
 mod made {
     use super::{Chunk, Exit, Input, Start, read};
@@ -211,7 +211,7 @@ mod made {
         }
         pub(crate) async fn ended(&mut self) -> Exit {
             let status = self.0.wait().await;
-            self.kill(); // what is left of the group
+            self.kill(); // the rest of the process group
             match status {
                 Ok(status) => status.code().map_or(Exit::Signal(0, 0), |code| Exit::Code(code, 0)),
                 Err(_) => Exit::Lost,

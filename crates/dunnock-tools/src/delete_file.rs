@@ -1,7 +1,7 @@
 //! `delete_file`.
 
 use crate::edit_common::{PlannedEdit, Refusal, change, open};
-use crate::root::Change;
+use crate::root::FileChange;
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
@@ -54,5 +54,5 @@ impl Tool for DeleteFile {
 fn delete(args: &DeleteFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     let (path, before) = open(hand, &args.path)?;
     let told = format!("deleted {}", path.shown());
-    Ok(PlannedEdit { told, changes: vec![Change { path, before: Some(before), after: None }] })
+    Ok(PlannedEdit { told, changes: vec![FileChange { path, before: Some(before), after: None }] })
 }

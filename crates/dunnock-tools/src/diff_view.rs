@@ -1,46 +1,46 @@
-//! What people are shown of changed files, and what of files is carried elsewhere.
+//! Views of changed files for people, and file states packed for export.
 
 use dunnock_proto::{Hash, Tree};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What becomes of a file's content on its way to another machine, by its path.
+/// Transforms a file's content, given its path, before it is exported to another machine.
 pub type ExportFilter = Arc<dyn Fn(&Path, Vec<u8>) -> Vec<u8> + Send + Sync>;
 
-/// States of files, packed up.
+/// File states packed for export.
 #[derive(Debug, Clone, Default)]
 pub struct PackedTrees {
-    /// Every folder and every content that they are made of, by its hash.
+    /// Every folder and file content in these states, by hash.
     pub objects: BTreeMap<Hash, Vec<u8>>,
-    /// Each state that was asked for and is there, and what it is called now.
+    /// Each requested state that exists, and its new name.
     pub trees: Vec<(Tree, Tree)>,
-    /// Contents that were changed on the way.
+    /// Contents that the filter changed: old and new hash.
     pub changed: Vec<(Hash, Hash)>,
 }
 
 /// How a path differs between two states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffView {
-    /// Below the root.
+    /// Relative to the root.
     pub path: String,
-    /// `added`, `deleted`, `changed`, `mode`, or into what kind it turned.
+    /// `added`, `deleted`, `changed`, `mode`, `not saved`, or the kind it became (`now a link`).
     pub how: &'static str,
-    /// What it held; `None` where it was no file, or one too large to show.
+    /// Content before; `None` if it was not a file, or one too large to show.
     pub before: Option<Vec<u8>>,
-    /// What it holds.
+    /// Content after, likewise.
     pub after: Option<Vec<u8>>,
 }
 
-/// What going back would do.
+/// What a restore would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preview {
-    /// What would change, from now to then.
+    /// Changes from the current state to the earlier one.
     pub changes: Vec<DiffView>,
-    /// What others changed, and would stay.
+    /// Paths that would stay because others changed them.
     pub kept: Vec<String>,
-    /// What would stay, since it is not kept and could not be brought back again.
+    /// Paths that would stay because they are not saved and could not be restored again.
     pub large: Vec<String>,
-    /// What cannot come back.
+    /// Paths that cannot be restored.
     pub lost: Vec<String>,
 }

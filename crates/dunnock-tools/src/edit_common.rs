@@ -1,29 +1,30 @@
-//! What all tools that edit have in common: the file must be what the model saw, the change is made as a whole, and what came of
-//! it is told: to the model in lines, to doors as a diff, and by the check that the person set for this kind of file.
+//! What all editing tools have in common: the file must be what the model saw, the change is made
+//! as a whole, and the result is reported: to the model as lines, to interfaces as a diff, and by
+//! the check that the user set for this type of file.
 
 use crate::edit::Text;
 use crate::process::{self, Program};
-use crate::root::{Change, Contents, RepoPath};
+use crate::root::{Contents, FileChange, RepoPath};
 use crate::tool::{ToolContext, ToolOutput, ToolStatus};
 use dunnock_core::ports::Blob;
 use dunnock_proto::{Hash, SeenFile};
 use similar::TextDiff;
 use std::fmt::Write as _;
 
-/// Bytes of a diff that are kept.
+/// Maximum bytes saved of a diff.
 const DIFF: usize = 256 << 10;
 
-/// An edit as a tool thought of it.
+/// An edit that a tool has planned.
 pub(crate) struct PlannedEdit {
-    /// What the model is told when it was made.
+    /// Sent to the model once the edit is made.
     pub(crate) told: String,
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<FileChange>,
 }
 
-/// Why an edit is not made.
+/// Why an edit was refused.
 pub(crate) struct Refusal {
     pub(crate) told: String,
-    /// Files that the words show as they are.
+    /// Files whose current content the message shows.
     seen_files: Vec<SeenFile>,
 }
 
@@ -33,7 +34,7 @@ impl<E: ToString> From<E> for Refusal {
     }
 }
 
-/// A file that is to be edited, if it is still what the model saw.
+/// Reads a file to edit, if it is still what the model saw.
 pub(crate) fn open(hand: &ToolContext, path: &str) -> Result<(RepoPath, Contents), Refusal> {
     let path = RepoPath::parse(&hand.root, path)?;
     let contents = hand.root.read(&path)?;
@@ -41,7 +42,8 @@ pub(crate) fn open(hand: &ToolContext, path: &str) -> Result<(RepoPath, Contents
     Ok((path, contents))
 }
 
-/// The same for a file that is edited at a place: if it has changed, the place is shown as it is now, and counts as seen.
+/// The same for an edit at one place: if the file has changed, the refusal shows the place as it is
+/// now, and the file counts as seen.
 pub(crate) fn open_at(hand: &ToolContext, path: &str, old: &[&str]) -> Result<(RepoPath, Contents, Text), Refusal> {
     let path = RepoPath::parse(&hand.root, path)?;
     let contents = hand.root.read(&path)?;
@@ -50,7 +52,8 @@ pub(crate) fn open_at(hand: &ToolContext, path: &str, old: &[&str]) -> Result<(R
     Ok((path, contents, text))
 }
 
-/// What the model never saw is not held against it: its text has to fit.
+/// Refuses a file that has changed since the model saw it. A file it never saw is accepted: the old
+/// text has to match anyway.
 pub(crate) fn fresh(
     hand: &ToolContext,
     path: &RepoPath,
@@ -72,7 +75,7 @@ pub(crate) fn fresh(
     }
 }
 
-/// Makes an edit, and tells what came of it.
+/// Makes an edit and reports the result.
 pub(crate) async fn change<F>(hand: ToolContext, think: F) -> ToolOutput
 where
     F: FnOnce(&ToolContext) -> Result<PlannedEdit, Refusal> + Send + 'static,
@@ -84,7 +87,7 @@ where
         let mut said = ToolOutput::from(Ok::<_, String>(told));
         let diff = diff(&changes);
         said.diff = (!diff.is_empty()).then(|| Blob::new(diff.into_bytes()));
-        let left = |change: &Change| Some((change.path.shown(), Hash::of(&change.after.as_ref()?.bytes)));
+        let left = |change: &FileChange| Some((change.path.shown(), Hash::of(&change.after.as_ref()?.bytes)));
         said.seen_files = changes.iter().filter_map(left).map(|(path, hash)| SeenFile { path, hash }).collect();
         Ok((said, changes.iter().filter(|c| c.after.is_some()).map(|c| c.path.shown()).collect()))
     };
@@ -95,7 +98,7 @@ where
     }
 }
 
-/// Runs the checks that the person set for these kinds of files; each once.
+/// Runs the checks that the user set for these types of files, each once.
 async fn checked(hand: ToolContext, mut said: ToolOutput, paths: &[String]) -> ToolOutput {
     let mut commands: Vec<String> = Vec::new();
     for path in paths {
@@ -115,13 +118,13 @@ async fn checked(hand: ToolContext, mut said: ToolOutput, paths: &[String]) -> T
     said
 }
 
-/// A path as one word of a shell.
+/// Quotes a path as one shell word.
 fn quoted(path: &str) -> String {
     format!("'{}'", path.replace('\'', r"'\''"))
 }
 
-/// What differs, as git would show it.
-fn diff(changes: &[Change]) -> String {
+/// The changes as a diff, as git would show it.
+fn diff(changes: &[FileChange]) -> String {
     let mut out = String::new();
     for change in changes {
         let name = change.path.shown();

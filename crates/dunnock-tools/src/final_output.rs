@@ -1,4 +1,4 @@
-//! `final_output`: the work is done.
+//! `final_output`: ends the task.
 
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery, Role};

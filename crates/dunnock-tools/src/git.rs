@@ -1,12 +1,12 @@
-//! Our own calls of git, with everything switched off that a repository could make it run: a plain `git status` runs programs that
-//! the repository chooses.
+//! Runs git for our own use, with everything disabled that a repository could make it run: even a
+//! plain `git status` runs programs that the repository chooses.
 
 use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Settings that name programs, or lead to some, and what they are here.
+/// Overrides for settings that name a program or lead git to run one.
 const QUIET: &[&str] = &[
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -19,8 +19,9 @@ const QUIET: &[&str] = &[
     "diff.external=",
     "diff.submodule=short",
 ];
-/// The same for what is no setting. Whoever is asked sees the same files of settings as whoever acts: none of the person's, whose
-/// home a repository could name.
+/// Environment variables for the same purpose. The `git config` query and the git command that
+/// follows read the same configuration files, and never the user's own: a repository could refer to
+/// the user's home.
 pub(crate) const SURROUNDINGS: &[(&str, &str)] = &[
     ("HOME", "/nonexistent"),
     ("XDG_CONFIG_HOME", "/nonexistent"),
@@ -31,19 +32,19 @@ pub(crate) const SURROUNDINGS: &[(&str, &str)] = &[
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
-/// How long a call of our own may take.
+/// Timeout for one of our own git calls.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Never the one that a folder on the path holds.
+/// Fixed paths: a `git` from some folder in `PATH` is never used.
 const PROGRAMS: &[&str] = &["/usr/bin/git", "/usr/local/bin/git", "/bin/git", "/opt/homebrew/bin/git"];
 
-/// The commit that a folder's repository stands at, read from its files: git itself is not run.
+/// The commit checked out in a folder's repository, read from its files without running git.
 #[cfg(unix)]
 pub(crate) fn commit(folder: &Path) -> Option<String> {
     let small = |path: &Path| std::fs::read_to_string(path).ok().filter(|text| text.len() < 4096);
     let dot = folder.ancestors().map(|dir| dir.join(".git")).find(|dot| dot.exists())?;
     let own = match dot.is_dir() {
         true => dot,
-        // A worktree: the file says where its own state is.
+        // In a worktree, `.git` is a file that points to its own state.
         false => dot.parent()?.join(small(&dot)?.strip_prefix("gitdir:")?.trim()),
     };
     let common = small(&own.join("commondir")).map_or_else(|| own.clone(), |text| own.join(text.trim()));
@@ -63,13 +64,15 @@ pub(crate) fn commit(folder: &Path) -> Option<String> {
     loose.or_else(packed).filter(|text| is_commit(text))
 }
 
-/// Git and the options that keep it quiet in this folder; what it shall do comes behind.
+/// The git program and the options that disable everything it could run in this folder; the caller
+/// appends the subcommand.
 ///
 /// # Errors
-/// In words for the model, when there is no git, or the repository has something that cannot be switched off.
+/// With a message for the model, when git is missing, the repository has a setting that cannot be
+/// disabled, or its work tree is elsewhere.
 pub fn quiet(root: &Path) -> Result<Vec<String>, String> {
     let mut words = plain().ok_or("there is no git on this machine")?;
-    // Filters are switched off one by one: there is no setting for all of them.
+    // Filters are disabled one by one: no setting disables all of them.
     let pattern = r"^(filter|diff)\..*\.(clean|smudge|process|required|command|textconv)$";
     let set = run(words.clone(), root, &["config", "--name-only", "-z", "--get-regexp", pattern]).unwrap_or_default();
     for name in set.split('\0').filter(|name| !name.is_empty()) {
@@ -81,13 +84,13 @@ pub fn quiet(root: &Path) -> Result<Vec<String>, String> {
         let off = if name.ends_with(".required") { "false" } else { "" };
         words.extend(["-c".to_owned(), format!("{name}={off}")]);
     }
-    // Of the person's own settings those by which files are compared.
+    // Of the user's own settings, keep those that affect how files are compared.
     for name in ["core.autocrlf", "core.eol", "core.fileMode"] {
         if let Some(value) = of_the_person(name) {
             words.extend(["-c".to_owned(), format!("{name}={value}")]);
         }
     }
-    // Where the files are is the repository's to say, but not anywhere.
+    // A repository may name its own work tree, but it must contain the workspace.
     let top = run(words.clone(), root, &["rev-parse", "--show-toplevel"]).unwrap_or_default();
     let top = Path::new(top.trim_end_matches('\n'));
     match top.as_os_str().is_empty() || root.starts_with(top) {
@@ -100,12 +103,13 @@ fn plain() -> Option<Vec<String>> {
     let program = PROGRAMS.iter().find(|path| Path::new(path).is_file())?;
     let mut words = vec![(*program).to_owned()];
     words.extend(QUIET.iter().flat_map(|set| ["-c".to_owned(), (*set).to_owned()]));
-    // The person works here: it does not matter who made the folder.
+    // The user chose to work here, so the owner of the folder does not matter.
     words.extend(["-c".to_owned(), "safe.directory=*".to_owned()]);
     Some(words)
 }
 
-/// What git says, run by ourselves and without a box: only for what compares no files, since that is where filters run.
+/// Runs git without a sandbox and returns its output lines. Only for commands that do not compare
+/// file contents, because comparing runs filters.
 #[must_use]
 pub fn ask(root: &Path, args: &[&str]) -> Option<Vec<String>> {
     Some(run(plain()?, root, args)?.lines().map(str::to_owned).collect())
@@ -118,7 +122,7 @@ fn run(words: Vec<String>, root: &Path, args: &[&str]) -> Option<String> {
     finished(command)
 }
 
-/// A setting of the person's own, which no repository can change.
+/// Reads a setting from the user's global configuration, which no repository can change.
 fn of_the_person(name: &str) -> Option<String> {
     let program = PROGRAMS.iter().find(|path| Path::new(path).is_file())?;
     let mut command = Command::new(program);
@@ -127,7 +131,7 @@ fn of_the_person(name: &str) -> Option<String> {
     finished(command).map(|text| text.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// What a program says, if it ends well and soon.
+/// The program's output, if it succeeds within `PATIENCE`.
 fn finished(mut command: Command) -> Option<String> {
     let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).stdout(Stdio::piped()).spawn().ok()?;
     let mut out = child.stdout.take()?;

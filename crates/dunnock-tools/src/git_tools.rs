@@ -26,7 +26,7 @@ impl Tool for GitStatus {
             Ok(words) => words,
             Err(error) => return Err::<String, _>(error).into(),
         };
-        // What is the program's own, commands cannot read.
+        // Commands cannot read Dunnock's own folder.
         let rest =
             ["status", "--porcelain=v1", "--branch", "--ignore-submodules=dirty", "--", ".", ":(exclude).dunnock"];
         boxed(&hand, words, &rest).await
@@ -86,10 +86,11 @@ impl GitDiff {
         words.extend(commit.as_deref());
         let path = self.path.as_deref().map(|path| RepoPath::parse(&hand.root, path)).transpose();
         let path = path.map_err(|error| error.to_string())?.map_or(".".to_owned(), |path| path.shown());
-        // Which files differ is asked first: what holds keys, and what the person keeps from all tools, is not shown.
+        // List the changed files first: those that hold keys, or that the user denies to tools, are
+        // not shown.
         let here = format!(":(literal){path}");
         let names: Vec<&str> = words.iter().copied().chain(["--name-only", "-z", "--", &here]).collect();
-        // Of its output alone: what git says beside it would stand among the names.
+        // Standard output only: git's messages would otherwise be mixed with the names.
         let alone = ["sh", "-c", "exec \"$0\" \"$@\" 2>/dev/null"].map(str::to_owned).into_iter().chain(quiet.clone());
         let listed = boxed(hand, alone.collect(), &names).await;
         if listed.end != ToolStatus::Done {
@@ -119,7 +120,7 @@ impl GitDiff {
     }
 }
 
-/// Where it cannot be told what would be shown, nothing is.
+/// If we cannot tell what would be shown, nothing is shown.
 const TOO_MUCH: &str = "too much differs, or names that cannot be read; name a file or folder with path";
 
 async fn quiet(hand: &ToolContext) -> Result<Vec<String>, String> {

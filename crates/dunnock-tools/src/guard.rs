@@ -1,8 +1,10 @@
-//! Names of a workspace that a command must not make or change, as they were before it.
+//! Restores files in a workspace that a command must not create or change.
 //!
-//! Where the kernel holds them (level A), only those that were missing, or are links, need this; below, all of them do. It runs
-//! outside of the box in a folder that a command may be changing at this moment. Invariant: every step goes by descriptor from the
-//! workspace's own folder and through no link, and nothing is deleted: what is taken away lies in a folder of ours.
+//! Where the kernel protects them (level A), only those that were missing or are links need this;
+//! at lower levels all of them do. It runs outside the sandbox, in a folder that a command may be
+//! changing at the same time. Invariant: every step goes by descriptor from the workspace's own
+//! folder and follows no link, and nothing is deleted: what is removed is moved to a folder of
+//! ours.
 
 use crate::root::{RepoPath, Root};
 use dunnock_sandbox::{Isolation, Layout, SandboxSpec};
@@ -14,26 +16,27 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is kept in memory of files that a call must not change; more is not guarded where only this guards it.
+/// Maximum bytes of protected files held in memory. Where only this guards them, anything beyond
+/// that is not protected.
 const MOST: u64 = 16 << 20;
 
-/// Watches over one workspace while a command runs.
+/// Guards one workspace while a command runs.
 pub(crate) struct Guard {
     root: Arc<Root>,
     layout: Arc<Layout>,
-    /// Where things go that are taken away.
+    /// Where removed files and folders are moved.
     aside: PathBuf,
-    /// Not there before; by the path below the workspace.
+    /// Paths that did not exist before, relative to the workspace.
     missing: Vec<PathBuf>,
-    /// Links, and where they led.
+    /// Links and their original targets.
     links: BTreeMap<PathBuf, PathBuf>,
-    /// Files and folders as they were, where only this guards them.
+    /// Original files and folders, where only this guards them.
     kept: Vec<(PathBuf, Files)>,
     /// Folders in which something was protected.
     guarded: BTreeSet<PathBuf>,
-    /// There was no repository: one may be made, but nothing in it that runs by itself.
+    /// There was no repository: one may be created, but with nothing in it that runs automatically.
     no_git: bool,
-    /// What was put back so far.
+    /// What was reverted so far.
     said: Mutex<Vec<String>>,
 }
 
@@ -43,16 +46,16 @@ impl std::fmt::Debug for Guard {
     }
 }
 
-/// Files below a name, with their modes.
+/// Files below a path, with their modes.
 type Files = BTreeMap<PathBuf, (Vec<u8>, u32)>;
 
 /// Where a path leads.
-enum Way {
+enum ResolvedPath {
     /// To a name in a folder.
     To(File, OsString),
-    /// Nowhere: something on the way is missing.
+    /// A folder on the way is missing.
     Missing,
-    /// To something on the way that is a link or a file.
+    /// Something on the way is a link or a file.
     Blocked(File, OsString, PathBuf),
 }
 
@@ -84,7 +87,7 @@ impl Guard {
             let path: PathBuf = names.iter().collect();
             guard.note(&path);
         }
-        // Of every repository inside, too: those of submodules and nested ones.
+        // The same for every repository inside: submodules and nested ones.
         for config in cage.closed.iter().filter(|path| path.ends_with("config")) {
             let inner = config.parent().and_then(|dir| dir.strip_prefix(guard.root.path()).ok()).map(Path::to_path_buf);
             for dir in inner.into_iter().filter(|dir| dir.components().any(|c| c.as_os_str() == ".git")) {
@@ -108,7 +111,7 @@ impl Guard {
         guard
     }
 
-    /// Remembers how a name stands.
+    /// Records the current state of a path.
     fn note(&mut self, path: &Path) {
         let mut so_far = PathBuf::new();
         for name in path.components() {
@@ -121,7 +124,8 @@ impl Guard {
                     }
                     return;
                 }
-                // A file where others have a folder, as a further work tree has: nothing can lie below it.
+                // A file where usually a folder is, as in a linked worktree: nothing can exist
+                // below it.
                 Ok(about) if !about.is_dir() => return,
                 Ok(_) => {}
                 Err(_) => return self.missing.push(path.to_path_buf()),
@@ -129,30 +133,31 @@ impl Guard {
         }
     }
 
-    fn way(&self, path: &Path) -> Way {
-        let Ok(mut dir) = folder(self.root.dir(), Path::new(".")) else { return Way::Missing };
+    fn way(&self, path: &Path) -> ResolvedPath {
+        let Ok(mut dir) = folder(self.root.dir(), Path::new(".")) else { return ResolvedPath::Missing };
         let mut so_far = PathBuf::new();
         let names: Vec<OsString> = path.components().map(|c| c.as_os_str().to_owned()).collect();
-        let Some((last, above)) = names.split_last() else { return Way::Missing };
+        let Some((last, above)) = names.split_last() else { return ResolvedPath::Missing };
         for name in above {
             so_far.push(name);
             dir = match folder(&dir, Path::new(name)) {
                 Ok(inner) => inner,
-                Err(rustix::io::Errno::NOENT) => return Way::Missing,
-                Err(_) => return Way::Blocked(dir, name.clone(), so_far),
+                Err(rustix::io::Errno::NOENT) => return ResolvedPath::Missing,
+                Err(_) => return ResolvedPath::Blocked(dir, name.clone(), so_far),
             };
         }
-        Way::To(dir, last.clone())
+        ResolvedPath::To(dir, last.clone())
     }
 
-    /// Moves a thing out of the workspace, to a place where it is found again: perhaps the person made it.
+    /// Moves something out of the workspace to where it can be found again: perhaps the user
+    /// created it.
     fn take_away(&self, dir: &File, name: &OsString, path: &Path) {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_nanos();
         let shown = path.to_string_lossy().replace('/', "+");
         let to = self.aside.join(format!("{now}-{shown}"));
         let moved = std::fs::create_dir_all(&self.aside).is_ok()
             && rustix::fs::renameat(dir, name.as_os_str(), rustix::fs::CWD, &to).is_ok();
-        // On another disk it stays where it is, under a name that nobody acts on.
+        // If that is on another disk, it stays here under a name that nothing acts on.
         let here = format!("{}.refused-{now}", name.to_string_lossy());
         let place = match moved {
             true => Some(to.display().to_string()),
@@ -165,17 +170,18 @@ impl Guard {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).push(words);
     }
 
-    /// Takes away what must not have been made, and puts links back: cheap enough to do again and again while a command runs.
+    /// Removes what must not have been created and restores links. Cheap enough to repeat while a
+    /// command runs.
     pub(crate) fn look(&self) {
         for path in &self.missing {
             match self.way(path) {
-                Way::Missing => {}
-                Way::Blocked(dir, name, so_far) => {
+                ResolvedPath::Missing => {}
+                ResolvedPath::Blocked(dir, name, so_far) => {
                     if !self.links.contains_key(&so_far) {
                         self.take_away(&dir, &name, &so_far);
                     }
                 }
-                Way::To(dir, name) => {
+                ResolvedPath::To(dir, name) => {
                     let new_git = self.no_git && path.starts_with(".git");
                     if kind(&dir, &name).is_some() && !(new_git && self.tame(path)) {
                         self.take_away(&dir, &name, path);
@@ -184,7 +190,7 @@ impl Guard {
             }
         }
         for (path, to) in &self.links {
-            let Way::To(dir, name) = self.way(path) else { continue };
+            let ResolvedPath::To(dir, name) = self.way(path) else { continue };
             let now = rustix::fs::readlinkat(&dir, name.as_os_str(), Vec::new()).ok();
             if now.as_ref().is_some_and(|now| now.as_bytes() == std::os::unix::ffi::OsStrExt::as_bytes(to.as_os_str()))
             {
@@ -197,7 +203,7 @@ impl Guard {
         }
     }
 
-    /// The command is over: everything is put back; what was, in words.
+    /// The command has ended: reverts everything, and describes what was reverted.
     pub(crate) fn over(&self) -> Vec<String> {
         self.look();
         for (path, files) in &self.kept {
@@ -207,10 +213,10 @@ impl Guard {
                 continue;
             }
             for (file, (bytes, mode)) in files.iter().filter(|(file, was)| now.get(*file) != Some(*was)) {
-                if let Way::Blocked(dir, name, so_far) = self.way(file) {
+                if let ResolvedPath::Blocked(dir, name, so_far) = self.way(file) {
                     self.take_away(&dir, &name, &so_far);
                 }
-                if let Way::To(dir, name) = self.way(file)
+                if let ResolvedPath::To(dir, name) = self.way(file)
                     && kind(&dir, &name).is_some_and(|kind| kind != FileType::RegularFile)
                 {
                     self.take_away(&dir, &name, file);
@@ -221,7 +227,7 @@ impl Guard {
                 self.said.lock().unwrap_or_else(PoisonError::into_inner).push(words);
             }
             for file in now.keys().filter(|file| !files.contains_key(*file)) {
-                if let Way::To(dir, name) = self.way(file) {
+                if let ResolvedPath::To(dir, name) = self.way(file) {
                     self.take_away(&dir, &name, file);
                 }
             }
@@ -230,7 +236,8 @@ impl Guard {
         std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A repository that was made inside: nothing in it runs by itself when the person uses git above it.
+    /// Makes sure that nothing in a newly created inner repository runs when the user uses git
+    /// above it.
     fn new_repositories(&self) {
         let known = |folder: &PathBuf| !self.guarded.contains(folder) && folder != self.root.path();
         for folder in self.layout.guarded(self.root.path()).into_iter().filter(known) {
@@ -239,19 +246,19 @@ impl Guard {
             {
                 let path = folder.join(name);
                 match self.way(&path) {
-                    Way::To(dir, last) if kind(&dir, &last).is_some() && !self.tame(&path) => {
+                    ResolvedPath::To(dir, last) if kind(&dir, &last).is_some() && !self.tame(&path) => {
                         self.take_away(&dir, &last, &path);
                     }
-                    Way::Blocked(dir, last, so_far) => self.take_away(&dir, &last, &so_far),
-                    Way::To(..) | Way::Missing => {}
+                    ResolvedPath::Blocked(dir, last, so_far) => self.take_away(&dir, &last, &so_far),
+                    ResolvedPath::To(..) | ResolvedPath::Missing => {}
                 }
             }
         }
     }
 
-    /// Whether a part of a new repository runs nothing by itself.
+    /// Whether a part of a new repository runs nothing automatically.
     fn tame(&self, path: &Path) -> bool {
-        let Way::To(dir, name) = self.way(path) else { return false };
+        let ResolvedPath::To(dir, name) = self.way(path) else { return false };
         match kind(&dir, &name) {
             Some(FileType::Directory) if path.ends_with(".git/hooks") => {
                 let entries = std::fs::read_dir(self.root.path().join(path)).into_iter().flatten().flatten();
@@ -266,7 +273,7 @@ impl Guard {
     }
 }
 
-/// Reads files below a name; nothing, if they are too much to keep.
+/// Reads the files below a path; `None` if they are too large to hold.
 fn keep(root: &Path, path: &Path, files: &mut Files, room: &mut u64) -> Option<()> {
     let Ok(about) = path.symlink_metadata() else { return Some(()) };
     if about.is_dir() {

@@ -2,7 +2,7 @@
 
 use crate::edit::{self, Breaks, Text};
 use crate::edit_common::{PlannedEdit, Refusal, change, open};
-use crate::root::{Change, Contents};
+use crate::root::{Contents, FileChange};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
@@ -79,7 +79,7 @@ fn insert(args: &InsertText, hand: &ToolContext) -> Result<PlannedEdit, Refusal>
         return Err("there are no lines to insert".into());
     }
     let mut new = lines.join("\n");
-    // If the last line had no break, the new last one has none either.
+    // If the file did not end with a line break, it still does not.
     match after == total && text.is_open() {
         true => new.insert(0, '\n'),
         false => new.push('\n'),
@@ -91,5 +91,5 @@ fn insert(args: &InsertText, hand: &ToolContext) -> Result<PlannedEdit, Refusal>
     let shown = edit::shown(&changed, std::slice::from_ref(&(after..after + lines.len())));
     let told = format!("inserted {count} into {name}{shown}");
     let after = Contents { bytes, mode: before.mode };
-    Ok(PlannedEdit { told, changes: vec![Change { path, before: Some(before), after: Some(after) }] })
+    Ok(PlannedEdit { told, changes: vec![FileChange { path, before: Some(before), after: Some(after) }] })
 }

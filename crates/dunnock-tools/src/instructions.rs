@@ -1,14 +1,15 @@
-//! AGENTS.md: what the people of a repository want agents to know. Text, never behaviour.
+//! AGENTS.md: what a repository's authors want agents to know. Text only: nothing in it is run.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// All of it together, so that a repository cannot push the task out of a small model's window.
+/// Limit for all of them together, so that a repository cannot push the task out of a small model's
+/// context window.
 const MOST: usize = 32 << 10;
 
-/// Every AGENTS.md from the repository's top to the folder, the more specific later; `CLAUDE.md` where a folder has none.
-/// Each with its source.
+/// Every AGENTS.md from the repository's root down to the folder, the most specific last;
+/// `CLAUDE.md` where a folder has none. Each comes with its source.
 #[must_use]
 pub fn find(folder: &Path) -> Vec<(String, String)> {
     let top = top(folder);
@@ -16,7 +17,7 @@ pub fn find(folder: &Path) -> Vec<(String, String)> {
     folders.reverse();
     let mut found: Vec<(String, String)> =
         folders.iter().filter_map(|f| ["AGENTS.md", "CLAUDE.md"].iter().find_map(|name| read(f, name, &top))).collect();
-    // The most specific have the first claim on the room there is.
+    // The most specific files get the available space first.
     let mut left = MOST;
     for (_, text) in found.iter_mut().rev() {
         if text.len() > left {
@@ -31,13 +32,14 @@ pub fn find(folder: &Path) -> Vec<(String, String)> {
     found
 }
 
-/// The nearest folder above that holds a repository, or the folder itself.
+/// The nearest ancestor that is the root of a repository, or the folder itself.
 fn top(folder: &Path) -> PathBuf {
     let mine = folder.ancestors().take_while(|f| owner(f) == owner(folder));
     mine.into_iter().find(|f| f.join(".git").exists()).unwrap_or(folder).to_path_buf()
 }
 
-/// Whose a folder is: above a folder of another user nothing speaks for this one (`/tmp/.git`).
+/// The owner of a folder. Folders of another user, and those above them, do not count
+/// (`/tmp/.git`).
 fn owner(folder: &Path) -> Option<u32> {
     #[cfg(unix)]
     return std::fs::metadata(folder).ok().map(|m| std::os::unix::fs::MetadataExt::uid(&m));
@@ -48,7 +50,8 @@ fn owner(folder: &Path) -> Option<u32> {
     }
 }
 
-/// A plain file that lies where its name says: a link could show the model any file of the person's.
+/// A regular file inside the repository: a link out of it could show the model any of the user's
+/// files.
 fn read(folder: &Path, name: &str, top: &Path) -> Option<(String, String)> {
     let path = folder.join(name);
     let metadata = std::fs::symlink_metadata(&path).ok()?;

@@ -1,13 +1,16 @@
-//! Reads, searches, edits, runs and keeps files inside one workspace.
+//! Reads, searches, edits and checkpoints files inside one workspace, and runs commands in it.
 //!
-//! One tool, one file (four verbs on a process share one): an input type whose doc comment is what the model reads, a `run`,
-//! and examples that are its tests and its reference page. The list of tools is in `table.rs`; a new tool is a file and a line there. [`Toolbox`] is the
+//! Each tool is one file (the four process tools share one): an input type whose doc comment is what
+//! the model reads, a `run` function, and examples that serve as its tests and its reference page.
+//! `table.rs` lists the tools; a new tool is a file and a line there. [`Toolbox`] implements the
 //! [`Tools`](dunnock_core::ports::Tools) port.
 //!
-//! Invariant: every path of a model goes through [`RepoPath`](root::RepoPath); the root comes from the session.
-//! Invariant: a child process sees an environment by allow list, and is gone with everything it started when its call ends, or
-//! when its session does if it was started to run on (Linux; elsewhere with its group).
-//! Invariant: files of the workspace are saved by `checkpoint/` alone; tools do not know of it.
+//! Invariant: every path from a model goes through [`RepoPath`](root::RepoPath); the root comes from
+//! the session.
+//! Invariant: a child process gets an allowlisted environment. It and everything it started are dead
+//! when its call ends, or when its session ends if it was started to keep running (on Linux;
+//! elsewhere, only its process group).
+//! Invariant: only `checkpoint/` saves the files of the workspace; tools do not know about it.
 
 mod apply_patch;
 mod ask_person;

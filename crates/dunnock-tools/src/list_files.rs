@@ -66,7 +66,7 @@ impl Tool for ListFiles {
     }
 }
 
-/// A glob as people write them: `*` stays within a folder, `**` does not.
+/// A glob in the usual syntax: `*` stays within a folder, `**` does not.
 pub(crate) fn glob(pattern: &str) -> Result<GlobMatcher, String> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
     glob.map(|g| g.compile_matcher()).map_err(|e| format!("the pattern cannot be used: {e}"))
@@ -110,7 +110,7 @@ fn list(args: &ListFiles, hand: &ToolContext) -> Result<String, String> {
     Ok(out)
 }
 
-/// What one thread found; handed in when it is done.
+/// What one thread found; added to `all` on drop.
 struct Share<'a> {
     found: Vec<(Key, bool)>,
     all: &'a Mutex<Vec<Vec<(Key, bool)>>>,

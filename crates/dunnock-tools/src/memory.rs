@@ -1,14 +1,14 @@
-//! What a planner remembers from run to run: a file in the workspace, where no call can write.
+//! What a planner remembers between runs: a file in the workspace, where no call can write.
 
 use dunnock_proto::{Hash, Planner};
 use std::path::Path;
 
-/// Where memory lies, below the workspace.
+/// The memory folder, relative to the workspace.
 pub const MEMORY: &str = ".dunnock/agent-memory";
-/// Bytes of a memory that are read.
+/// The largest memory file that is read, in bytes.
 const MOST: u64 = 64 << 10;
 
-/// A planner for a task, with what earlier runs of it came to.
+/// A planner for a task, with the memory of its earlier runs.
 #[must_use]
 pub fn planner(workspace: &Path, task: &str, allow: Vec<String>) -> Planner {
     let file = format!("{}.txt", name(task));
@@ -16,7 +16,8 @@ pub fn planner(workspace: &Path, task: &str, allow: Vec<String>) -> Planner {
     Planner { file, memory, allow }
 }
 
-/// The name of a task's memory: its words, and what tells it from others where they are not enough.
+/// The file name of a task's memory: its words, and a hash where they are not enough to identify
+/// it.
 fn name(task: &str) -> String {
     let mut name = String::new();
     for c in task.chars() {
@@ -37,7 +38,7 @@ fn name(task: &str) -> String {
     }
 }
 
-/// What is there, if it is a plain file that no link leads to.
+/// Its contents, if it is a regular file that is not reached through a link.
 fn read(path: &Path) -> Option<String> {
     let folder = path.parent()?;
     let plain = path.symlink_metadata().ok().filter(|meta| meta.is_file() && meta.len() <= MOST);

@@ -1,7 +1,7 @@
 //! `move_file`.
 
 use crate::edit_common::{PlannedEdit, Refusal, change, open};
-use crate::root::{Change, PathError, RepoPath};
+use crate::root::{FileChange, PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
@@ -58,7 +58,7 @@ fn moving(args: &MoveFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
         Err(error) => return Err(error.into()),
     }
     let told = format!("moved {} to {}", from.shown(), to.shown());
-    let arrives = Change { path: to, before: None, after: Some(before.clone()) };
-    let goes = Change { path: from, before: Some(before), after: None };
+    let arrives = FileChange { path: to, before: None, after: Some(before.clone()) };
+    let goes = FileChange { path: from, before: Some(before), after: None };
     Ok(PlannedEdit { told, changes: vec![arrives, goes] })
 }

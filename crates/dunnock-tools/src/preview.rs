@@ -1,4 +1,5 @@
-//! What a command that needs approval would lose, where that can be known: looked at, never tried.
+//! What a command that needs approval would destroy, as far as that can be known without running
+//! it.
 
 use crate::git;
 use dunnock_core::Call;
@@ -6,10 +7,10 @@ use dunnock_core::policy::{self, Loses};
 use dunnock_proto::Loss;
 use std::path::{Component, Path, PathBuf};
 
-/// Files and folders that are looked at, at most, for one call.
+/// Maximum files and folders examined for one call.
 const MOST: u64 = 100_000;
 
-/// Everything that the words of a call say it would lose, with how much that is now.
+/// Everything a call would destroy, judged by its command line, with current counts.
 pub(crate) fn of(root: &Path, call: &Call) -> Vec<Loss> {
     policy::loses(call).iter().filter_map(|loses| one(root, loses)).collect()
 }
@@ -28,18 +29,19 @@ fn one(root: &Path, loses: &Loses) -> Option<Loss> {
             let args: &[&str] = if *ignored { &["ls-files", "-o"] } else { &["ls-files", "-o", "--exclude-standard"] };
             git::ask(root, args).map(|names| Loss::DeletesUntracked { files: names.len() as u64 })
         }
-        // To compare files git would run filters of the repository's choice: what is staged can be told without.
+        // Comparing files would run filters that the repository chooses; listing staged changes
+        // does not.
         Loses::Changes => git::ask(root, &["diff-index", "--cached", "--name-only", "--ignore-submodules=all", "HEAD"])
             .map(|names| Loss::DiscardsChanges { staged: names.len() as u64 }),
     }
 }
 
-/// Whether a path stays in the folder by its names.
+/// Whether a path stays inside the folder, judged by its components alone.
 fn is_inside(path: &str) -> bool {
     Path::new(path).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir))
 }
 
-/// Files below a path. `left` bounds what is looked at.
+/// Counts the files below a path. `left` limits how many entries are examined.
 fn count(path: PathBuf, left: &mut u64) -> u64 {
     let mut waiting = vec![path];
     let mut files = 0;

@@ -1,6 +1,7 @@
-//! Runs a program to its end: streams what it puts out, stops it when told to or when its time is over.
+//! Runs a program to completion: streams its output, and stops it on cancellation or timeout.
 //!
-//! Invariant: when this returns, everything that the program started is dead (Linux; elsewhere its group).
+//! Invariant: when `run` returns, everything the program started is dead (on Linux; elsewhere, its
+//! process group).
 
 use crate::captured_output::CapturedOutput;
 use crate::child::{Child, Chunk, Exit, Input, Start};
@@ -13,16 +14,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What is left of the output when the program is gone is waited for this long: somebody else may hold the pipe.
+/// How long to wait for remaining output after the program is gone: another process may hold the
+/// pipe.
 pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
-/// How often it is looked whether a program made what it must not.
+/// How often to check whether a program created something it must not.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
-/// Until a killed program must be gone.
+/// How long a killed program may take to disappear.
 const GONE: Duration = Duration::from_secs(6);
-/// Between asking a program to end and ending it.
+/// Time between asking a program to end and killing it.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// Variables that a child may see. No key and no token is among them.
+/// Environment variables passed to a child. None of them holds a key or a token.
 const ENVIRONMENT: &[&str] = &[
     "PATH",
     "HOME",
@@ -52,7 +54,8 @@ const ENVIRONMENT: &[&str] = &[
     "PROGRAMFILES",
 ];
 
-/// Those that say where a toolchain or its downloads are: a child may see them, and in a box what they name.
+/// Variables that say where a toolchain or its downloads are. A child gets them, and in a sandbox
+/// it also sees the folders they name.
 pub const TOOLCHAINS: &[&str] = &[
     "CARGO_HOME",
     "RUSTUP_HOME",
@@ -70,7 +73,7 @@ pub const TOOLCHAINS: &[&str] = &[
     "SSL_CERT_DIR",
 ];
 
-/// What is set for every child: no colours, no pagers, no questions.
+/// Set for every child: no colours, no pagers, no prompts.
 const SET: &[(&str, &str)] = &[
     ("TERM", "dumb"),
     ("NO_COLOR", "1"),
@@ -86,9 +89,9 @@ const SET: &[(&str, &str)] = &[
 pub(crate) struct Program {
     words: Vec<String>,
     folder: Option<PathBuf>,
-    /// Beside what every program gets.
+    /// In addition to what every program gets.
     env: &'static [(&'static str, &'static str)],
-    /// What it says on its two streams is told apart.
+    /// Report its two streams separately.
     pub(crate) apart: bool,
 }
 
@@ -102,7 +105,7 @@ impl Program {
     pub(crate) fn words(words: Vec<String>) -> Self {
         Self { words, folder: None, env: &[], apart: false }
     }
-    /// With these variables, whatever they are otherwise.
+    /// Sets these variables, overriding any other value.
     pub(crate) fn with(self, env: &'static [(&'static str, &'static str)]) -> Self {
         Self { env, ..self }
     }
@@ -111,11 +114,11 @@ impl Program {
         env.extend(self.env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         env
     }
-    /// In a folder below the root.
+    /// Runs it in a folder below the root.
     pub(crate) fn within(self, folder: PathBuf) -> Self {
         Self { folder: Some(folder), ..self }
     }
-    /// What it is called, and all that is needed to start it.
+    /// Its name, what is needed to start it, and what to watch while it runs.
     pub(crate) fn start(self, hand: &ToolContext, input: Input) -> Result<(String, Start, Watch), String> {
         let Some((name, args)) = self.words.split_first() else { return Err("the command is empty".into()) };
         let path = found(name).to_string_lossy().into_owned();
@@ -136,22 +139,24 @@ impl Program {
     }
 }
 
-/// Variables that name a place for temporary files: in a box that is another.
+/// Variables that name the folder for temporary files, which is a different one in a sandbox.
 #[cfg(target_os = "linux")]
 const TEMPORARY: &[&str] = &["TMPDIR", "TEMP", "TMP"];
 
-/// What is looked after when a program has ended.
+/// Guards protected files while a program runs, and explains what the sandbox did when it has
+/// ended.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     #[cfg(target_os = "linux")]
     guard: Option<crate::guard::Guard>,
-    /// How it was confined, if it was.
+    /// Its sandbox level, if it was sandboxed.
     #[cfg(target_os = "linux")]
     level: Option<dunnock_proto::Isolation>,
 }
 
 impl Watch {
-    /// Looks while a program runs: what it must not make is gone before anybody acts on it.
+    /// Checks while a program runs, so that what it must not create is gone before anything acts on
+    /// it.
     pub(crate) fn look(&self) {
         #[cfg(target_os = "linux")]
         if let Some(guard) = &self.guard {
@@ -159,7 +164,7 @@ impl Watch {
         }
     }
 
-    /// What the box did to a program that is over, in words for the model; nothing, if it did nothing.
+    /// Tells the model what the sandbox did to a finished program; empty if it did nothing.
     pub(crate) fn over(&self, failed: bool, output: &str) -> String {
         #[cfg(target_os = "linux")]
         {
@@ -169,7 +174,8 @@ impl Watch {
                 let names = back.join(", ");
                 said.push(format!("[box: {names} may not be made or changed by commands, and was put back as it was]"));
             }
-            // A refusal of the kernel's looks like any other: where one is seen, the box may be why.
+            // A refusal by the kernel looks like any other error: if the output shows one, the
+            // sandbox may be the reason.
             let refused = [
                 "operation not permitted",
                 "permission denied",
@@ -214,21 +220,22 @@ impl Watch {
     }
 }
 
-/// Why a program is no longer waited for.
+/// Why we stopped waiting for a program.
 enum Over {
     Exited(Exit),
     TimedOut,
     Halted,
 }
 
-/// The environment that a command of the person's own gets in the box, with what the box adds: the same as a model's.
+/// The environment of the user's own command in the sandbox, with what the sandbox adds; the same
+/// as for a model's command.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn boxed_environment(more: Vec<(String, String)>) -> Vec<(String, String)> {
     with(environment(Input::Nothing), more)
 }
 
-/// An environment with what a box adds, and without places for temporary files that are not the box's.
+/// Adds the sandbox's variables and drops temporary folders that are not the sandbox's.
 #[cfg(target_os = "linux")]
 fn with(mut env: Vec<(String, String)>, more: Vec<(String, String)>) -> Vec<(String, String)> {
     env.retain(|(name, _)| !TEMPORARY.contains(&name.as_str()) && !more.iter().any(|(n, _)| n == name));
@@ -285,7 +292,7 @@ pub(crate) async fn run(hand: &ToolContext, program: Program, most: Duration) ->
             output.take(chunk);
         }
     };
-    // Everything that could hold the pipes is dead: what is in them is all there is.
+    // Everything that could hold the pipes is dead, so they contain all that is left.
     let _ = tokio::time::timeout(LAST_WORDS, last).await;
     let apart = output.apart.take().map(|streams| streams.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
     let mut said = said(output.kept, apart, over, most, &name, hand);
@@ -296,7 +303,7 @@ pub(crate) async fn run(hand: &ToolContext, program: Program, most: Duration) ->
     said
 }
 
-/// Asked first, then ended; and not left before it is gone.
+/// Asks the program to end, then kills it, and waits until it is gone.
 pub(crate) async fn stop(child: &mut Child) -> Option<Exit> {
     child.end();
     if let Ok(exit) = tokio::time::timeout(GRACE, child.ended()).await {
@@ -306,7 +313,7 @@ pub(crate) async fn stop(child: &mut Child) -> Option<Exit> {
     tokio::time::timeout(GONE, child.ended()).await.ok()
 }
 
-/// A text within bounds; what is left out is gone.
+/// The end of a text within both limits; what is left out is lost.
 pub(crate) fn shortened(text: &str, lines: usize, bytes: usize) -> String {
     let skipped = text.lines().count().saturating_sub(lines);
     let from = text.split_inclusive('\n').take(skipped).map(str::len).sum::<usize>();
@@ -315,7 +322,8 @@ pub(crate) fn shortened(text: &str, lines: usize, bytes: usize) -> String {
     if from > 0 { format!("[{from} bytes of older output left out]\n{rest}") } else { rest.to_owned() }
 }
 
-/// Where a program is, by the path that it will see itself; the name, if it is nowhere or is a path already.
+/// The path of a program in `PATH`, as the program itself will see it; just the name if it is not
+/// found or is already a path.
 #[must_use]
 pub fn found(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -383,13 +391,13 @@ fn said(
     ToolOutput { end, text, full: shown.full, streams: shown.streams, exit, seen_files: Vec::new(), diff: None }
 }
 
-/// What came so far, on its way to the log and to those who watch.
+/// Output so far, on its way to the log and to live subscribers.
 struct Output<'a> {
     kept: CapturedOutput,
-    /// The end of each stream, where they are told apart.
+    /// The end of each stream, if they are reported separately.
     apart: Option<[Vec<u8>; 2]>,
     offset: u64,
-    /// For each stream the beginning of a character whose end has not come yet.
+    /// For each stream, the first bytes of a character that is still incomplete.
     pending: [Vec<u8>; 2],
     hand: &'a ToolContext,
 }

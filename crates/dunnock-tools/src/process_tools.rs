@@ -1,4 +1,5 @@
-//! `process_start`, `process_read`, `process_write`, `process_stop`: four verbs on one thing.
+//! `process_start`, `process_read`, `process_write`, `process_stop`: programs that keep running
+//! between calls.
 
 use crate::child::Input;
 use crate::processes::Process;
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Output that comes right after something was done is shown with it.
+/// Output that arrives this soon after an action is returned with it.
 const AT_ONCE: Duration = Duration::from_millis(300);
 
 /// Starts a program that runs on between calls: a server, a watcher, something to talk to. It ends with the session at the
@@ -108,7 +109,8 @@ impl Tool for ProcessStart {
         let started = hand.processes.start(&hand, program, input);
         let first = started.as_ref().map_or_else(|_| String::new(), |p| format!("started process {}\n", p.number));
         if let Ok(process) = &started {
-            // All of that time: a program that says why it cannot go on ends a moment after its words.
+            // Wait the full time: a program that reports a fatal error exits a moment after
+            // printing it.
             process.end(AT_ONCE).await;
         }
         said(started.map(|process| (process, first.as_str())), &hand)

@@ -1,4 +1,5 @@
-//! Programs that run on between calls: servers, watchers, shells to talk to. None outlives its session.
+//! Programs that keep running between calls: servers, watchers, interactive shells. None outlives
+//! its session.
 
 use crate::child::{Child, Chunk, Exit, Input, Start, Writer};
 use crate::process::{self, Program, Watch};
@@ -9,18 +10,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 
-/// Processes that one session may have at once.
+/// Maximum running processes of one session.
 const MOST: usize = 8;
-/// Output that waits to be read; the oldest goes first.
+/// Maximum bytes of unread output; the oldest are dropped first.
 const UNREAD: usize = 256 << 10;
 
-/// Everything that runs on between calls.
+/// All processes that keep running between calls.
 #[derive(Default)]
 pub(crate) struct Processes(Mutex<BTreeMap<(SessionId, u32), Arc<Process>>>);
 
-/// One of them.
+/// One such process.
 pub(crate) struct Process {
-    /// As the model calls it.
+    /// The number that the model uses for it.
     pub(crate) number: u32,
     writer: tokio::sync::Mutex<Option<Writer>>,
     state: Mutex<State>,
@@ -40,7 +41,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Processes {
-    /// Starts one.
+    /// Starts a process that keeps running after the call.
     pub(crate) fn start(&self, hand: &ToolContext, program: Program, input: Input) -> Result<Arc<Process>, String> {
         let mut all = lock(&self.0);
         let mine = || all.iter().filter(|((session, _), _)| *session == hand.session);
@@ -61,7 +62,7 @@ impl Processes {
             stop: Notify::new(),
         });
         tokio::spawn(follow(process.clone(), child, chunks, watch));
-        // What has ended is not kept for ever: first what was read to its end goes, then the oldest.
+        // Forget ended processes: first those whose output was read to the end, then the oldest.
         all.retain(|(session, _), p| *session != hand.session || !p.over() || !lock(&p.state).unread.is_empty());
         let over: Vec<_> =
             all.iter().filter(|((s, _), p)| *s == hand.session && p.over()).map(|(k, _)| k.clone()).collect();
@@ -82,7 +83,7 @@ impl Processes {
         })
     }
 
-    /// Ends all of a session's.
+    /// Ends all processes of a session.
     pub(crate) async fn close(&self, session: &SessionId) {
         let mut gone = Vec::new();
         lock(&self.0).retain(|(s, _), process| {
@@ -103,7 +104,7 @@ impl Process {
         lock(&self.state).ended.is_some()
     }
 
-    /// Tells it to end.
+    /// Asks it to end, without waiting.
     pub(crate) fn stop(&self) {
         self.stop.notify_one();
     }
@@ -119,7 +120,7 @@ impl Process {
         }
     }
 
-    /// Waits until it puts something out, ends, or the time is over.
+    /// Waits until it writes output or ends, or until the timeout.
     pub(crate) async fn wait(&self, most: Duration) {
         let until = tokio::time::Instant::now() + most;
         loop {
@@ -134,11 +135,11 @@ impl Process {
                 return;
             }
         }
-        // What comes in the same breath belongs to it.
+        // Output that follows immediately belongs to it.
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
 
-    /// Waits for its end.
+    /// Waits until it has ended, or until the timeout.
     pub(crate) async fn end(&self, most: Duration) {
         let until = tokio::time::Instant::now() + most;
         while !self.over() {
@@ -149,7 +150,7 @@ impl Process {
         }
     }
 
-    /// What it put out since it was last read, and how it stands.
+    /// Its output since the last read, and its status.
     pub(crate) fn read(&self, lines: usize, bytes: usize) -> String {
         let mut state = lock(&self.state);
         let unread = std::mem::take(&mut state.unread);
@@ -172,7 +173,7 @@ impl Process {
     }
 }
 
-/// Takes in what it puts out, until it is gone with everything it started.
+/// Collects its output until it and everything it started are gone.
 async fn follow(process: Arc<Process>, mut child: Child, mut chunks: mpsc::Receiver<Chunk>, watch: Watch) {
     let take = |chunk: Chunk| {
         let mut state = lock(&process.state);

@@ -2,7 +2,7 @@
 
 use crate::edit::{self, Breaks, Edited, Text};
 use crate::edit_common::{PlannedEdit, Refusal, change, open_at};
-use crate::root::{Change, Contents};
+use crate::root::{Contents, FileChange};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery};
 use regex::{Captures, Regex, RegexBuilder};
@@ -30,7 +30,7 @@ pub(crate) struct ReplaceText {
     /// Replace every occurrence.
     #[serde(default)]
     all: bool,
-    /// For the stateless service: the text itself, once, and nothing that merely looks like it.
+    /// For the stateless service: the exact text, exactly once, and no approximate matches.
     #[serde(default)]
     #[schemars(skip)]
     exact: bool,
@@ -135,10 +135,10 @@ fn replace(args: &ReplaceText, hand: &ToolContext) -> Result<PlannedEdit, Refusa
     let how = edited.rung.words().map(|words| format!(" ({words})")).unwrap_or_default();
     let told = format!("replaced {places} in {name}{how}{}", edit::shown(&edited.text, &edited.lines));
     let after = Contents { bytes, mode: before.mode };
-    Ok(PlannedEdit { told, changes: vec![Change { path, before: Some(before), after: Some(after) }] })
+    Ok(PlannedEdit { told, changes: vec![FileChange { path, before: Some(before), after: Some(after) }] })
 }
 
-/// The text itself, found once.
+/// Replaces the exact text, which must occur once.
 fn once(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited, usize), String> {
     let found: Vec<usize> = text.text().match_indices(args.old.as_str()).map(|(at, _)| at).collect();
     match found.as_slice() {
@@ -154,7 +154,8 @@ fn once(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited, usize), 
     }
 }
 
-/// An expression sees the file as the model does, with line feeds only; unless it names carriage returns.
+/// The expression sees the file as the model does, with line feeds only, unless it mentions
+/// carriage returns.
 fn by_expression(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited, usize), String> {
     let built = RegexBuilder::new(&args.old).multi_line(true).size_limit(32 << 20).build();
     let regex: Regex = built.map_err(|e| format!("the expression cannot be used: {e}"))?;
@@ -163,7 +164,7 @@ fn by_expression(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited,
     let seen = raw.as_deref().unwrap_or(text.text());
     let feeds: Vec<usize> = seen.match_indices('\n').map(|(at, _)| at).collect();
     let line = |at: usize| feeds.partition_point(|feed| *feed < at);
-    // Behind the last line feed there is no line.
+    // There is no line after the last line feed.
     let real = |range: &Range<usize>| !(range.is_empty() && range.start == seen.len() && seen.ends_with('\n'));
     let found: Vec<Range<usize>> = regex.find_iter(seen).map(|found| found.range()).filter(real).collect();
     match found.len() {
@@ -203,7 +204,8 @@ fn by_expression(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited,
     Ok((Edited { text, rung: edit::Rung::Exact, lines }, found.len()))
 }
 
-/// A new text in which groups of an expression are named: `$1`, `${1}`, `${name}`, and `$$` for a dollar sign.
+/// Replacement text that refers to groups of an expression: `$1`, `${1}`, `${name}`, and `$$` for a
+/// dollar sign.
 struct Template<'a>(Vec<Piece<'a>>);
 
 enum Piece<'a> {
@@ -212,7 +214,8 @@ enum Piece<'a> {
 }
 
 impl<'a> Template<'a> {
-    /// A number ends where its digits end, whatever follows; a group that is not there is an error, not nothing.
+    /// A group number ends with its last digit, whatever follows. An unknown group is an error, not
+    /// an empty text.
     fn parse(text: &'a str, regex: &Regex) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;

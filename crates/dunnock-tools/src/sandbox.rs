@@ -1,6 +1,7 @@
-//! The box around commands, as far as tools know of it: which one a call gets, and what is put back after it.
+//! The sandbox around commands, as tools see it: which one a call gets, and what is reverted after
+//! it.
 //!
-//! Invariant: a call that must be confined is confined, or does not run.
+//! Invariant: a call that must be sandboxed is sandboxed, or does not run.
 
 use crate::guard::Guard;
 use crate::tool::ToolContext;
@@ -10,8 +11,9 @@ use dunnock_proto::{Access, Isolation};
 use dunnock_sandbox::{Launcher, Layout, Opened, SandboxSpec};
 use std::path::{Path, PathBuf};
 
-/// Where things are on this machine: home, programs and toolchains as the environment says. `own` are folders of ours, which no
-/// command sees; caches of workspaces lie below `data`.
+/// Where things are on this machine: home, programs and toolchains, taken from the environment.
+/// `own` are Dunnock's own folders, hidden from commands; caches of workspaces are stored below
+/// `data`.
 #[must_use]
 pub fn layout(data: &Path, own: &[PathBuf]) -> Layout {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
@@ -53,12 +55,12 @@ fn isolation(level: dunnock_sandbox::Isolation) -> Isolation {
     }
 }
 
-/// The best box that can be made here.
+/// The strongest sandbox available here.
 pub(crate) fn probe(launcher: &Launcher, layout: Option<&Layout>, workspace: &Path, best: Isolation) -> SandboxSupport {
     let (Some(layout), Some(best)) = (layout, kernel_level(best)) else {
         return SandboxSupport { level: Isolation::D, why: Vec::new() };
     };
-    // As calls will want it.
+    // Probe with the options that calls will use.
     let made = layout.cage(best, workspace, Opened::default());
     let made = made.and_then(|(cage, _)| launcher.probe(SandboxSpec { shares: Some("probe".into()), ..cage }));
     launcher.leave("probe");
@@ -71,7 +73,8 @@ pub(crate) fn probe(launcher: &Launcher, layout: Option<&Layout>, workspace: &Pa
     }
 }
 
-/// The box of a call, the variables that belong to it, and what watches over protected names. `None` where there is none.
+/// A call's sandbox, its variables, and the guard for protected files (`None` if the call may
+/// change them).
 pub(crate) struct CallSandbox {
     pub(crate) cage: SandboxSpec,
     pub(crate) env: Vec<(String, String)>,
@@ -87,7 +90,7 @@ impl CallSandbox {
         let opened = Opened { network, secrets, protected };
         let (mut cage, env) = layout.cage(level, hand.root.path(), opened).map_err(|error| fail(&error))?;
         cage.hidden.extend(hand.closed.clone());
-        // A server that one call starts is reached by the next.
+        // A server that one call starts is reachable from the next.
         cage.shares = Some(hand.session.to_string());
         let guard = if protected { None } else { Some(Guard::new(hand.root.clone(), &cage, layout)) };
         Ok(Some(Self { cage, env, guard }))

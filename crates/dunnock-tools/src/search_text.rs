@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, RwLock};
 
-/// Bytes of one line.
+/// Maximum bytes shown of one line.
 const WIDTH: usize = 400;
 
 /// Searches the files of the workspace for text, line by line. What ignore files name and binary files are left out.
@@ -158,14 +158,14 @@ fn search(args: &SearchText, hand: &ToolContext) -> Result<String, String> {
     Ok(all.told(hand.limits.found_bytes))
 }
 
-/// Files of a kind, by the names that ripgrep has for them.
+/// Files of a type, by ripgrep's names.
 fn types(kind: &str) -> Result<Types, String> {
     let mut types = TypesBuilder::new();
     types.add_defaults().select(kind);
     types.build().map_err(|_| format!("{kind:?} is no type of file that is known here; use glob instead"))
 }
 
-/// A file that cannot be read is passed over: it may be gone by now, or another's.
+/// Skips a file that cannot be read: it may be gone by now, or belong to someone else.
 fn search_file(
     hand: &ToolContext,
     searcher: &mut Searcher,
@@ -174,30 +174,30 @@ fn search_file(
     path: &Path,
     all: &Results,
 ) {
-    // Nobody asked for what is in there.
+    // A search never looks into secret or denied files.
     let inner = path.strip_prefix(hand.root.path()).unwrap_or(path);
     if is_secret(&inner.to_string_lossy()) || hand.root.is_denied(inner) {
         return;
     }
     let Ok(file) = hand.root.open_walked(inner) else { return };
     let mut found = Found::new(key.shown(), all.most);
-    // Of one with a line that is too long, what was found before it.
+    // If a line is too long, what was found before it still counts.
     let _ = searcher.search_file(matcher, &file, &mut found);
     if !found.starts.is_empty() {
         all.push(key, found);
     }
 }
 
-/// What was found in a file.
+/// The matches in one file.
 struct Found {
     file: String,
     text: String,
-    /// Where in it each match begins, with the lines before it.
+    /// Where in `text` each match starts, including the context before it.
     starts: Vec<usize>,
     most: usize,
-    /// There is a match beyond the limit.
+    /// Whether there is a match beyond the limit.
     more: bool,
-    /// Where lines begin that stand before the next match.
+    /// Where the context before the next match starts.
     before: Option<usize>,
 }
 
@@ -226,7 +226,7 @@ impl Sink for Found {
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
         if self.starts.len() == self.most {
             self.more = true;
-            // Lines before a match that is not told of.
+            // Drop the context before a match that is not reported.
             self.text.truncate(self.before.take().unwrap_or(self.text.len()));
             return Ok(false);
         }
@@ -249,11 +249,11 @@ impl Sink for Found {
     }
 }
 
-/// What all threads found. Beyond a multiple of what will be told, only the first files are kept.
+/// The matches of all threads. Beyond a multiple of the limit, only the first files are kept.
 struct Results {
     most: usize,
     found: Mutex<(Vec<(Key, Found)>, usize)>,
-    /// Files behind this one are not told of.
+    /// Files after this one are not reported.
     last: RwLock<Option<Key>>,
 }
 
@@ -274,7 +274,7 @@ impl Results {
             return;
         }
         all.0.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        // One match more than will be told, so that it is known that there are more.
+        // Keep one match more than will be reported, to know that there are more.
         let mut matches = 0;
         let keep = all.0.iter().take_while(|(_, found)| {
             let wanted = matches <= self.most;
@@ -287,7 +287,7 @@ impl Results {
         *self.last.write().unwrap_or_else(PoisonError::into_inner) = all.0.last().map(|(key, _)| key.clone());
     }
 
-    /// In order, as far as it is told.
+    /// The matches in order, up to the limits.
     fn told(self, bytes: usize) -> String {
         let (mut all, _) = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -296,7 +296,7 @@ impl Results {
             if found.starts.is_empty() {
                 continue;
             }
-            // Whole matches only, as many as there is room for.
+            // Only whole matches, as many as fit.
             let room = self.most - matches;
             let fits = found.starts.iter().take(room).take_while(|start| out.len() + **start <= bytes).count();
             let end = found.starts.get(fits).copied().unwrap_or(found.text.len());

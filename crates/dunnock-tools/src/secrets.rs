@@ -1,12 +1,13 @@
-//! Keys in what tools say: taken out before a model sees them, and it is told.
+//! Redacts keys in tool output before the model sees it, and tells the model so.
 //!
-//! Known by their form, which their makers chose so that they are found. What has no form of its own is not found: the box and
-//! the question for secret files are what hold those.
+//! Keys are recognised by their format, which vendors chose so that they can be found. Secrets
+//! without a format of their own are not found: the sandbox and the question about secret files
+//! protect those.
 
 use regex::Regex;
 use std::sync::OnceLock;
 
-/// Forms of keys: what each is called, and how it is written.
+/// Key formats: a name and a pattern for each.
 const FORMS: &[(&str, &str)] = &[
     (
         "a private key",
@@ -25,7 +26,7 @@ const FORMS: &[(&str, &str)] = &[
     ("a password in an address", r#"\b[a-z][a-z0-9+.-]*://[^\s/:@"'`<>]+:[^\s/@"'`<>]{6,}@"#),
 ];
 
-/// Letters of the block that was made for tags of languages: they are never seen.
+/// Characters of the Unicode block for language tags, which are invisible.
 fn is_tag(c: char) -> bool {
     matches!(c, '\u{e0000}'..='\u{e007f}')
 }
@@ -35,13 +36,13 @@ fn forms() -> &'static [(&'static str, Regex)] {
     MADE.get_or_init(|| FORMS.iter().filter_map(|(name, form)| Some((*name, Regex::new(form).ok()?))).collect())
 }
 
-/// Whether a text holds something of a key's form.
+/// Whether a text contains something in the format of a key.
 #[must_use]
 pub fn holds_a_key(text: &str) -> bool {
     forms().iter().any(|(_, form)| form.is_match(text))
 }
 
-/// Takes keys out of bytes, and with them certain words, wherever they stand; also where the bytes are no text.
+/// Redacts keys and certain words anywhere in bytes, even if the bytes are not text.
 #[derive(Debug, Clone)]
 pub struct Cleaner {
     words: Option<regex::bytes::Regex>,
@@ -49,7 +50,7 @@ pub struct Cleaner {
 }
 
 impl Cleaner {
-    /// For these words, the longest first.
+    /// Also redacts these words, the longest first.
     #[must_use]
     pub fn new(mut words: Vec<String>) -> Self {
         words.sort_by_key(|word| std::cmp::Reverse(word.len()));
@@ -59,7 +60,7 @@ impl Cleaner {
         Self { words, forms: std::sync::Arc::new(forms.collect()) }
     }
 
-    /// The bytes without them.
+    /// The bytes with keys and words redacted.
     #[must_use]
     pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut out = bytes.to_vec();
@@ -75,7 +76,7 @@ impl Cleaner {
     }
 }
 
-/// What a secret file keeps: the values whose names say so, and those that look as if nobody chose them.
+/// The secret values in a file: those whose names say so, and those that look random.
 #[must_use]
 pub fn secret_values(text: &str) -> Vec<String> {
     let named = |name: &str| {
@@ -90,7 +91,7 @@ pub fn secret_values(text: &str) -> Vec<String> {
     for line in text.lines() {
         let (name, value) = match (line.split_once('='), line.rsplit_once(':')) {
             (Some(pair), _) => pair,
-            // `.pgpass`, `.git-credentials`, JSON: what stands last.
+            // `.pgpass`, `.git-credentials`, JSON: the last field.
             (None, Some((name, value))) => (if line.matches(':').count() > 2 { "pass" } else { name }, value),
             (None, None) => ("", ""),
         };
@@ -110,7 +111,8 @@ pub fn secret_values(text: &str) -> Vec<String> {
     values
 }
 
-/// Whether a file is one that holds secrets by its name, for what leaves the machine: more than what asks here.
+/// Whether a file's name says that it holds secrets, for data that leaves the machine. Covers more
+/// names than those that ask for approval here.
 #[must_use]
 pub fn is_secret_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
@@ -139,7 +141,7 @@ pub fn is_secret_file(path: &str) -> bool {
         || ends.iter().any(|end| name.ends_with(end))
 }
 
-/// The text with keys taken out, for places where nothing more is said.
+/// The text with keys redacted, for places that need no further note.
 #[must_use]
 pub fn redacted(text: &str) -> String {
     let out =
@@ -147,7 +149,8 @@ pub fn redacted(text: &str) -> String {
     forms().iter().fold(text.to_owned(), out)
 }
 
-/// The text without keys and without characters that nobody sees but a model, and a line that says what was taken out.
+/// Removes keys and characters that only a model can see, and adds a line that says what was
+/// removed.
 pub(crate) fn without(text: String) -> String {
     let unseen = text.chars().filter(|c| is_tag(*c)).count();
     let mut text = if unseen > 0 { text.chars().filter(|c| !is_tag(*c)).collect() } else { text };

@@ -29,7 +29,7 @@ pub(crate) struct ShellCommand {
     #[serde(default)]
     #[schemars(range(min = 1, max = 600))]
     timeout: Option<u64>,
-    /// Tell the two streams apart. Not told to models: a planner's `run` always asks for it.
+    /// Report the two streams separately. Hidden from models: a planner's `run` always sets it.
     #[serde(default)]
     #[schemars(skip)]
     apart: bool,

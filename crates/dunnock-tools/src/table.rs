@@ -1,4 +1,4 @@
-//! Every tool there is, in the order in which models see them.
+//! All tools, in the order in which models see them.
 
 use crate::apply_patch::ApplyPatch;
 use crate::ask_person::AskPerson;
@@ -22,7 +22,7 @@ use std::fmt::Write as _;
 
 macro_rules! tools {
     ($($name:ident)*) => {
-        /// Every tool as a model is told of it.
+        /// Every tool as it is sent to the model.
         #[must_use]
         pub fn offers() -> Vec<ToolSpec> {
             static ALL: std::sync::OnceLock<Vec<ToolSpec>> = std::sync::OnceLock::new();
@@ -54,7 +54,7 @@ tools! {
     ProcessStart ProcessRead ProcessWrite ProcessStop AskPerson UpdatePlan FinalOutput
 }
 
-/// The reference page of all tools, made from what they say of themselves.
+/// The reference page of all tools, generated from their own descriptions.
 #[must_use]
 pub fn page() -> String {
     let mut page = String::from(

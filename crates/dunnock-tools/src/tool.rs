@@ -1,4 +1,4 @@
-//! The shape of a tool.
+//! What a tool is: its trait, its context and its output.
 
 use crate::processes::Processes;
 use crate::root::Root;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
-/// What a tool works with.
+/// What a tool call has to work with.
 #[derive(Clone)]
 pub(crate) struct ToolContext {
     pub(crate) root: Arc<Root>,
@@ -21,22 +21,22 @@ pub(crate) struct ToolContext {
     pub(crate) live: DeltaSink,
     pub(crate) halt: CancellationToken,
     pub(crate) session: SessionId,
-    /// Where outputs of earlier calls are.
+    /// Holds the outputs of earlier calls.
     pub(crate) log: Option<Arc<dyn Log>>,
     pub(crate) processes: Arc<Processes>,
-    /// Files as the model last saw them.
+    /// Hashes of files as the model last saw them.
     pub(crate) seen: Arc<BTreeMap<String, Hash>>,
-    /// How its commands are confined, and what they are granted beyond that.
+    /// How its commands are sandboxed, and what access they are granted beyond that.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
     pub(crate) level: Isolation,
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
     pub(crate) access: Access,
-    /// A folder that no command sees.
+    /// A folder that is hidden from commands.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
     pub(crate) closed: Option<std::path::PathBuf>,
     #[cfg(target_os = "linux")]
     pub(crate) launcher: Arc<dunnock_sandbox::Launcher>,
-    /// Where things are on this machine, for the box.
+    /// Where things are on this machine, for the sandbox.
     #[cfg(target_os = "linux")]
     pub(crate) layout: Option<Arc<dunnock_sandbox::Layout>>,
 }
@@ -49,21 +49,21 @@ pub(crate) enum ToolStatus {
     Cut,
 }
 
-/// What a tool says.
+/// What a tool returns.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolOutput {
     pub(crate) end: ToolStatus,
     /// For the model.
     pub(crate) text: String,
-    /// Everything, where `text` is not.
+    /// The full output, if `text` is shortened.
     pub(crate) full: Option<Blob>,
-    /// Which of it came from which stream.
+    /// Which part of it came from which stream.
     pub(crate) streams: Option<Blob>,
     /// The exit code of a program.
     pub(crate) exit: Option<i32>,
-    /// Files that the model knows now.
+    /// Files whose current content the model now knows.
     pub(crate) seen_files: Vec<SeenFile>,
-    /// What an edit changed.
+    /// The diff of an edit.
     pub(crate) diff: Option<Blob>,
 }
 
@@ -83,50 +83,50 @@ impl<E: std::fmt::Display> From<Result<String, E>> for ToolOutput {
     }
 }
 
-/// A tool: an input type that says everything about itself.
+/// A tool: an input type that describes itself.
 pub(crate) trait Tool: DeserializeOwned + schemars::JsonSchema + Send + 'static {
-    /// As the model calls it.
+    /// The name that the model uses.
     const NAME: &'static str;
-    /// Reader or writer, edit or command.
+    /// Whether it reads, edits or runs commands.
     const CLASS: Class;
-    /// After a crash.
+    /// What to do with an unfinished call after a crash.
     const RECOVERY: Recovery;
     /// Whether the session itself answers it.
     const ROLE: Role = Role::Work;
-    /// What it starts keeps running after the call.
+    /// Whether what it starts keeps running after the call.
     const LEAVES_PROCESS: bool = false;
-    /// It only waits for such a process.
+    /// Whether it only waits for such a process.
     const POLLS: bool = false;
-    /// Its tests and its page.
+    /// Examples that serve as its tests and its reference page.
     const EXAMPLES: &'static [Example];
 
-    /// Does it.
+    /// Runs the call.
     fn run(self, hand: ToolContext) -> impl Future<Output = ToolOutput> + Send;
 }
 
-/// A call with what must come of it.
+/// A call and its expected result.
 #[derive(Debug, Clone, Copy)]
 pub struct Example {
-    /// What it shows.
+    /// What the example shows.
     pub about: &'static str,
-    /// Files that are there before.
+    /// Files that exist before the call.
     pub files: &'static [(&'static str, &'static str)],
     /// The arguments.
     pub args: &'static str,
-    /// What the model is told.
+    /// The text that the model is sent.
     pub gives: &'static str,
-    /// Whether that is a failure.
+    /// Whether the call fails.
     pub fails: bool,
-    /// Files that must be there afterwards.
+    /// Files that must exist afterwards.
     pub leaves: &'static [(&'static str, &'static str)],
 }
 
 impl Example {
-    /// For what an example leaves out.
+    /// Defaults for what an example leaves out.
     pub(crate) const PLAIN: Self = Self { about: "", files: &[], args: "{}", gives: "", fails: false, leaves: &[] };
 }
 
-/// The tool as a model is told of it: its doc comment and its schema, without references.
+/// The tool as it is sent to the model: its doc comment and its schema, without references.
 pub(crate) fn offer<T: Tool>() -> ToolSpec {
     let generator = SchemaSettings::draft2020_12().with(|s| {
         s.inline_subschemas = true;
@@ -151,7 +151,7 @@ pub(crate) fn offer<T: Tool>() -> ToolSpec {
     ToolSpec { tool, description, schema: schema.to_string() }
 }
 
-/// What a model has no use for: formats of integers, defaults that say nothing, `null` beside a type.
+/// Removes what a model has no use for: integer formats, null defaults, `null` beside a type.
 fn plain(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -176,7 +176,7 @@ fn plain(schema: &mut Value) {
     }
 }
 
-/// Runs something that blocks beside the driver.
+/// Runs blocking work off the driver's thread.
 pub(crate) async fn blocking<E: std::fmt::Display + Send + 'static>(
     work: impl FnOnce() -> Result<String, E> + Send + 'static,
 ) -> ToolOutput {

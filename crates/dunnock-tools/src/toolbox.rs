@@ -1,4 +1,4 @@
-//! The tools port: a call comes in, its end goes out.
+//! Implements the tools port: runs a call and returns how it finished.
 
 use crate::memory::MEMORY;
 use crate::process::{self, Program};
@@ -25,12 +25,12 @@ pub enum Shell {
     Bash,
     /// PowerShell 7.
     Pwsh,
-    /// The PowerShell of Windows.
+    /// Windows PowerShell.
     Powershell,
 }
 
 impl Shell {
-    /// The program that is run, as the model is told.
+    /// The shell's program name, as given to the model.
     #[must_use]
     pub fn program(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl Shell {
             Self::Powershell => "powershell",
         }
     }
-    /// The words before the command line.
+    /// The program and arguments before the command line.
     pub(crate) fn words(self) -> &'static [&'static str] {
         match self.program() {
             "pwsh" => &["pwsh", "-NoProfile", "-NonInteractive", "-Command"],
@@ -53,38 +53,38 @@ impl Shell {
     }
 }
 
-/// Bounds on what tools take and tell.
+/// Limits on what tools may use and return.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// What runs a command line.
     pub shell: Shell,
-    /// Lines of a command's output that the model is shown.
+    /// Maximum lines of a command's output shown to the model.
     pub output_lines: usize,
-    /// Bytes of it.
+    /// Maximum bytes of it.
     pub output_bytes: usize,
-    /// Files and folders that are listed at once.
+    /// Maximum files and folders in one listing.
     pub listed: usize,
-    /// Matches of a search that are told.
+    /// Maximum matches returned by a search.
     pub matches: usize,
-    /// Bytes of them, lines around them included.
+    /// Maximum bytes of them, including context lines.
     pub found_bytes: usize,
-    /// How long a command may take unless it asks for more.
+    /// Default timeout of a command.
     pub command: Duration,
-    /// How long it may take at most.
+    /// Longest timeout a command may ask for.
     pub command_most: Duration,
-    /// How long a check of finished work may take.
+    /// Timeout of a verification command.
     pub verify: Duration,
-    /// Processes that one command may have at once; 0 for no bound.
+    /// Maximum processes of one command at once; 0 for no limit.
     pub processes: u64,
-    /// Bytes of memory that a command's processes may hold together; 0 for no bound.
+    /// Maximum memory of a command's processes together, in bytes; 0 for no limit.
     pub memory: u64,
-    /// Files of the workspace to which no tool goes.
+    /// Files in the workspace that no tool may access.
     pub denied: globset::GlobSet,
-    /// Where output lies that is too much for memory.
+    /// Folder for output too large to hold in memory.
     pub spool: PathBuf,
-    /// Where it is written down which edits are under way.
+    /// Folder for the journals of edits in progress.
     pub journals: PathBuf,
-    /// What is run after an edit, by the ending of the file's name; `{path}` is the file.
+    /// Commands to run after an edit, by file extension; `{path}` is replaced with the file.
     pub checks: BTreeMap<String, String>,
 }
 
@@ -110,7 +110,7 @@ impl Default for Limits {
     }
 }
 
-/// Three quarters of what the machine has: a command that takes more would take it from everybody.
+/// Three quarters of the machine's memory: a command that used more would starve everything else.
 fn most_memory() -> u64 {
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = told.lines().find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok());
@@ -119,16 +119,16 @@ fn most_memory() -> u64 {
     total.min(group.unwrap_or(u64::MAX)) / 4 * 3
 }
 
-/// How well commands can be confined here.
+/// How well commands can be sandboxed here.
 #[derive(Debug, Clone)]
 pub struct SandboxSupport {
-    /// The best that can be had.
+    /// The strongest level available.
     pub level: Isolation,
-    /// What kept better ones from it.
+    /// Why each stronger level is unavailable.
     pub why: Vec<(Isolation, String)>,
 }
 
-/// Runs every tool of the table, and checks of the harness.
+/// Runs every tool in the table, and the harness's own checks.
 pub struct Toolbox {
     limits: Arc<Limits>,
     log: Option<Arc<dyn Log>>,
@@ -140,7 +140,7 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// Hands with these bounds, whose launcher is this program with these arguments.
+    /// A toolbox with these limits, whose launcher is this program with these arguments.
     #[must_use]
     pub fn new(limits: Limits, launcher: &Path, args: &[&str]) -> Self {
         #[cfg(not(target_os = "linux"))]
@@ -156,14 +156,15 @@ impl Toolbox {
         }
     }
 
-    /// With a box around commands, where this machine can make one.
+    /// Runs commands in a sandbox, where this machine supports one.
     #[cfg(target_os = "linux")]
     #[must_use]
     pub fn boxed(self, layout: dunnock_sandbox::Layout) -> Self {
         Self { layout: Some(Arc::new(layout)), ..self }
     }
 
-    /// How well commands can be confined in a workspace, from this level down, and what kept it from more.
+    /// Finds the strongest sandbox level for a workspace, `best` at most, and why stronger ones
+    /// failed.
     #[must_use]
     pub fn probe(&self, workspace: &Path, best: Isolation) -> SandboxSupport {
         #[cfg(target_os = "linux")]
@@ -176,7 +177,7 @@ impl Toolbox {
         }
     }
 
-    /// With a log in which the outputs of earlier calls are found.
+    /// Looks up the outputs of earlier calls in this log.
     #[must_use]
     pub fn reading(self, log: Arc<dyn Log>) -> Self {
         Self { log: Some(log), ..self }
@@ -222,7 +223,7 @@ impl Toolbox {
 
 impl Tools for Toolbox {
     fn hold(&self, lock: &std::fs::File) -> Option<Box<dyn Send + Sync>> {
-        // Before anybody looks at the files: what a program that is gone left half done.
+        // Before anything reads the files, undo edits that a dead process left half done.
         crate::root::mend(&self.limits.journals);
         #[cfg(target_os = "linux")]
         return self.launcher.hold(lock).ok().map(|held| Box::new(held) as Box<dyn Send + Sync>);
@@ -254,7 +255,7 @@ impl Tools for Toolbox {
         Box::pin(async move {
             let path = Path::new(MEMORY).join(name);
             let root = Root::open(Path::new(workspace)).map_err(|error| error.to_string())?;
-            // What the program notes for itself is not for the repository.
+            // The agent's own notes do not belong in the repository.
             let ignore = Path::new(MEMORY).join(".gitignore");
             if !Path::new(workspace).join(&ignore).exists() {
                 root.put_own(&ignore, b"*\n").map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! `update_plan`: the list of steps that doors show.
+//! `update_plan`: the list of steps that interfaces show.
 
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery, Role};
@@ -11,12 +11,12 @@ pub(crate) struct UpdatePlan {
     /// All steps, in order.
     #[schemars(length(max = 30))]
     #[expect(dead_code, reason = "the session reads it")]
-    steps: Vec<Step>,
+    steps: Vec<PlanStep>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "the session reads it")]
-struct Step {
+struct PlanStep {
     /// What is to be done, in a few words.
     #[schemars(length(max = 200))]
     text: String,

@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Lines of one answer.
+/// Maximum lines in one result.
 const LINES: usize = 2_000;
-/// Bytes of one answer.
+/// Maximum bytes in one result.
 const BYTES: usize = 128 << 10;
-/// Characters of one line.
+/// Maximum bytes shown of one line.
 const WIDTH: usize = 2_000;
 
 /// Reads a file of the workspace, or some lines of it. Each line comes with its number.
@@ -28,7 +28,7 @@ pub(crate) struct ViewFile {
     /// Last line to show.
     #[serde(default)]
     last: Option<u32>,
-    /// For the stateless service: the lines as they are, and files of the workspace only.
+    /// For the stateless service: lines without numbers, and only files in the workspace.
     #[serde(default)]
     #[schemars(skip)]
     bare: bool,
@@ -94,7 +94,7 @@ impl Tool for ViewFile {
     }
 }
 
-/// All of the output of an earlier call.
+/// The full output of an earlier call.
 async fn output(call: CallId, hand: &ToolContext) -> Result<Arc<[u8]>, String> {
     let Some(log) = &hand.log else { return Err("outputs of earlier calls are not kept here".into()) };
     let found = log.finished(&hand.session, call).await.map_err(|error| error.to_string())?;
@@ -134,11 +134,11 @@ fn view_file(args: &ViewFile, hand: &ToolContext, seen_files: &mut Option<SeenFi
     Ok(shown)
 }
 
-/// Folders of the system that anybody may read: headers, libraries, documentation.
+/// System folders that anyone may read: headers, libraries, documentation.
 const SYSTEM: &[&str] =
     &["/usr/include", "/usr/lib", "/usr/share", "/usr/local/include", "/usr/local/lib", "/usr/src", "/lib"];
 
-/// A plain file of the system's, if it is one of those that anybody may read.
+/// Reads a regular file, if it is in one of these folders.
 fn system(path: &str) -> Option<Vec<u8>> {
     use std::io::Read as _;
     let path = std::path::Path::new(path.trim());

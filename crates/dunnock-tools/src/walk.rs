@@ -1,23 +1,25 @@
-//! Walks the workspace as people see it: ignore files are honoured, `.git` and `.dunnock` are not there.
+//! Walks the workspace as people see it: ignore files are honoured, `.git` and `.dunnock` are
+//! skipped.
 //!
-//! Invariant: every thread walks its share, and what was found is sorted: the same files always give the same answer. Links are
-//! listed, never followed.
+//! Invariant: threads share the walk, and the results are sorted, so the same files always give the
+//! same answer. Links are listed, never followed.
 
 use ignore::types::Types;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use std::path::Path;
 
-/// A walk that is about to begin.
+/// A walk that has not started yet.
 pub(crate) struct Walk<'a> {
     root: &'a Path,
     builder: WalkBuilder,
 }
 
 impl<'a> Walk<'a> {
-    /// Through a folder of the root, so many levels deep.
+    /// Walks a folder below the root, at most `depth` levels deep.
     pub(crate) fn new(root: &'a Path, folder: &Path, depth: Option<usize>) -> Self {
         let mut builder = WalkBuilder::new(folder);
-        // Ignore files above speak for this folder only inside one repository: a `*` in the home folder is about other things.
+        // Ignore files in parent folders apply only inside a repository: a `*` in the home folder
+        // is about other things.
         let repository = folder.ancestors().any(|f| f.join(".git").exists());
         builder
             .parents(repository)
@@ -29,14 +31,14 @@ impl<'a> Walk<'a> {
         Self { root, builder }
     }
 
-    /// Only files of a kind.
+    /// Limits the walk to files of these types.
     pub(crate) fn only(mut self, types: Types) -> Self {
         self.builder.types(types);
         self
     }
 
-    /// Shows every entry but the folder itself, with its key, to one of the visitors that are made, one a thread. A visitor that
-    /// says `false` ends the walk.
+    /// Passes every entry except the folder itself, with its key, to a visitor; each thread has its
+    /// own. A visitor that returns `false` ends the walk.
     pub(crate) fn each<'s, V>(self, mut visitor: impl FnMut() -> V)
     where
         V: FnMut(Key, DirEntry) -> bool + Send + 's,
@@ -55,7 +57,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A path below the root that sorts as a walk goes: what is in a folder comes right behind it.
+/// A path below the root that sorts in walk order: a folder's contents follow right after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(String);
 
@@ -66,7 +68,7 @@ impl Key {
         if cfg!(windows) {
             text = text.replace('\\', "/");
         }
-        // Before everything that a name can hold.
+        // Sorts before every character that a name can contain.
         Self(text.replace('/', "\0"))
     }
 

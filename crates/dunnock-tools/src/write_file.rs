@@ -2,7 +2,7 @@
 
 use crate::edit::Text;
 use crate::edit_common::{PlannedEdit, Refusal, change, fresh};
-use crate::root::{Change, Contents, PathError, RepoPath};
+use crate::root::{Contents, FileChange, PathError, RepoPath};
 use crate::tool::{Example, Tool, ToolContext, ToolOutput};
 use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
@@ -80,7 +80,7 @@ fn write(args: &WriteFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     let before = match hand.root.read(&path) {
         Ok(_) if !args.overwrite => return Err(PathError::Exists(name).into()),
         Ok(contents) => Some(contents),
-        // Nothing is there, or nothing that may be read: the place itself says which.
+        // It does not exist, or cannot be seen; the commit finds out which.
         Err(PathError::Missing(_)) => None,
         Err(error) => return Err(error.into()),
     };
@@ -88,7 +88,7 @@ fn write(args: &WriteFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     let mut kept = "";
     if let Some(old) = &before {
         fresh(hand, &path, old, None)?;
-        // It stays in its encoding, with its line breaks: the model was shown neither.
+        // Keep its encoding and line endings: the model saw neither.
         if let Ok(text) = Text::decode(&old.bytes)
             && let Ok(same) = text.with_all(&args.content).encode()
             && same != bytes
@@ -100,5 +100,5 @@ fn write(args: &WriteFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     let word = if before.is_some() { "replaced" } else { "wrote" };
     let told = format!("{word} {name} ({} lines, {} bytes{kept})", args.content.lines().count(), bytes.len());
     let mode = before.as_ref().and_then(|old| old.mode);
-    Ok(PlannedEdit { told, changes: vec![Change { path, before, after: Some(Contents { bytes, mode }) }] })
+    Ok(PlannedEdit { told, changes: vec![FileChange { path, before, after: Some(Contents { bytes, mode }) }] })
 }

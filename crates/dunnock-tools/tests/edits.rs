@@ -4,7 +4,7 @@ use crate::{hands, job, launcher, put};
 use dunnock_core::patch::Patch;
 use dunnock_core::ports::{CancellationToken, Tools as _};
 use dunnock_proto::{Finished, Outcome};
-use dunnock_tools::edit::{Looked, Text, apply};
+use dunnock_tools::edit::{CurrentFile, Text, apply};
 use dunnock_tools::root::{Contents, mend};
 use dunnock_tools::{Limits, Toolbox};
 use serde_json::json;
@@ -101,7 +101,7 @@ fn patched(files: &Files, patch: &str) -> Result<Files, String> {
     let parsed = Patch::parse(patch).map_err(|e| e.to_string())?;
     let mut look = |path: &str| {
         let now = files.get(path).map(|bytes| Contents { bytes: bytes.clone(), mode: None });
-        Ok(Looked { name: path.to_owned(), now })
+        Ok(CurrentFile { name: path.to_owned(), now })
     };
     let mut after = files.clone();
     for (name, file) in apply(&parsed, &mut look)? {

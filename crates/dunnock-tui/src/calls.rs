@@ -1,16 +1,17 @@
-//! Calls as people read them: one line each, an edit with what it changes, a command with its last words.
+//! Renders tool calls: one line each, an edit with its changed lines, a command with the end of its
+//! output.
 
-use crate::code::{Painter, diff_tone};
+use crate::code::{Highlighter, diff_tone};
 use crate::text::{Line, Span, Style, Tone, one_line, visible, without_sequences};
 use crate::words::{arguments, count, first_line, gist, short, shown_arguments, took};
 use dunnock_proto::{CallPart, Finished, Outcome, VerifyArgs};
 
-/// Lines of output that stand below a command that ended well.
+/// Lines of output shown below a command that succeeded.
 const OUTPUT: usize = 5;
-/// Lines of a change that are shown below an edit.
+/// Lines of a change shown below an edit.
 const CHANGE: usize = 12;
 
-/// What a call does, in the words of its line.
+/// A one-line description of what a call does.
 #[must_use]
 pub fn title(part: &CallPart, harness: bool) -> String {
     if harness {
@@ -38,7 +39,8 @@ pub fn title(part: &CallPart, harness: bool) -> String {
     format!("{verb} {what}").trim_end().to_owned()
 }
 
-/// What an edit changes, from its arguments: lines with their sign. Nothing for other calls.
+/// What an edit changes, taken from its arguments: lines prefixed with their sign. Empty for other
+/// calls.
 #[must_use]
 pub fn change(part: &CallPart) -> Vec<String> {
     let Some(args) = arguments(part) else { return Vec::new() };
@@ -62,9 +64,9 @@ pub fn change(part: &CallPart) -> Vec<String> {
     }
 }
 
-/// A line of a change, coloured; the sign in the language's own margin, so that it is told apart without colour.
+/// A coloured line of a change. It keeps its sign, so that it can be read without colour.
 #[must_use]
-pub fn change_line(line: &str, painter: &mut Painter) -> Line {
+pub fn change_line(line: &str, painter: &mut Highlighter) -> Line {
     let (sign, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
     match sign {
         "+" | "-" => Line::of(line, diff_tone(line)),
@@ -91,7 +93,7 @@ fn size(change: &[String]) -> Line {
     line
 }
 
-/// The sign of an end, and its tone.
+/// The symbol of an outcome, and its tone.
 #[must_use]
 pub fn sign(outcome: &Outcome) -> (&'static str, Tone) {
     match outcome {
@@ -103,7 +105,7 @@ pub fn sign(outcome: &Outcome) -> (&'static str, Tone) {
     }
 }
 
-/// A call that ended.
+/// The lines of a finished call.
 #[must_use]
 pub fn ended(part: &CallPart, harness: bool, end: &Finished, columns: usize) -> Vec<Line> {
     let (mark, tone) = sign(&end.outcome);
@@ -131,7 +133,7 @@ pub fn ended(part: &CallPart, harness: bool, end: &Finished, columns: usize) -> 
         Outcome::Done if !changed.is_empty() => lines.extend(change_rows(part, &changed, CHANGE, columns)),
         Outcome::Done | Outcome::Interrupted if is_command => lines.extend(output(&end.shown, OUTPUT, columns)),
         Outcome::Done | Outcome::NotRun | Outcome::Interrupted => {}
-        // An error is shown whole, as far as one can read it.
+        // Errors get more lines, because people need to read them.
         Outcome::Failed => lines.extend(output(&end.shown, 4 * OUTPUT, columns)),
         Outcome::Declined { note } => lines.extend(
             note.iter()
@@ -142,14 +144,14 @@ pub fn ended(part: &CallPart, harness: bool, end: &Finished, columns: usize) -> 
     lines
 }
 
-/// A title keeps its first line; what follows is said to be there.
+/// The first line of a title, and how many lines follow it.
 fn title_line(title: &str) -> String {
     let more = title.lines().count().saturating_sub(1);
     let first = first_line(title);
     if more == 0 { first } else { format!("{first} (+{})", count(more, "line")) }
 }
 
-/// What a call that only looks found, in a few words.
+/// A short summary of what a read-only call found.
 fn result(part: &CallPart, end: &Finished) -> String {
     let lines = end.shown.lines().filter(|line| !line.trim().is_empty()).count();
     match part.tool.as_str() {
@@ -161,12 +163,12 @@ fn result(part: &CallPart, end: &Finished) -> String {
     }
 }
 
-/// The lines of a change, at most so many, below their call.
+/// At most `most` lines of a change, indented below their call.
 #[must_use]
 pub fn change_rows(part: &CallPart, change: &[String], most: usize, columns: usize) -> Vec<Line> {
     let path = gist(part);
     let ending = path.rsplit('.').next().unwrap_or_default();
-    let mut painter = Painter::new(ending);
+    let mut painter = Highlighter::new(ending);
     let mut rows: Vec<Line> = Vec::new();
     for line in change.iter().take(most) {
         rows.push(change_line(line, &mut painter).after(&Span::new("      ", Tone::Text)).cut(columns));
@@ -178,7 +180,7 @@ pub fn change_rows(part: &CallPart, change: &[String], most: usize, columns: usi
     rows
 }
 
-/// The last lines of an output.
+/// The last `most` lines of an output.
 #[must_use]
 pub fn output(text: &str, most: usize, columns: usize) -> Vec<Line> {
     let text = without_sequences(text);
@@ -192,12 +194,12 @@ pub fn output(text: &str, most: usize, columns: usize) -> Vec<Line> {
     rows
 }
 
-/// What would run, exactly: nothing is cut, nothing is hidden. Long runs of blanks are folded with their count, so that
-/// nothing can stand where nobody looks.
+/// Exactly what would run: nothing is cut or hidden. Long runs of blanks are replaced by their
+/// count, so that they cannot push part of a command out of sight.
 #[must_use]
 pub fn exact(part: &CallPart, columns: usize) -> Vec<Line> {
     let rows = |text: &str, style: Style| -> Vec<Line> {
-        // A return would draw over what stands before it, so it is no line break here.
+        // A carriage return would draw over what precedes it, so it does not count as a line break.
         let whole = |line: &str| Line::of(&folded(line), style).fold(columns, "", "");
         text.split('\n').flat_map(whole).collect()
     };
@@ -212,22 +214,22 @@ pub fn exact(part: &CallPart, columns: usize) -> Vec<Line> {
     for (key, value) in shown_arguments(part) {
         match key {
             None => out.extend(rows(&value, bold)),
-            // What an edit changes is shown below, as lines with their sign.
+            // What an edit changes is shown below, as signed lines.
             Some(key) if !changed.is_empty() && EDITED.contains(&key.as_str()) => {}
             Some(key) => out.extend(rows(&format!("{key}: {value}"), Tone::Quiet.into())),
         }
     }
-    let mut painter = Painter::new("");
+    let mut painter = Highlighter::new("");
     for line in &changed {
         out.extend(change_line(&folded(line), &mut painter).fold(columns, "", ""));
     }
     out
 }
 
-/// Arguments of an edit that its title and its lines show.
+/// Arguments of an edit that its title and its lines already show.
 const EDITED: [&str; 6] = ["path", "old", "new", "text", "content", "patch"];
 
-/// Runs of more than eight blanks inside a line, by their count.
+/// Replaces runs of more than eight blanks inside a line by their count.
 fn folded(line: &str) -> String {
     let (body, mut out, mut blanks) = (line.trim_start_matches([' ', '\t']), String::new(), 0);
     let indent = line.len() - body.len();
@@ -252,13 +254,13 @@ fn folded(line: &str) -> String {
     out
 }
 
-/// What is odd about a text that a person is to decide on: letters that show nothing, control characters, host names that
-/// look like others.
+/// Warnings about a text that the person has to decide on: invisible letters, control characters,
+/// look-alike host names.
 #[must_use]
 pub fn warnings(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let shown = one_line(text);
-    // The text of arguments is JSON, in which control characters are written out already.
+    // Arguments are JSON, so their control characters are already escaped.
     if visible(text) != text || text.contains("\\u00") || text.contains("\\r") || shown.contains("\\u{") {
         found.push(
             "it has characters that cannot be seen, or that would change what is seen; they are written out".to_owned(),
@@ -275,7 +277,7 @@ pub fn warnings(text: &str) -> Vec<String> {
     found
 }
 
-/// A running call: sign, title, where, how long; the last lines of its output below.
+/// A running call: symbol, title, place and elapsed time, with the last lines of its output below.
 #[must_use]
 pub fn running(
     part: &CallPart,

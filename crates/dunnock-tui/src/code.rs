@@ -1,28 +1,30 @@
-//! Colours for code, one line at a time, so that what streams is coloured at once and what was coloured stays as it is.
+//! Highlights code one line at a time, so that streamed code is coloured at once and never
+//! recoloured.
 //!
-//! A scanner over a small table, not a grammar: it knows comments, quotes, numbers and keywords. A library of grammars takes
-//! more memory than all the rest of this program, and tens of milliseconds before its first line.
+//! It is a scanner driven by a small table, not a grammar: it knows comments, quotes, numbers and
+//! keywords. A grammar library needs more memory than the rest of this program, and tens of
+//! milliseconds before its first line.
 
 use crate::languages_table::{LANGUAGES, Language};
 use crate::text::{Line, Span, Style, Tone};
 
-/// Where the last line stopped.
+/// The state at the end of the last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Code,
-    /// A comment or a text that ends with this.
+    /// In a comment or string that ends with this.
     Until(&'static str, Tone),
 }
 
-/// Colours lines of one language, in order.
-pub struct Painter {
+/// Highlights the lines of one language, in order.
+pub struct Highlighter {
     language: Option<&'static Language>,
     diff: bool,
     inside: Inside,
 }
 
-impl Painter {
-    /// For a language by its name, or a file by its ending; unknown ones stay plain.
+impl Highlighter {
+    /// By the name of a language or a file extension; unknown ones stay uncoloured.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let name = name.split([',', ' ', '{']).next().unwrap_or_default().to_lowercase();
@@ -30,14 +32,14 @@ impl Painter {
         Self { language, diff: matches!(name.as_str(), "diff" | "patch"), inside: Inside::Code }
     }
 
-    /// The next line.
+    /// Highlights the next line.
     pub fn line(&mut self, text: &str) -> Line {
         if self.diff {
             return Line::of(text, diff_tone(text));
         }
         let Some(language) = self.language else { return Line::of(text, Tone::Text) };
         let mut out = Vec::new();
-        let mut plain = 0; // where text begins that has no colour yet
+        let mut plain = 0; // start of the text that has no colour yet
         let mut at = 0;
         while at < text.len() {
             let (end, tone) = self.token(language, text, at);
@@ -52,7 +54,7 @@ impl Painter {
         Line(out)
     }
 
-    /// The token that begins here: its end and what it is.
+    /// The end and the tone of the token that starts at `at`.
     fn token(&mut self, language: &'static Language, text: &str, at: usize) -> (usize, Tone) {
         let rest = &text[at..];
         if let Inside::Until(end, tone) = self.inside {
@@ -103,7 +105,7 @@ fn push(out: &mut Vec<Span>, text: &str, tone: Tone) {
     }
 }
 
-/// The length of a text in quotes, to its end or the line's.
+/// The length of a quoted string, up to its closing quote or the end of the line.
 fn quoted(rest: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices().skip(1) {
@@ -117,7 +119,7 @@ fn quoted(rest: &str, quote: char) -> usize {
     rest.len()
 }
 
-/// What a line of a unified diff is.
+/// The style of a line of a unified diff.
 #[must_use]
 pub fn diff_tone(line: &str) -> Style {
     match line.as_bytes().first() {
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     fn tones(language: &str, lines: &[&str]) -> Vec<Vec<(String, Tone)>> {
-        let mut painter = Painter::new(language);
+        let mut painter = Highlighter::new(language);
         let painted = |line: Line| line.0.iter().map(|s| (s.text().to_owned(), s.style().tone)).collect();
         lines.iter().map(|line| painted(painter.line(line))).collect()
     }
@@ -163,7 +165,7 @@ mod tests {
     #[test]
     fn no_text_is_lost_whatever_the_line() {
         for language in ["rust", "python", "js", "sql", "html", "nonsense", "diff"] {
-            let mut painter = Painter::new(language);
+            let mut painter = Highlighter::new(language);
             for line in ["é 'x\\' \"", "/* a */ b", "'a lifetime", "-- x", "漢字 #c", "1.5e3..x", "\"", "\\"] {
                 assert_eq!(painter.line(line).plain(), line, "{language}");
             }

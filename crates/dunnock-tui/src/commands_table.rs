@@ -1,11 +1,12 @@
-//! Every slash command: its name, what may follow, what it does. The menu, `/help`, the docs and a test read this table.
+//! Every slash command: its name, its arguments and what it does. The menu, `/help`, the docs and a
+//! test read this table.
 
 /// A slash command.
 #[derive(Debug, Clone, Copy)]
 pub struct Slash {
-    /// Without the slash.
+    /// The name, without the slash.
     pub name: &'static str,
-    /// What may follow it.
+    /// The arguments it takes.
     pub args: &'static str,
     /// What it does.
     pub about: &'static str,
@@ -15,7 +16,7 @@ const fn slash(name: &'static str, args: &'static str, about: &'static str) -> S
     Slash { name, args, about }
 }
 
-/// All of them.
+/// All slash commands.
 pub const COMMANDS: &[Slash] = &[
     slash("help", "", "what can be done here"),
     slash("keys", "", "every key"),

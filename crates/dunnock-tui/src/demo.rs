@@ -1,4 +1,4 @@
-//! A short tour without a model: a recorded session, played through the same link as any other.
+//! A short tour without a model: a recorded session, played back like a live one.
 
 use crate::host::HostEvent;
 use dunnock_proto::{
@@ -20,7 +20,7 @@ const LAST: &str = "`add_months` now stays on the **last day** of a shorter mont
                     | 31 Jan + 1 month | panic | 28 Feb |\n| 31 Mar + 1 month | panic | 30 Apr |\n\n\
                     This was the tour: nothing was sent, nothing was changed. To begin for real, type what is to be done.\n";
 
-/// Plays it.
+/// Starts playing the tour.
 pub(crate) fn play() -> mpsc::Receiver<HostEvent> {
     let (send, receive) = mpsc::channel(64);
     tokio::spawn(async move {
@@ -30,7 +30,7 @@ pub(crate) fn play() -> mpsc::Receiver<HostEvent> {
                 return;
             }
         }
-        // What was played is on the screen; a real session begins with nothing.
+        // The tour stays on the screen; a real session starts empty.
         let _ = send.send(HostEvent::Closed).await;
     });
     receive
@@ -74,7 +74,7 @@ fn part(tool: &str, args: serde_json::Value) -> Part {
     Part::Call(Arc::new(CallPart { id: "demo".into(), tool: tool.into(), args, recovered: false, fault: None }))
 }
 
-/// Every frame with how long it waits before it.
+/// Every frame, with the delay before it in milliseconds.
 pub(crate) fn script() -> Vec<(u64, Frame)> {
     let mut tape = Tape { seq: 0, prev: Hash::ZERO, frames: Vec::new() };
     let owner = Owner(1);

@@ -1,16 +1,16 @@
-//! A field of text: letters, a cursor, and what keys do to them.
+//! A text field: its text, its cursor, and what keys do to them.
 //!
-//! What was pasted and is long, and pictures, are *chips*: one character each, of a range that nobody types, drawn as a
-//! label. So a paste of any size is one step of the cursor and one press of the backspace key.
+//! Long pastes and images are *chips*: one private-use character each, drawn as a label. So a paste
+//! of any size is one cursor step and one press of backspace.
 
 use crate::text::{one_line, width};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// The first of the characters that stand for chips.
+/// The first character that stands for a chip.
 const CHIP: u32 = 0xF_0000;
-/// Bytes that a person may have typed.
+/// Texts longer than this many bytes were not typed but pasted.
 const LONG: usize = 8 << 10;
-/// Chips in one field.
+/// The most chips in one field.
 const MOST_CHIPS: usize = 1000;
 
 /// What a chip stands for.
@@ -18,7 +18,7 @@ const MOST_CHIPS: usize = 1000;
 pub enum Chip {
     /// Pasted text.
     Text(String),
-    /// A picture, by its file.
+    /// An image, by the path of its file.
     Picture(String),
 }
 
@@ -37,62 +37,60 @@ impl Chip {
     }
 }
 
-/// A field of text.
+/// A text field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Field {
     text: String,
-    /// The cursor, in bytes, always between two graphemes.
+    /// The cursor, as a byte offset, always on a grapheme boundary.
     at: usize,
     chips: Vec<Chip>,
-    /// What was cut last, to be put back.
+    /// What was cut last, for `Yank`.
     cut: String,
 }
 
-/// A field as rows, and where the cursor is in them.
+/// A field broken into rows, with the cursor's position in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows {
-    /// What is seen.
     pub rows: Vec<String>,
     /// Row and column.
     pub cursor: (usize, usize),
 }
 
 impl Field {
-    /// With this in it, and the cursor at its end.
+    /// A field with this text and the cursor at its end.
     #[must_use]
     pub fn holding(text: &str) -> Self {
         let mut field = Self::default();
-        // What is too long to be typed was pasted, and is folded again.
+        // Text too long to have been typed was pasted, so it becomes a chip again.
         match text.len() > LONG {
             true => field.insert_chip(Chip::Text(text.to_owned())),
             false => field.insert(text),
         }
         field
     }
-    /// Nothing in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
-    /// As typed, chips as single characters.
+    /// The text as typed, with each chip as one character.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
-    /// The cursor, in bytes of [`Self::text`].
+    /// The cursor, as a byte offset into [`Self::text`].
     #[must_use]
     pub fn at(&self) -> usize {
         self.at
     }
-    /// Empties it.
+    /// Empties the field, but keeps what was cut.
     pub fn clear(&mut self) {
         let cut = std::mem::take(&mut self.cut);
-        // What was cut may be a chip, and can be put back.
+        // The cut text may contain chips that `Yank` needs.
         let keeps = cut.chars().any(|c| self.chip(c).is_some());
         let chips = if keeps { std::mem::take(&mut self.chips) } else { Vec::new() };
         *self = Self { cut, chips, ..Self::default() };
     }
-    /// Empties it; what was in it can be put back.
+    /// Empties the field; `Yank` brings its text back.
     pub fn cut_all(&mut self) {
         self.at = self.text.len();
         self.cut.clone_from(&self.text);
@@ -105,7 +103,7 @@ impl Field {
         self.chips.get(n).map(|chip| (n, chip))
     }
 
-    /// All of it, pastes in full and pictures left out.
+    /// The whole text, with pastes in full and without images.
     #[must_use]
     pub fn whole(&self) -> String {
         let mut out = String::with_capacity(self.text.len());
@@ -119,7 +117,7 @@ impl Field {
         out
     }
 
-    /// The pictures that are still in it.
+    /// The images that are still in the field.
     #[must_use]
     pub fn pictures(&self) -> Vec<String> {
         let picture = |c| match self.chip(c) {
@@ -129,7 +127,7 @@ impl Field {
         self.text.chars().filter_map(picture).collect()
     }
 
-    /// Puts text at the cursor. Characters that no key makes are left out.
+    /// Inserts text at the cursor. Drops characters that cannot be typed.
     pub fn insert(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let clean: String =
@@ -138,7 +136,7 @@ impl Field {
         self.at += clean.len();
     }
 
-    /// Puts a chip at the cursor.
+    /// Inserts a chip at the cursor.
     pub fn insert_chip(&mut self, chip: Chip) {
         let n = u32::try_from(self.chips.len()).unwrap_or(u32::MAX);
         let Some(c) = char::from_u32(CHIP.saturating_add(n)).filter(|_| self.chips.len() < MOST_CHIPS) else { return };
@@ -182,7 +180,7 @@ impl Field {
         self.at = from;
     }
 
-    /// Moves or deletes; whether anything was done.
+    /// Moves or deletes. Returns whether anything changed.
     pub fn act(&mut self, act: Act) -> bool {
         let before = (self.text.len(), self.at);
         match act {
@@ -208,7 +206,7 @@ impl Field {
         before != (self.text.len(), self.at)
     }
 
-    /// To the same column of the line above or below, if there is one.
+    /// Moves to the same column of the line above or below, if there is one.
     fn up_or_down(&mut self, up: bool) {
         let start = self.line_start();
         let column = width(&self.text[start..self.at]);
@@ -225,13 +223,13 @@ impl Field {
         self.at = from + crate::text::fitting(&self.text[from..to], column);
     }
 
-    /// Replaces from a byte up to the cursor, as a menu does that completes a word.
+    /// Replaces the text from a byte offset up to the cursor, as a completion menu does.
     pub fn complete(&mut self, from: usize, with: &str) {
         self.remove(from, self.at, false);
         self.insert(with);
     }
 
-    /// As it is seen in so many columns.
+    /// The rows of the field at this width.
     #[must_use]
     pub fn rows(&self, columns: usize) -> Rows {
         let columns = columns.max(4);
@@ -268,7 +266,7 @@ impl Field {
         Rows { rows, cursor }
     }
 
-    /// In the form that is kept: the text with chips written out, pictures by name.
+    /// The form saved to disk: the text, the cursor, and the contents of each chip.
     #[must_use]
     pub fn kept(&self) -> serde_json::Value {
         let chips: Vec<serde_json::Value> = self
@@ -282,7 +280,7 @@ impl Field {
         serde_json::json!({ "text": self.text, "at": self.at, "chips": chips })
     }
 
-    /// From the form that is kept; what cannot be read is nothing.
+    /// Reads the saved form. Missing or unreadable parts count as empty.
     #[must_use]
     pub fn from_kept(kept: &serde_json::Value) -> Self {
         let text = kept["text"].as_str().unwrap_or_default().to_owned();
@@ -297,7 +295,7 @@ impl Field {
     }
 }
 
-/// What a key does in a field.
+/// An editing action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     Left,

@@ -1,9 +1,10 @@
-//! Finding by a few letters.
+//! Fuzzy search.
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
-/// The best of `all` for what was typed, best first, at most so many; their places in `all`. Nothing typed: the first ones.
+/// The indices of the best matches in `all`, best first, at most `most`. Without a pattern, the
+/// first ones.
 #[must_use]
 pub fn best<'a>(typed: &str, all: impl Iterator<Item = &'a str>, most: usize, paths: bool) -> Vec<usize> {
     if typed.is_empty() {
@@ -20,7 +21,7 @@ pub fn best<'a>(typed: &str, all: impl Iterator<Item = &'a str>, most: usize, pa
             Some((score, text.len(), at))
         })
         .collect();
-    // The better one, then the shorter one, then the earlier one.
+    // By score, then by length, then by position.
     found.sort_by_key(|(score, length, at)| (std::cmp::Reverse(*score), *length, *at));
     found.into_iter().take(most).map(|(.., at)| at).collect()
 }

@@ -1,20 +1,20 @@
-//! What was typed before: up and down through it, and a search.
+//! Earlier prompts, for the up and down keys and for search.
 
 use crate::edit::Field;
 
-/// Entries that are kept.
+/// The most entries that are kept.
 pub const MOST: usize = 1000;
 
 /// Earlier prompts, oldest first.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     entries: Vec<String>,
-    /// The entry that is shown, and what was being typed before.
+    /// The entry being shown, and the text that was being typed before.
     shown: Option<(usize, Field)>,
 }
 
 impl History {
-    /// With these, oldest first.
+    /// From these entries, oldest first. Drops the oldest beyond [`MOST`].
     #[must_use]
     pub fn of(mut entries: Vec<String>) -> Self {
         let over = entries.len().saturating_sub(MOST);
@@ -22,13 +22,13 @@ impl History {
         Self { entries, shown: None }
     }
 
-    /// All of it, oldest first.
+    /// All entries, oldest first.
     #[must_use]
     pub fn entries(&self) -> &[String] {
         &self.entries
     }
 
-    /// Something was sent. What was just sent is not kept twice.
+    /// Adds a sent prompt, unless it repeats the last one.
     pub fn add(&mut self, text: &str) {
         self.shown = None;
         if self.entries.last().is_none_or(|last| last != text) && !text.trim().is_empty() {
@@ -38,7 +38,7 @@ impl History {
         }
     }
 
-    /// The one before what is shown; what was being typed is kept for the way back.
+    /// The entry before the one shown. Remembers the text being typed, for [`Self::newer`].
     pub fn older(&mut self, now: &Field) -> Option<Field> {
         let at = match &self.shown {
             Some((at, _)) => at.checked_sub(1)?,
@@ -49,7 +49,7 @@ impl History {
         self.entries.get(at).map(|text| Field::holding(text))
     }
 
-    /// The one after; at the end, what was being typed.
+    /// The entry after the one shown; after the last one, the text that was being typed.
     pub fn newer(&mut self) -> Option<Field> {
         let (at, typed) = self.shown.take()?;
         match self.entries.get(at + 1) {
@@ -61,7 +61,8 @@ impl History {
         }
     }
 
-    /// Something else was typed: up begins at the newest again.
+    /// Call this when the text was edited: the next [`Self::older`] starts at the newest entry
+    /// again.
     pub fn leave(&mut self) {
         self.shown = None;
     }

@@ -1,109 +1,110 @@
-//! What the app and the program around it say to each other.
+//! Messages between the app and the program that hosts it.
 //!
-//! The session itself speaks through the link: [`Frame`]s come, [`Order`]s go, whoever drives it. The rest is what a door
-//! needs and a session does not know: other sessions, files, models, rules.
+//! The session itself uses the connection: [`Frame`]s arrive and [`CommandRequest`]s leave,
+//! whichever process drives it. The rest is what an interface needs and a session does not know:
+//! other sessions, files, models, rules.
 
 use dunnock_proto::{CommandRequest, Frame, Rule, Scope, Seq, SessionId};
 
-/// What the app asks of the program around it.
+/// What the app asks of its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostRequest {
-    /// To the session.
+    /// Send this command to the session.
     Order(CommandRequest),
-    /// A new session with these first words.
+    /// Start a new session with this prompt.
     Begin {
-        /// The words.
+        /// The prompt.
         text: String,
-        /// Files of pictures that go with them.
+        /// Paths of the images attached to it.
         pictures: Vec<String>,
-        /// Who is asked, if that was chosen before there was a session.
+        /// The approval mode, if it was chosen before the session existed.
         mode: Option<dunnock_proto::Mode>,
     },
-    /// More words, with pictures.
+    /// Send another prompt, with images.
     Pictures {
-        /// The words.
+        /// The prompt.
         text: String,
-        /// Files.
+        /// Paths of the images.
         pictures: Vec<String>,
     },
-    /// Leave this session; the next words begin a fresh one.
+    /// Leave this session; the next prompt starts a new one.
     New,
-    /// Go on with another.
+    /// Continue another session.
     Open(SessionId),
-    /// Go on with the one whose id begins so.
+    /// Continue the session whose id starts with this.
     Find(String),
-    /// Branch off, at a step or now.
+    /// Fork the session at this step, or at its current end.
     Fork(Option<u32>),
-    /// Sessions of all folders; those that hold these words, if there are any.
+    /// List the sessions of all folders, or those that contain these words.
     Sessions(String),
-    /// Files of the workspace.
+    /// List the files of the workspace.
     Files,
-    /// Models that can be used.
+    /// List the available models.
     Models,
-    /// Switch to this one.
+    /// Switch to this model.
     Model(String),
-    /// The steps that can be gone back to.
+    /// List the steps to which the session can be rewound.
     Points,
-    /// What going back there would change, as a diff.
+    /// Show as a diff what a rewind to this step would change.
     DiffFrom(u32),
-    /// Go back.
+    /// Rewind the session.
     Rewind {
         /// To just after this event.
         to: Seq,
-        /// What.
+        /// Files, conversation or both.
         scope: Scope,
     },
-    /// Take back the last task, or the last undo.
+    /// Undo the last task, or the last undo.
     Undo,
-    /// What the session changed.
+    /// Show what the session changed.
     Diff,
-    /// Tokens and money.
+    /// Show tokens and cost.
     Cost,
-    /// The rules that hold everywhere.
+    /// Show the rules that apply in every session.
     Rules,
-    /// Make a rule for every session.
+    /// Save a rule for every session.
     Grant(Rule),
-    /// Write the session to a file.
+    /// Export the session to a file.
     Export,
-    /// A picture from the clipboard.
+    /// Read an image from the clipboard.
     Clipboard,
-    /// A command of the person's own.
+    /// Run the user's own shell command.
     Shell(String),
-    /// Stop it.
+    /// Stop the user's shell command.
     StopShell,
 }
 
-/// What was found when the app started.
+/// What was detected when the app started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Welcome {
-    /// This release.
+    /// Version of this release.
     pub version: String,
-    /// The folder, as people write it.
+    /// The folder, in its display form (`~/webshop`).
     pub folder: String,
-    /// Its branch, if it is a repository.
+    /// Its git branch, if it is a repository.
     pub branch: Option<String>,
-    /// How commands are confined here: `A`, or nothing while that is being found out.
+    /// The sandbox level, such as `A`; none until it has been detected.
     pub level: Option<char>,
-    /// The model that is used, if one is.
+    /// The model in use, if there is one.
     pub model: Option<String>,
-    /// What was found, one thing each.
+    /// What was found, one item per line.
     pub found: Vec<String>,
-    /// What the person should know.
+    /// What the user should know.
     pub notes: Vec<String>,
-    /// What to do, where there is no model.
+    /// What to do when there is no model.
     pub missing: Vec<String>,
-    /// Who is asked.
+    /// The approval mode.
     pub mode: Option<dunnock_proto::Mode>,
 }
 
-/// A command of the person's own, from a file.
+/// A slash command that the user defined in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Own {
-    /// Without the slash.
+    /// The name, without the slash.
     pub name: String,
     /// What it does.
     pub about: String,
-    /// What is sent; `$ARGS` stands for what follows the command.
+    /// The prompt it sends; `$ARGS` stands for the text after the command.
     pub text: String,
 }
 
@@ -112,19 +113,19 @@ pub struct Own {
 pub struct SessionRow {
     /// Its id.
     pub id: SessionId,
-    /// Its first words.
+    /// The first words of its first prompt.
     pub title: String,
     /// Its folder.
     pub workspace: String,
-    /// In one word.
+    /// Its status, in one word.
     pub status: String,
     /// How long ago it changed.
     pub age: String,
-    /// The words that were searched for, with those around them.
+    /// The matched words in their context.
     pub excerpt: String,
 }
 
-/// A step that can be gone back to.
+/// A step to which the session can be rewound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RewindPoint {
     /// Its number.
@@ -133,56 +134,56 @@ pub struct RewindPoint {
     pub seq: Seq,
     /// What happened.
     pub title: String,
-    /// Files that would change; nothing where that is not known.
+    /// How many files would change, if known.
     pub files: Option<usize>,
-    /// Files that others changed since, and that stay.
+    /// Files that are not restored because they were changed outside the session.
     pub kept: Vec<String>,
 }
 
-/// What the program around the app tells it.
+/// What the host reports to the app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostEvent {
-    /// Through the link.
+    /// A frame of the session.
     Frame(Frame),
-    /// What was found at the start; comes again when more is known.
+    /// What was detected at the start. Sent again when more is known.
     Welcome(Welcome),
-    /// The person's own commands.
+    /// The user's own slash commands.
     Own(Vec<Own>),
-    /// A session is open: its events follow, up to this one at once.
+    /// A session was opened. Its events follow; those up to `upto` already exist.
     Opened {
-        /// Which.
+        /// Which session.
         id: SessionId,
-        /// Events so far.
+        /// The number of events so far.
         upto: Seq,
         /// How long ago it last changed, if it is not new.
         resumed: Option<String>,
-        /// What was being typed in it.
+        /// The unsent text that was saved for it.
         draft: Option<String>,
     },
     /// No session is open.
     Closed,
-    /// Sessions, for these words.
+    /// Sessions found for this search.
     Sessions(String, Vec<SessionRow>),
-    /// Files.
+    /// The files of the workspace.
     Files(Vec<String>),
-    /// Models.
+    /// The available models.
     Models(Vec<String>),
-    /// Steps.
+    /// The steps to which the session can be rewound.
     Points(Vec<RewindPoint>),
     /// Lines to show.
     Text(Vec<String>),
     /// A unified diff to show.
     Diff(String),
-    /// Something could not be done.
+    /// A request failed, for this reason.
     Wrong(String),
-    /// A first prompt could not be sent: it goes back into the field.
+    /// A first prompt could not be sent; its text returns to the input field.
     NotSent(String),
-    /// A picture.
+    /// The path of an image from the clipboard.
     Picture(String),
-    /// Output of the person's own command.
+    /// Output of the user's shell command.
     Shell(String),
-    /// It ended so.
+    /// The user's shell command ended, with this status.
     ShellEnded(String),
-    /// The session can no longer be reached.
+    /// The connection to the session is lost, for this reason.
     Lost(String),
 }

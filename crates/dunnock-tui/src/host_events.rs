@@ -1,4 +1,4 @@
-//! What the link and the program around tell the app, and what becomes of it.
+//! Handles what the session and the host report to the app.
 
 use crate::edit::{Act, Chip, Field};
 use crate::host::{HostEvent, HostRequest};
@@ -13,14 +13,14 @@ use crate::view;
 use crate::words::first_line;
 use dunnock_proto::{Frame, Record};
 
-/// Work that took longer than this calls the person when it ends, in milliseconds.
+/// Work that took longer than this many milliseconds notifies the user when it ends.
 const LONG: u64 = 10_000;
-/// Lines of a session's past that are shown when it is opened.
+/// Lines of a session's past shown when it is opened.
 const PAST: usize = 120;
-/// Events that are read for their meaning only, before the last ones: their lines would be dropped.
+/// Events further back than this are folded into the state only: their lines would be dropped.
 const FAR: u64 = 600;
 
-/// Takes in what was told.
+/// Handles a report of the host.
 pub(crate) fn on_told(s: &mut State, told: HostEvent, now: u64, effects: &mut Vec<Effect>) {
     let columns = s.columns();
     match told {
@@ -31,7 +31,7 @@ pub(crate) fn on_told(s: &mut State, told: HostEvent, now: u64, effects: &mut Ve
         HostEvent::Own(own) => s.own = own,
         HostEvent::Opened { id, upto, resumed, draft } => {
             end_welcome(s);
-            // What was half typed in another session stays with that one.
+            // A draft belongs to the session in which it was typed.
             if s.session.id.is_some() {
                 s.field.clear();
             }
@@ -102,7 +102,7 @@ pub(crate) fn on_told(s: &mut State, told: HostEvent, now: u64, effects: &mut Ve
         HostEvent::Diff(diff) => {
             end_welcome(s);
             s.out.push(Line::empty());
-            let mut painter = crate::code::Painter::new("diff");
+            let mut painter = crate::code::Highlighter::new("diff");
             s.out.extend(diff.lines().map(|line| painter.line(line).after(&Span::new(" ", Tone::Text)).cut(columns)));
         }
         HostEvent::Wrong(why) => {
@@ -149,7 +149,7 @@ pub(crate) fn on_told(s: &mut State, told: HostEvent, now: u64, effects: &mut Ve
     }
 }
 
-/// What was typed is never lost.
+/// Puts text back into the input field, so that nothing typed is lost.
 pub(crate) fn give_back(s: &mut State, text: &str) {
     if s.field.is_empty() {
         s.field = Field::holding(text);
@@ -160,12 +160,12 @@ pub(crate) fn give_back(s: &mut State, text: &str) {
     }
 }
 
-/// The first screen is done: it goes up like everything else.
+/// Moves the welcome screen into the scrollback.
 pub(crate) fn end_welcome(s: &mut State) {
     if !s.welcomed {
         s.welcomed = true;
         let mut lines = view::welcome(s);
-        lines.pop(); // what follows begins with a blank line of its own
+        lines.pop(); // what follows starts with its own blank line
         s.out.extend(lines);
     }
 }
@@ -200,7 +200,7 @@ fn on_fact(s: &mut State, record: &Record, now: u64, effects: &mut Vec<Effect>) 
         on_news(s, news, now, effects);
         return;
     };
-    // Of a long past only the end is shown; the meaning of the rest counts.
+    // Of a long past only the end is shown; the rest only updates the state.
     let near = record.envelope.seq + FAR > past.upto;
     let mut lines = Vec::new();
     let width = if near { columns } else { crate::session::UNSEEN };
@@ -218,7 +218,7 @@ fn on_fact(s: &mut State, record: &Record, now: u64, effects: &mut Vec<Effect>) 
     }
 }
 
-/// The past is read: its last lines, then where it stood.
+/// The past has been read: shows its last lines, then where the session stands.
 fn caught_up(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
     let Some(past) = s.catch_up.take() else { return };
     let columns = s.columns();
@@ -256,7 +256,7 @@ fn on_news(s: &mut State, news: Option<SessionChange>, now: u64, effects: &mut V
             effects.push(Effect::Call(format!("dunnock: {}", asked.unwrap_or_default())));
         }
         Some(SessionChange::Ended) => {
-            s.files = None; // there may be others now
+            s.files = None; // the task may have added or removed files
             let long = s.busy_since.take().is_some_and(|since| now.saturating_sub(since) > LONG);
             if long || !s.focused {
                 effects.push(Effect::Call(format!("dunnock: finished “{}”", s.session.title)));

@@ -1,20 +1,20 @@
-//! Files of the app's own in the state folder: what was typed before, and what is half typed.
+//! The app's own files in the state folder: the prompt history and unsent drafts.
 //!
-//! Invariant: a file is whole or as it was; only this user reads it.
+//! Invariant: every write replaces a file atomically, and only this user can read it.
 
 use crate::history::MOST;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Where they are.
+/// The folder of these files.
 #[derive(Debug, Clone)]
 pub struct Keep {
     folder: PathBuf,
 }
 
 impl Keep {
-    /// In this folder; it is made when something is written.
+    /// Uses this folder, which is created at the first write.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
@@ -24,14 +24,15 @@ impl Keep {
         self.folder.join("history.jsonl")
     }
 
-    /// What was typed before, oldest first.
+    /// Earlier prompts, oldest first.
     #[must_use]
     pub fn history(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.history_file()).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// Adds to it. Several apps may do so at once: each reads what is there before it writes, under a lock.
+    /// Adds a prompt to the history. Several apps may do so at once: each takes a lock and reads
+    /// the file again before it writes.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -52,13 +53,13 @@ impl Keep {
         self.folder.join("drafts").join(format!("{name}.json"))
     }
 
-    /// What was half typed in a session, or in a folder that has none yet.
+    /// The draft of a session, or of a folder that has no session yet.
     #[must_use]
     pub fn draft(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.draft_file(name)).ok()
     }
 
-    /// Keeps it; nothing takes it away.
+    /// Saves a draft; `None` deletes it.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -84,7 +85,7 @@ fn make(folder: &Path) -> std::io::Result<()> {
     maker.recursive(true).create(folder)
 }
 
-/// Writes a file whole: under a name that nobody can guess, synced, then renamed.
+/// Writes a file atomically: to a temporary file with a random name, synced, then renamed.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut part = tempfile::NamedTempFile::new_in(folder)?;

@@ -1,31 +1,31 @@
-//! Every key: `/keys`, the docs and a test read this table.
+//! Every key. `/keys`, the docs and a test read this table.
 
 /// A key and what it does.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyHelp {
-    /// As people write it.
+    /// The key's name.
     pub key: &'static str,
-    /// Where.
+    /// Where it works.
     pub place: Place,
-    /// What.
+    /// What it does.
     pub about: &'static str,
 }
 
-/// Where a key means something.
+/// Where a key works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Everywhere.
     Anywhere,
     /// While typing.
     Typing,
-    /// At a question.
+    /// While a question is shown.
     Question,
     /// In a list.
     List,
 }
 
 impl Place {
-    /// In words.
+    /// The heading for this place.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ const fn key(place: Place, key: &'static str, about: &'static str) -> KeyHelp {
     KeyHelp { key, place, about }
 }
 
-/// All of them.
+/// All keys.
 pub const KEYS: &[KeyHelp] = &[
     key(Place::Anywhere, "esc", "stop what runs; leave a list"),
     key(Place::Anywhere, "esc esc", "open the list of steps to go back to"),

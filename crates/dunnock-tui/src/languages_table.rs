@@ -1,18 +1,18 @@
-//! What the highlighter knows of each language: comments, quotes, keywords.
+//! What the highlighter knows about each language: comments, quotes, keywords.
 
 /// A language.
 pub(crate) struct Language {
-    /// The words after the fence, and endings of file names.
+    /// Names after a code fence, and file extensions.
     pub(crate) names: &'static [&'static str],
-    /// Begins a comment to the end of the line.
+    /// Start of a comment that runs to the end of the line.
     pub(crate) line: &'static [&'static str],
-    /// Begins and ends a comment of several lines.
+    /// Start and end of a multi-line comment.
     pub(crate) block: Option<(&'static str, &'static str)>,
-    /// Characters that begin and end a text.
+    /// Characters that quote a string.
     pub(crate) quotes: &'static str,
-    /// Begins and ends a text of several lines.
+    /// Delimiters of a multi-line string.
     pub(crate) long: &'static [&'static str],
-    /// Keywords, apart by blanks.
+    /// Keywords, separated by spaces.
     pub(crate) words: &'static str,
 }
 

@@ -1,12 +1,12 @@
-//! The terminal app: a door on a session, drawn in the terminal's own scrollback.
+//! The terminal app: an interface to a session, drawn in the terminal's own scrollback.
 //!
-//! It knows `proto` and nothing else of Dunnock: events and pieces come through a link, orders go back, and it cannot tell
-//! whether the session is driven by this process or another. What a door needs beside that it asks of the program around it
-//! (`host.rs`).
+//! Of Dunnock it knows only `proto`: events and deltas arrive over a connection and commands go
+//! back. It cannot tell whether this process or another drives the session. For everything else an
+//! interface needs, it asks the program that hosts it (`host.rs`).
 //!
-//! Read `state.rs`, then `update.rs` (what happens) and `view.rs` (what is seen): both are pure. `session.rs` folds events into
-//! lines that are done and work that is under way; `panel.rs` is a question; `paint.rs` turns pictures into bytes; `run.rs` is
-//! the only file that waits.
+//! Read `state.rs`, then `update.rs` (what happens) and `view.rs` (what is shown): both are pure.
+//! `session.rs` folds events into finished lines and work in progress; `panel.rs` is a question;
+//! `paint.rs` turns views into bytes; `run.rs` is the only file that waits.
 
 mod calls;
 mod code;
@@ -64,7 +64,7 @@ pub use commands_table::{COMMANDS, Slash};
 pub use host::{HostEvent, HostRequest, Own, RewindPoint, SessionRow, Welcome};
 pub use keep::Keep;
 pub use keys_table::{KEYS, KeyHelp, Place};
-pub use paint::Painter;
+pub use paint::ScreenPainter;
 pub use panel::GUARD;
 pub use plain::run as run_plain;
 pub use run::{App, ExitState, Notify, run};

@@ -1,9 +1,9 @@
-//! Lines that are made the same way wherever they come from: the person's words, thoughts, notes.
+//! Lines with the same form everywhere: prompts, reasoning, notes.
 
 use crate::text::{Line, Span, Style, Tone};
 use crate::words::count;
 
-/// What was thought, standing back.
+/// The model's reasoning, dimmed.
 pub(crate) fn thoughts(text: &str, columns: usize) -> Vec<Line> {
     let style = Style { italic: true, ..Style::of(Tone::Quiet) };
     let lines = text.trim().lines().filter(|line| !line.trim().is_empty());
@@ -14,7 +14,7 @@ pub(crate) fn indented(line: Line) -> Line {
     line.after(&Span::new(" ", Tone::Text))
 }
 
-/// The person's words, blue, behind a mark.
+/// A prompt: blue, behind a mark.
 #[must_use]
 pub fn said_by_person(text: &str, columns: usize) -> Vec<Line> {
     const MOST: usize = 60;
@@ -42,7 +42,7 @@ pub fn note(text: &str) -> Line {
     Line::of(&format!(" {text}"), Tone::Quiet)
 }
 
-/// A mode by its name.
+/// The name of a mode.
 #[must_use]
 pub fn mode(mode: dunnock_proto::Mode) -> &'static str {
     use dunnock_proto::Mode;

@@ -1,15 +1,16 @@
-//! Markdown as lines of the terminal: headings, lists, quotes, code, tables, links with their destination.
+//! Renders Markdown as terminal lines: headings, lists, quotes, code, tables, links with their
+//! destination.
 
 use crate::code;
 use crate::text::{Line, Span, Style, Tone, width};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-/// What of Markdown is understood.
+/// The supported Markdown extensions.
 pub(crate) fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
 
-/// A text as lines of at most so many columns.
+/// Renders a text as lines of at most `columns` columns.
 #[must_use]
 pub fn render(text: &str, columns: usize) -> Vec<Line> {
     let mut out = Renderer::new(columns);
@@ -19,7 +20,7 @@ pub fn render(text: &str, columns: usize) -> Vec<Line> {
     out.finish()
 }
 
-/// A list that is open: its next number, if it counts.
+/// The next number of an open list, if it is numbered.
 type Counter = Option<u64>;
 
 #[derive(Default)]
@@ -32,15 +33,15 @@ struct Table {
 struct Renderer {
     columns: usize,
     lines: Vec<Line>,
-    /// The words of the paragraph that is open.
+    /// The text of the open paragraph.
     open: Line,
     style: Vec<Style>,
     lists: Vec<Counter>,
     quotes: usize,
-    /// What the next line begins with, once.
+    /// The marker that starts the next line, once.
     mark: Option<String>,
     link: Vec<(String, usize)>,
-    code: Option<(code::Painter, String)>,
+    code: Option<(code::Highlighter, String)>,
     table: Option<Table>,
     /// A blank line is due before the next block.
     gap: bool,
@@ -72,7 +73,7 @@ impl Renderer {
         self.style.push(style);
     }
 
-    /// What every line here begins with.
+    /// The prefix of every line in this block.
     fn indent(&self) -> String {
         let depth = self.lists.len() * 2;
         format!("{}{}", "│ ".repeat(self.quotes), " ".repeat(depth))
@@ -85,7 +86,7 @@ impl Renderer {
         self.gap = false;
     }
 
-    /// Ends the line that is open.
+    /// Ends the open line.
     fn flush(&mut self) {
         let open = std::mem::take(&mut self.open);
         if open.0.is_empty() && self.mark.is_none() {
@@ -121,7 +122,7 @@ impl Renderer {
                 self.lines.push(Line::of(&"─".repeat(self.columns.min(40)), Tone::Quiet));
                 self.gap = true;
             }
-            // Markup of other languages is text like any other.
+            // HTML and maths are shown as plain text.
             Event::Html(text) | Event::InlineHtml(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
                 text.lines().for_each(|line| {
                     self.push(line, Style::of(Tone::Quiet));
@@ -182,7 +183,7 @@ impl Renderer {
                     CodeBlockKind::Fenced(name) => name.to_string(),
                     CodeBlockKind::Indented => String::new(),
                 };
-                self.code = Some((code::Painter::new(&name), String::new()));
+                self.code = Some((code::Highlighter::new(&name), String::new()));
             }
             Tag::List(first) => {
                 self.flush();
@@ -261,7 +262,7 @@ impl Renderer {
                 if let Some((place, from)) = self.link.pop() {
                     let spans = self.table.as_ref().map_or(&self.open.0, |table| &table.cell.0);
                     let shown: String = spans.iter().skip(from).map(Span::text).collect();
-                    // Where it leads is always said.
+                    // The destination is always shown, so that a link cannot mislead.
                     if shown != place {
                         self.push(&format!(" ({place})"), Style::of(Tone::Quiet));
                     }
@@ -293,12 +294,12 @@ impl Renderer {
     }
 }
 
-/// A line of code on as many rows as it needs.
+/// A line of code, on as many rows as it needs.
 pub(crate) fn code_rows(line: Line, indent: &str, columns: usize) -> Vec<Line> {
     line.fold(columns, &format!("{indent}  "), &format!("{indent}  "))
 }
 
-/// A table whose columns fit; where they cannot, each row becomes a list of its cells.
+/// A table fitted to the width. If it cannot fit, each row becomes a list of its cells.
 fn table_rows(table: &Table, columns: usize) -> Vec<Line> {
     let count = table.rows.iter().map(Vec::len).max().unwrap_or(0);
     let wanted = |n: usize| table.rows.iter().filter_map(|row| row.get(n)).map(Line::width).max().unwrap_or(0).max(1);

@@ -1,8 +1,10 @@
-//! Writes to the terminal: finished lines go up into its scrollback, the live area below is changed where it differs.
+//! Writes to the terminal: finished lines go into its scrollback; in the live area below only the
+//! rows that differ are redrawn.
 //!
-//! Nothing is ever cleared whole, and no answer of the terminal's is waited for. Between two pictures the terminal's cursor stands,
-//! unseen, at the first cell of the live area: whatever a terminal does to its lines when its size changes, it keeps the cursor
-//! with the cell it stands on, so the next picture begins there without counting anything. The cursor that people see is drawn.
+//! The screen is never cleared as a whole, and no terminal reply is awaited. Between two frames the
+//! hidden terminal cursor stays on the first cell of the live area. However a terminal reflows its
+//! lines on a resize, it keeps the cursor with its cell, so the next frame starts there without
+//! counting rows. The visible cursor is drawn.
 
 use crate::text::Line;
 use crate::theme::Theme;
@@ -11,24 +13,24 @@ use std::fmt::Write as _;
 
 /// What is on the screen below the scrollback.
 #[derive(Debug, Default)]
-pub struct Painter {
+pub struct ScreenPainter {
     rows: Vec<String>,
     columns: usize,
 }
 
-/// A picture comes whole or not at all; rows of ours are never broken.
+/// A frame appears as a whole (synchronised output), and its rows are never wrapped.
 const BEGIN: &str = "\x1b[?2026h\x1b[?25l\x1b[?7l";
 const END: &str = "\x1b[?7h\x1b[?2026l";
 
-impl Painter {
-    /// The bytes that bring the screen from what it shows to this.
+impl ScreenPainter {
+    /// The bytes that change the screen from what it shows to `view`, with `done` above it.
     pub fn paint(&mut self, done: &[Line], view: &View, columns: usize, theme: Theme) -> String {
         let row = |(n, line): (usize, &Line)| match view.cursor {
             Some((at, column)) if at == n => theme.paint(&line.clone().with_cursor(column)),
             _ => theme.paint(line),
         };
         let rows: Vec<String> = view.lines.iter().enumerate().map(row).collect();
-        let resized = self.columns != columns; // or the first picture: what stood below is not ours
+        let resized = self.columns != columns; // or the first frame: what is below is not ours
         if done.is_empty() && !resized && self.rows == rows {
             return String::new();
         }
@@ -44,14 +46,14 @@ impl Painter {
         out
     }
 
-    /// Lines that are done, in the place of the live area, and that below them.
+    /// Writes finished lines over the live area, and the live area below them.
     fn anew(&self, done: &[Line], rows: &[String], resized: bool, theme: Theme, out: &mut String) {
         out.push('\r');
         if resized {
             out.push_str("\x1b[J");
         }
         if !done.is_empty() {
-            // These belong to the terminal: it may break them as it likes.
+            // These belong to the scrollback: the terminal may wrap them as it likes.
             out.push_str("\x1b[?7h");
             for line in done {
                 let _ = write!(out, "\x1b[K{}\r\n", theme.paint(line));
@@ -69,7 +71,7 @@ impl Painter {
         }
     }
 
-    /// Only the rows that differ.
+    /// Rewrites only the rows that differ.
     fn change(&self, rows: &[String], out: &mut String) {
         let mut at = 0;
         for (n, row) in rows.iter().enumerate() {
@@ -91,12 +93,12 @@ impl Painter {
         let _ = write!(out, "{}\r", up(at));
     }
 
-    /// Forgets what is on the screen: the next picture begins where the cursor is.
+    /// Forgets what is on the screen: the next frame starts at the cursor.
     pub fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// The bytes that take the live area away and leave the cursor where it began.
+    /// The bytes that remove the live area and leave the cursor where it started.
     pub fn leave(&mut self) -> String {
         self.forget();
         "\r\x1b[J\x1b[?25h".into()
@@ -107,8 +109,8 @@ fn up(rows: usize) -> String {
     if rows == 0 { String::new() } else { format!("\x1b[{rows}A") }
 }
 
-/// Line feeds, which make room at the edge of the screen where a movement would stop: so as many rows up lead back, even if the
-/// screen has just become smaller than we know.
+/// Line feeds scroll at the bottom edge, where a cursor movement would stop. So the same number of
+/// rows up leads back, even if the screen has just become smaller than we know.
 fn down(rows: usize) -> String {
     "\n".repeat(rows)
 }

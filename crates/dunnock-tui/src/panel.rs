@@ -1,7 +1,8 @@
-//! A question on the screen: what is asked, which keys answer it, and what they do.
+//! A question on the screen: its text, the keys that answer it, and what they do.
 //!
-//! Invariant: no key answers within [`GUARD`] of the question being drawn, nor while keys come faster than that: what is
-//! typed then was not meant for it. Invariant: nothing is approved whose end was not on the screen.
+//! Invariant: no key answers within [`GUARD`] of the question being drawn, nor while keys keep
+//! arriving faster than that: they were not meant for it. Invariant: nothing can be approved before
+//! its end was on the screen.
 
 use crate::calls;
 use crate::edit::Field;
@@ -10,72 +11,71 @@ use crate::text::{Line, Span, Style, Tone};
 use crossterm::event::KeyCode;
 use dunnock_proto::{Answer, QuestionKind, Rule};
 
-/// Warnings about odd characters that are shown one by one.
+/// How many warnings about odd characters are shown one by one.
 const CAREFUL: usize = 2;
 
-/// Before each row that a model wrote.
+/// The prefix of each row that a model wrote.
 const BAR: &str = "┃ ";
 
-/// What a rule covers, for whoever is about to create one.
+/// What a rule covers, shown before it is created.
 pub const RULE: &str = "A rule for commands applies only if every command in the line starts with these words and adds no options, variables or redirections.";
 
 /// Columns between two keys.
 const GAP: usize = 3;
 
-/// Milliseconds before a key counts.
+/// Milliseconds before a key is accepted.
 pub const GUARD: u64 = 300;
 
-/// What the keys mean now.
+/// What the keys do now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
     /// One key answers.
     Choose,
-    /// A note is typed, then it is declined.
+    /// A note is being typed; sending it declines the call.
     Note(Field),
-    /// An answer in words is typed.
+    /// A free-text answer is being typed.
     Words(Field),
-    /// The rule is shown.
+    /// The rule that would be created is shown.
     Always,
-    /// All that is known is shown.
+    /// The full explanation is shown.
     Explain,
 }
 
-/// What a key came to.
+/// The result of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing.
     Stays,
     /// The question is answered.
     Answer(Answer, Option<String>),
-    /// And from now on in every session.
+    /// Approve, and save this rule for every session.
     Everywhere(Rule),
-    /// Say this.
+    /// Show this hint.
     Hint(&'static str),
-    /// The next question, or the one before.
+    /// Show the next question (1) or the previous one (-1).
     Other(isize),
 }
 
 /// A question on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Panel {
-    /// Which of those that stand.
+    /// Which of the open questions.
     pub id: dunnock_proto::QuestionId,
-    /// What the keys mean.
+    /// What the keys do now.
     pub stage: Stage,
-    /// Keys before this do not count.
+    /// Keys before this time are ignored.
     pub guard: u64,
-    /// Rows that are scrolled past.
+    /// Rows scrolled past.
     pub offset: usize,
-    /// Every row was on the screen.
+    /// Every row has been on the screen.
     pub read: bool,
-    /// Rows from the first on that were, without a gap.
+    /// Rows that have been on the screen, from the first one without a gap.
     seen: usize,
-    /// Rows there are, and how many of them fit.
+    /// The number of rows, and how many of them fit.
     size: (usize, usize),
 }
 
 impl Panel {
-    /// For a question that is drawn now.
+    /// For a question that is about to be drawn.
     #[must_use]
     pub fn new(question: &Question, now: u64) -> Self {
         let stage = match &question.kind {
@@ -85,14 +85,15 @@ impl Panel {
         Self { id: question.id, stage, guard: now + GUARD, offset: 0, read: false, seen: 0, size: (0, 1) }
     }
 
-    /// How far it was read, once it is known how much fits. An explanation and a rule are other texts.
+    /// Records how far the question was read, given its rows and how many fit. Explanations and
+    /// rules do not count.
     pub fn measure(&mut self, rows: usize, room: usize) {
         self.offset = self.offset.min(rows.saturating_sub(room));
         if matches!(self.stage, Stage::Explain | Stage::Always) {
             return;
         }
         if self.size.0 != rows {
-            (self.seen, self.read) = (0, false); // broken in other places
+            (self.seen, self.read) = (0, false); // wrapped differently now
         }
         self.size = (rows, room);
         if self.offset <= self.seen {
@@ -101,13 +102,14 @@ impl Panel {
         self.read = self.seen >= rows;
     }
 
-    /// It was out of sight, or there is more to it: it is to be read, and keys count only after a while.
+    /// Call this when the question was hidden or has grown: it must be read again, and keys are
+    /// ignored for a while.
     pub fn show_again(&mut self, now: u64) {
         self.guard = now + GUARD;
         (self.seen, self.read) = (0, false);
     }
 
-    /// A key.
+    /// Handles a key.
     pub fn key(&mut self, question: &Question, code: KeyCode) -> Outcome {
         match &self.stage {
             Stage::Note(_) => return self.typed(true, code),
@@ -149,7 +151,7 @@ impl Panel {
         }
     }
 
-    /// By a row, or by as many as fit but one: nothing is jumped over.
+    /// Scrolls by a row, or by a page less one row, so that nothing is skipped.
     fn scroll_by(&mut self, code: KeyCode) -> Outcome {
         let page = isize::try_from(self.size.1.saturating_sub(1).max(1)).unwrap_or(1);
         let rows = match code {
@@ -208,7 +210,7 @@ impl Panel {
             }
             KeyCode::Char('a') if approval && question.rule().is_some() => {
                 self.stage = Stage::Always;
-                self.offset = 0; // the rule stands first
+                self.offset = 0; // the rule comes first
                 Outcome::Stays
             }
             KeyCode::Char('a') if approval => Outcome::Hint("no rule can cover this call safely; answer y or n"),
@@ -222,11 +224,11 @@ impl Panel {
     }
 }
 
-/// The lines of a question that a person reads before they answer; all of it, however long.
+/// The full text of a question, however long: what people read before they answer.
 #[must_use]
 pub fn body(session: &Session, question: &Question, columns: usize) -> Vec<Line> {
     let inner = columns.saturating_sub(crate::text::width(BAR));
-    // What a model wrote stands behind a bar, so that no row of it can pass for one of ours.
+    // A bar marks what a model wrote, so that none of its rows can pass for ours.
     let barred = |lines: Vec<Line>| lines.into_iter().map(|line| line.after(&Span::new(BAR, Tone::Quiet))).collect();
     if let Some(approval) = question.kind.approval()
         && let Some(call) = session.call(approval.call)
@@ -254,7 +256,8 @@ pub fn heading(question: &Question) -> String {
     crate::text::one_line(&question.kind.view().heading)
 }
 
-/// What stands below the body: why it is asked, what a yes grants, what would be lost, where, whether it can be undone.
+/// The rows below the body: why it is asked, what an approval grants, its effect, the folder, and
+/// whether it can be undone.
 #[must_use]
 pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line> {
     let Some(approval) = question.kind.approval() else { return Vec::new() };
@@ -276,7 +279,7 @@ pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line
     };
     rows.push(("folder", session.workspace.clone()));
     rows.push(("undo", undo.into()));
-    // However many there are, they push nothing else away.
+    // Limited, so that many warnings cannot push the rest away.
     let more = odd.len().saturating_sub(CAREFUL);
     odd.truncate(CAREFUL);
     if more > 0 {
@@ -299,7 +302,7 @@ pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line
     lines
 }
 
-/// The keys that count now.
+/// The keys that work now.
 #[must_use]
 pub fn keys(panel: &Panel, question: &Question, columns: usize) -> Vec<Line> {
     let view = question.kind.view();
@@ -321,7 +324,7 @@ pub fn keys(panel: &Panel, question: &Question, columns: usize) -> Vec<Line> {
         }
         (Stage::Choose, _) => vec![("y", label(view.yes)), ("n", label(view.no))],
     };
-    // A key and what it does stay on one row.
+    // A key and its label stay on one row.
     let mut rows = vec![Line::empty()];
     for (key, what) in pairs {
         let pair = Line::of(key, Style::of(Tone::Warn).bold()).and(&format!(" {what}"), Tone::Text);
@@ -337,7 +340,7 @@ pub fn keys(panel: &Panel, question: &Question, columns: usize) -> Vec<Line> {
     rows.into_iter().flat_map(|row| row.wrap(columns, "", "")).collect()
 }
 
-/// Everything that is known of a call.
+/// The full explanation of a call.
 #[must_use]
 pub fn explain(session: &Session, question: &Question, columns: usize) -> Vec<Line> {
     let mut lines = Vec::new();

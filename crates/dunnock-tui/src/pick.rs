@@ -8,7 +8,7 @@ use crate::words::count;
 use crossterm::event::KeyCode;
 use dunnock_proto::{Mode, Scope, Seq, SessionId};
 
-/// Rows that are looked through.
+/// The most rows that a list offers.
 const MOST: usize = 200;
 
 /// What a row stands for.
@@ -24,18 +24,17 @@ pub enum Value {
     Mode(Mode),
     /// A theme.
     Theme(&'static str),
-    /// A prompt of before.
+    /// An earlier prompt.
     Prompt(String),
 }
 
 /// A row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// What it is.
     pub label: String,
-    /// More about it, at the right.
+    /// Details, on the right.
     pub detail: String,
-    /// More about it, below, while it is chosen.
+    /// More details, below the row while it is selected.
     pub below: Vec<String>,
     /// What it stands for.
     pub value: Value,
@@ -44,43 +43,41 @@ pub struct Row {
 /// A list on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pick {
-    /// What it is for.
+    /// The title.
     pub title: String,
-    /// All rows.
     rows: Vec<Row>,
-    /// What was typed to find one.
+    /// What was typed to filter the rows.
     pub filter: Field,
-    /// Those that fit it.
+    /// Indices of the rows that match the filter.
     fit: Vec<usize>,
     chosen: usize,
-    /// What goes back, where that is asked.
+    /// What to rewind, in a list of steps.
     pub scope: Option<Scope>,
 }
 
-/// What a key came to.
+/// The result of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Picked {
-    /// Nothing.
     Stays,
-    /// Leave.
+    /// Close the list.
     Left,
-    /// This one.
+    /// This one was chosen.
     Took(Value),
-    /// Other words are looked for.
+    /// The filter changed.
     Filtered,
-    /// Show the difference.
+    /// Show the diff from this step.
     Difference(Value),
 }
 
 impl Pick {
-    /// Of these.
+    /// A list of these rows.
     #[must_use]
     pub fn new(title: &str, rows: Vec<Row>) -> Self {
         let fit = (0..rows.len().min(MOST)).collect();
         Self { title: title.into(), rows, filter: Field::default(), fit, chosen: 0, scope: None }
     }
 
-    /// Sessions.
+    /// A list of sessions.
     #[must_use]
     pub fn sessions(rows: &[SessionRow]) -> Self {
         let row = |s: &SessionRow| Row {
@@ -92,13 +89,13 @@ impl Pick {
         Self::new("Go on with …", rows.iter().map(row).collect())
     }
 
-    /// The same list with other rows: what was typed stays.
+    /// Replaces the rows and keeps the filter.
     pub fn replace(&mut self, rows: Self) {
         self.rows = rows.rows;
         self.refit();
     }
 
-    /// Steps, the last one chosen.
+    /// A list of steps, with the last one selected.
     #[must_use]
     pub fn points(points: &[RewindPoint]) -> Self {
         let row = |p: &RewindPoint| Row {
@@ -128,7 +125,7 @@ impl Pick {
         self.fit.get(self.chosen).and_then(|at| self.rows.get(*at))
     }
 
-    /// A key.
+    /// Handles a key.
     pub fn key(&mut self, code: KeyCode) -> Picked {
         match code {
             KeyCode::Esc => return Picked::Left,
@@ -165,19 +162,19 @@ impl Pick {
         Picked::Stays
     }
 
-    /// The rows by their numbers, for doors that do not draw.
+    /// The rows with their numbers, for interfaces that do not draw.
     #[must_use]
     pub fn numbered(&self) -> Vec<String> {
         let rows = self.fit.iter().filter_map(|at| self.rows.get(*at)).take(30);
         rows.enumerate().map(|(n, row)| format!("{}: {}  {}", n + 1, row.label, row.detail)).collect()
     }
 
-    /// Chooses by its number, from 1.
+    /// Selects a row by its number, starting at 1.
     pub fn choose(&mut self, number: usize) {
         self.chosen = number.saturating_sub(1).min(self.fit.len().saturating_sub(1));
     }
 
-    /// As lines, at most so many.
+    /// The list as lines; `most` limits the rows.
     #[must_use]
     pub fn lines(&self, columns: usize, most: usize) -> Vec<Line> {
         let head = match self.scope {

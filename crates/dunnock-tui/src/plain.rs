@@ -1,6 +1,8 @@
-//! The app for screen readers: lines from top to bottom, nothing drawn twice, one line of answer at a time.
+//! The app for screen readers: it prints lines from top to bottom, draws nothing twice and reads
+//! input line by line.
 //!
-//! The same state and the same keys: a letter and enter where a key would do.
+//! It uses the same state and the same keys: type a letter and press enter instead of pressing a
+//! key.
 
 use crate::host::HostEvent;
 use crate::panel::{self, Stage};
@@ -21,7 +23,7 @@ struct Plain {
     app: App,
     state: State,
     began: Instant,
-    /// The question as it was last said, word for word.
+    /// The text of the question as last printed.
     asked: String,
     listed: bool,
     working: bool,
@@ -29,7 +31,7 @@ struct Plain {
     quit: bool,
 }
 
-/// Runs until the person leaves, or nobody types any more.
+/// Runs until the user quits or the input ends.
 ///
 /// # Errors
 /// When the terminal is gone.
@@ -60,7 +62,7 @@ pub async fn run(app: App) -> std::io::Result<ExitState> {
                 Some(told) => plain.told(told).await?,
                 None => break,
             },
-            // What a key does elsewhere.
+            // Handled like the key.
             _ = tokio::signal::ctrl_c() => {
                 plain.input(Input::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL))).await;
                 plain.show()?;
@@ -90,12 +92,12 @@ impl Plain {
         self.input(Input::Key(KeyEvent::new(code, KeyModifiers::NONE))).await;
     }
 
-    /// A line of the person's: an answer, a choice, or something to do.
+    /// Handles a line of input: an answer, a choice or a prompt.
     async fn line(&mut self, line: &str) -> std::io::Result<()> {
         let word = line.trim();
         let typing = self.state.panel.as_ref().is_some_and(|p| matches!(p.stage, Stage::Note(_) | Stage::Words(_)));
         let granting = self.state.panel.as_ref().is_some_and(|p| p.stage == Stage::Always);
-        // One letter answers a question; whole words never do, whatever they begin with.
+        // A single letter answers a question; longer input never does, whatever it starts with.
         let answers = typing || word.chars().count() == 1 || (granting && word.is_empty());
         if self.state.pick.is_some() {
             match word.parse::<usize>() {
@@ -138,7 +140,7 @@ impl Plain {
         }
     }
 
-    /// The question that stands, with all that is known of it; nothing if none does.
+    /// The open question with all its details; empty if there is none.
     fn question(&self) -> String {
         let (Some(q), Some(p)) = (self.state.question(), &self.state.panel) else { return String::new() };
         let session = &self.state.session;
@@ -157,7 +159,7 @@ impl Plain {
         lines.iter().map(|line| format!("{}\n", line.plain().trim_end())).collect()
     }
 
-    /// What is new: finished lines, then a question, a list, a word.
+    /// Prints what is new: finished lines, then a question, a list, a hint.
     fn show(&mut self) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
         for line in std::mem::take(&mut self.state.out) {

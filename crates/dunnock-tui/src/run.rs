@@ -1,11 +1,12 @@
-//! The app at a real terminal: reads keys and the link, updates, draws. The only file that waits.
+//! The app in a real terminal: reads keys and host events, updates the state, draws. The only file
+//! that waits.
 
 use crate::demo;
 use crate::edit::Field;
 use crate::history::History;
 use crate::host::{HostEvent, HostRequest};
 use crate::keep::Keep;
-use crate::paint::Painter;
+use crate::paint::ScreenPainter;
 use crate::screen;
 use crate::state::{Effect, Input, State};
 use crate::text::one_line;
@@ -20,56 +21,56 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Between two pictures, at least.
+/// Shortest time between two frames.
 const FRAME: Duration = Duration::from_millis(16);
-/// Between two turns of the sign of work.
+/// Time between two steps of the spinner.
 const TICK: Duration = Duration::from_millis(150);
-/// What is half typed is kept within this.
+/// Delay before a draft is saved.
 const DRAFT: Duration = Duration::from_millis(400);
-/// Messages that are taken in before the next picture.
+/// The most messages handled before the next frame.
 const BATCH: usize = 1_000;
 
-/// How the person is called when they are needed.
+/// How the user is notified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notify {
     /// The terminal's bell.
     Bell,
-    /// The bell, and words that some terminals show (OSC 9).
+    /// The bell, and a notification in terminals that support OSC 9.
     Osc9,
     /// Not at all.
     Off,
 }
 
-/// What an app is made of.
+/// What the app needs to run.
 pub struct App {
-    /// To the program around.
+    /// Requests to the host.
     pub asks: mpsc::Sender<HostRequest>,
-    /// From it.
+    /// Events from the host.
     pub told: mpsc::Receiver<HostEvent>,
-    /// Files of its own.
+    /// The app's own files.
     pub keep: Keep,
     /// Colours.
     pub theme: Theme,
-    /// How the person is called.
+    /// How the user is notified.
     pub notify: Notify,
-    /// Of the ids of orders.
+    /// Seed of the command ids.
     pub seed: [u8; 16],
-    /// The name under which is kept what is typed before there is a session.
+    /// Name of the draft that is saved before there is a session.
     pub folder: String,
-    /// Where figures about drawing are written at the end, for those who measure.
+    /// File to which drawing statistics are written at exit, for benchmarks.
     pub figures: Option<PathBuf>,
 }
 
-/// How the app was left.
+/// The state in which the app was left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExitState {
     /// The session that was open.
     pub session: Option<SessionId>,
-    /// Work was under way or a question stood.
+    /// Work was in progress, or a question was open.
     pub open: bool,
 }
 
-/// Figures about drawing.
+/// Drawing statistics.
 #[derive(Debug, Default)]
 struct Figures {
     frames: u64,
@@ -81,19 +82,19 @@ struct Figures {
 struct Running {
     app: App,
     state: State,
-    painter: Painter,
+    painter: ScreenPainter,
     began: Instant,
     painted: Option<Instant>,
     dirty: bool,
     figures: Figures,
-    /// What is kept of what is half typed, and under which name.
+    /// The draft as last saved, and its name.
     kept: (String, Field),
     draft_due: Option<Instant>,
     demo: Option<mpsc::Receiver<HostEvent>>,
     quit: bool,
 }
 
-/// Runs until the person leaves.
+/// Runs until the user quits.
 ///
 /// # Errors
 /// When there is no terminal, or it is gone.
@@ -113,7 +114,7 @@ pub async fn run(app: App) -> std::io::Result<ExitState> {
     let mut running = Running {
         app,
         state,
-        painter: Painter::default(),
+        painter: ScreenPainter::default(),
         began: Instant::now(),
         painted: None,
         dirty: true,
@@ -201,7 +202,7 @@ impl Running {
         let input = match event {
             Event::Key(key) => Input::Key(key),
             Event::Paste(text) => Input::Paste(text),
-            // What counts is how large it is now, not how large it was when the event was made.
+            // Use the current size: the one in the event may be outdated.
             Event::Resize(columns, rows) => {
                 let (columns, rows) = crossterm::terminal::size().unwrap_or((columns, rows));
                 Input::Resize(columns, rows)
@@ -230,7 +231,7 @@ impl Running {
         self.dirty = true;
         self.watch_draft();
         if typed {
-            self.paint()?; // what was typed is seen at once
+            self.paint()?; // show typed text at once
         }
         Ok(())
     }
@@ -257,7 +258,7 @@ impl Running {
             Effect::Editor(text) => {
                 screen::write(&self.painter.leave())?;
                 screen::leave();
-                *events = EventStream::new(); // no longer the one that reads keys
+                *events = EventStream::new(); // drops the old stream, so that it reads no keys
                 let edited = edit(&text).await;
                 screen::enter()?;
                 *events = EventStream::new();
@@ -277,7 +278,7 @@ impl Running {
         Ok(None)
     }
 
-    /// Gives the terminal to the shell until it lets us go on.
+    /// Hands the terminal to the shell until the shell resumes us.
     fn suspend(&mut self) -> std::io::Result<()> {
         self.keep_draft();
         screen::write(&self.painter.leave())?;
@@ -289,7 +290,7 @@ impl Running {
         self.come_back()
     }
 
-    /// The terminal is ours again, and may show anything.
+    /// Takes the terminal back; its contents are unknown.
     fn come_back(&mut self) -> std::io::Result<()> {
         screen::leave();
         screen::enter()?;
@@ -335,14 +336,14 @@ impl Running {
         }
     }
 
-    /// Keeps what is half typed. It belongs to one session: under its old name it goes.
+    /// Saves the draft. A draft typed before the session existed moves to the session.
     fn keep_draft(&mut self) {
         self.draft_due = None;
         let name = self.draft_name();
         let field = &self.state.field;
         let text = (!field.is_empty()).then(|| field.kept().to_string());
         let mut kept = self.app.keep.set_draft(&name, text.as_deref());
-        // What was typed before there was a session went with it; what was typed in another session stays there.
+        // Deletes the folder's draft once a session has it; drafts of other sessions stay.
         if self.kept.0 != name && self.kept.0 == self.app.folder && kept.is_ok() {
             kept = self.app.keep.set_draft(&self.kept.0, None);
         }
@@ -368,7 +369,7 @@ impl Running {
     }
 }
 
-/// The person's editor on a file that nobody else can read or guess.
+/// Runs the user's editor on a file in a private folder with a random name.
 async fn edit(text: &str) -> Result<String, String> {
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.trim().is_empty()));
     let editor = editor.unwrap_or_else(|| "vi".into());
@@ -396,7 +397,7 @@ enum Signal {
     Continued,
 }
 
-/// What the system says to a program at a terminal.
+/// The signals that the app handles.
 struct Signals {
     #[cfg(unix)]
     ends: [tokio::signal::unix::Signal; 3],

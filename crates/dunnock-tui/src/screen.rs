@@ -1,18 +1,18 @@
-//! The terminal's own modes: how we want them while we draw, and how they were.
+//! Terminal modes: sets those we need for drawing and restores the previous ones.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Pastes come as one piece, and the focus is told.
+/// Turns on bracketed paste and focus reports.
 const ENTER: &str = "\x1b[?2004h\x1b[?1004h";
-/// All of it back, and the cursor seen.
+/// Undoes all modes that we set, and shows the cursor.
 const LEAVE: &str = "\x1b[?7h\x1b[?2026l\x1b[?1004l\x1b[?2004l\x1b[?25h";
 
-/// The modes are ours.
+/// Whether our modes are set.
 static OURS: AtomicBool = AtomicBool::new(false);
 
-/// Keys come one by one from here on.
+/// Turns on raw mode: keys arrive one by one.
 ///
 /// # Errors
 /// When there is no terminal.
@@ -22,7 +22,7 @@ pub fn enter() -> std::io::Result<()> {
     write(ENTER)
 }
 
-/// As it was before. Harmless when it is already.
+/// Restores the terminal. Does nothing if that was already done.
 pub fn leave() {
     if OURS.swap(false, Ordering::AcqRel) {
         let _ = write(LEAVE);
@@ -30,11 +30,11 @@ pub fn leave() {
     }
 }
 
-/// What other threads panicked about while the screen was drawn on; their work says itself that it failed.
+/// Panics of other threads while the app was drawing. The failed work is reported separately.
 static ELSEWHERE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// A panic in the thread that draws gives the terminal back first, so that its message can be read. One elsewhere must not write
-/// over the picture: it is kept for the app to show.
+/// A panic in the drawing thread restores the terminal first, so that its message can be read. A
+/// panic in another thread must not write over the screen: it is stored for the app to show.
 pub fn restore_after_panic() {
     let before = std::panic::take_hook();
     let drawing = std::thread::current().id();
@@ -51,12 +51,12 @@ pub fn restore_after_panic() {
     }));
 }
 
-/// What other threads panicked about since the last time.
+/// Panics of other threads since the last call.
 pub fn panics_elsewhere() -> Vec<String> {
     std::mem::take(&mut ELSEWHERE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// To the terminal, now.
+/// Writes to the terminal and flushes.
 ///
 /// # Errors
 /// When it is gone.

@@ -1,6 +1,6 @@
-//! A session as this door sees it: a fold over the events and pieces that come through the link.
+//! A session as this interface sees it: a fold over the events and deltas of the connection.
 //!
-//! Events make lines that are done and go to the scrollback; what is under way is kept for the live area.
+//! Events become finished lines for the scrollback; work in progress is kept for the live area.
 
 use crate::calls;
 use crate::lines::{indented, note, said_by_person, thoughts};
@@ -16,36 +16,35 @@ use dunnock_proto::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bytes of a running command's output that are kept for its last lines.
+/// Bytes of a running command's output that are kept, to show its last lines.
 const TAIL: usize = 4 << 10;
-/// Lines of thought that go to the scrollback.
+/// The most lines of reasoning that go to the scrollback.
 const THOUGHTS: usize = 40;
 
-/// Columns of a past that nobody sees: its meaning counts, its lines are not made.
+/// Width of a past that is not shown: its events update the state but produce no lines.
 pub const UNSEEN: usize = 0;
 
-/// A call of an answer, or of the harness.
+/// A call by the model or by the harness.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// What the model wrote.
+    /// The call as the model wrote it.
     pub part: Arc<CallPart>,
-    /// A check of ours.
+    /// A check that Dunnock runs, not the model.
     pub harness: bool,
-    /// When it began, by this door's clock.
+    /// When it started, by this process's clock.
     pub began: Option<u64>,
-    /// The last of its output.
+    /// The end of its output.
     pub tail: String,
     offset: u64,
 }
 
-/// A question that stands.
+/// An open question.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Its name.
     pub id: QuestionId,
-    /// What it is about, with everything that is shown.
+    /// What it is about, with everything shown to the user.
     pub kind: QuestionKind,
-    /// What an answer names.
+    /// The hash that an answer must quote.
     pub hash: Hash,
 }
 
@@ -57,7 +56,7 @@ impl Question {
     }
 }
 
-/// An answer on its way.
+/// An answer that is still streaming.
 #[derive(Default)]
 struct Live {
     step: Step,
@@ -69,16 +68,16 @@ struct Live {
     thought: u64,
 }
 
-/// Something that the rest of the app must know.
+/// A change that the rest of the app must know about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionChange {
-    /// A question stands.
+    /// A question was asked.
     Asked(QuestionId),
-    /// Work ended.
+    /// The task ended.
     Ended,
 }
 
-/// What work since the last prompt came to.
+/// Totals since the last prompt.
 #[derive(Debug, Clone, Default)]
 struct Run {
     began: i64,
@@ -95,41 +94,41 @@ struct Run {
 pub struct Session {
     /// Its id, once there is one.
     pub id: Option<SessionId>,
-    /// Events so far.
+    /// Number of the last event.
     pub seq: Seq,
-    /// Its first words.
+    /// The first words of its first prompt.
     pub title: String,
     /// Its folder.
     pub workspace: String,
-    /// What it was told.
+    /// Its settings.
     pub config: Config,
-    /// How commands are confined, once somebody drives.
+    /// The sandbox level, once a process drives the session.
     pub level: Option<Isolation>,
-    /// Tokens that the model holds.
+    /// Size of the model's context window, in tokens.
     pub window: Option<u64>,
     /// Tokens of the last request and its answer.
     pub context: u64,
-    /// Questions that stand.
+    /// Open questions.
     pub questions: Vec<Question>,
-    /// The model's list of steps.
+    /// The model's plan.
     pub plan: Vec<PlanStep>,
     /// The last answer, for the clipboard.
     pub answer: String,
-    /// Prompts that no request has told yet.
+    /// Prompts that no request has included yet.
     pub waiting: Vec<(Seq, Arc<str>)>,
-    /// Work is under way.
+    /// Whether a task is in progress.
     pub working: bool,
-    /// A request is out.
+    /// Whether a request to the model is in progress.
     pub asking: bool,
-    /// And a person carries what was asked.
+    /// Whether that request waits for the user to copy and paste the chat's reply.
     pub carried: bool,
-    /// The conversation is being made shorter.
+    /// Whether the conversation is being compacted.
     pub compacting: bool,
-    /// Everything was told to stop.
+    /// Whether an interrupt was requested.
     pub stopping: bool,
-    /// Why it is silent, if somebody said.
+    /// The latest notice about why the model is silent.
     pub said: String,
-    /// The last thing that was asked for.
+    /// First line of the last prompt.
     last_asked: String,
     all_steps: usize,
     calls: BTreeMap<CallId, Call>,
@@ -141,16 +140,16 @@ pub struct Session {
 }
 
 impl Session {
-    /// One of which nothing is known yet.
+    /// A session whose events have not been read yet.
     #[must_use]
     pub fn of(id: SessionId) -> Self {
         Self { id: Some(id), ..Self::default() }
     }
-    /// Calls that run, oldest first.
+    /// Running calls, oldest first.
     pub fn running(&self) -> impl Iterator<Item = &Call> {
         self.calls.values().filter(|call| call.began.is_some())
     }
-    /// A call that has not ended.
+    /// A call that has not finished.
     #[must_use]
     pub fn call(&self, id: CallId) -> Option<&Call> {
         self.calls.get(&id)
@@ -165,29 +164,29 @@ impl Session {
     pub fn tokens(&self) -> u64 {
         self.total.input + self.total.output
     }
-    /// What the whole session cost; nothing where that is not known.
+    /// The cost of the whole session, if known.
     #[must_use]
     pub fn cost(&self) -> Option<String> {
         (!self.unknown).then(|| cents(self.micros))
     }
-    /// A person carries it to a chat: nobody here knows of tokens or money.
+    /// Whether this is a copy-and-paste session. Its tokens and cost are unknown.
     #[must_use]
     pub fn via_bridge(&self) -> bool {
         self.config.model == dunnock_proto::BRIDGE_MODEL
     }
-    /// How commands are confined.
+    /// The sandbox level in effect.
     #[must_use]
     pub fn confined(&self) -> Option<Isolation> {
         if self.config.sandbox == Sandbox::Off { Some(Isolation::D) } else { self.level }
     }
-    /// How much of the model's window is used, in percent.
+    /// How much of the context window is used, in percent.
     #[must_use]
     pub fn full(&self) -> Option<u64> {
         let window = self.config.window.or(self.window)?;
         Some((self.context * 100 / window.max(1)).min(100))
     }
 
-    /// What was asked, what was done, what waits.
+    /// What was asked, what was done, what is pending.
     #[must_use]
     pub fn where_it_stands(&self) -> [(&'static str, String); 3] {
         let asked = if self.last_asked.is_empty() { "nothing yet".into() } else { self.last_asked.clone() };
@@ -204,7 +203,7 @@ impl Session {
         [("asked", asked), ("done", done), ("waits", waits)]
     }
 
-    /// What is being said and thought, as it looks now.
+    /// The answer and the reasoning in progress, as they look now.
     #[must_use]
     pub fn under_way(&self, columns: usize) -> Vec<Line> {
         let Some(live) = &self.live else { return Vec::new() };
@@ -218,10 +217,11 @@ impl Session {
         lines
     }
 
-    /// Takes an event in; what it says goes to `out`.
+    /// Folds an event into the session; its lines go to `out`.
     pub fn fact(&mut self, record: &Record, columns: usize, now: u64, out: &mut Vec<Line>) -> Option<SessionChange> {
         self.seq = record.envelope.seq;
-        // Of a past that nobody sees, calls and their ends mean nothing any more: the end of the work forgets them.
+        // In a past that is not shown, calls and their results no longer matter: the end of the
+        // task clears them.
         let of_calls = matches!(record.envelope.kind.as_str(), "allowed" | "started" | "finished" | "checkpointed");
         if columns == UNSEEN && of_calls {
             return None;
@@ -250,7 +250,7 @@ impl Session {
             Event::Moved(e) => self.workspace = e.workspace,
             Event::Configured(e) => {
                 let mut next = self.config.with(&e.set);
-                // What a model costs is known of that model only.
+                // A price belongs to one model only.
                 if next.model != self.config.model && e.set.price.is_none() {
                     next.price = None;
                 }
@@ -388,7 +388,7 @@ impl Session {
             0 => text.clone(),
             n => format!("{text}\n[{}]", count(n, "picture")).into(),
         };
-        // While something is under way it is told at the next step: until then it waits where it can be seen.
+        // While work is in progress, the prompt is shown as queued until the next step sends it.
         if self.working && (self.asking || self.running().next().is_some() || !self.questions.is_empty()) {
             self.waiting.push((self.seq, text));
         } else {
@@ -420,7 +420,7 @@ impl Session {
         self.run.unknown |= unknown;
     }
 
-    /// Ends what streams: all of it is done.
+    /// Ends the streamed answer: everything left is finished.
     fn end_stream(&mut self, columns: usize, out: &mut Vec<Line>) {
         let Some(live) = &mut self.live else { return };
         end_thoughts(live, columns, out);
@@ -433,11 +433,11 @@ impl Session {
         let words = Part::words(parts);
         let streamed = live.as_ref().map_or("", |live| live.said.as_str()).to_owned();
         if columns == UNSEEN {
-            self.calls.clear(); // their ends are not read
+            self.calls.clear(); // their results are not read
         }
         match (live, words.strip_prefix(&streamed)) {
             _ if columns == UNSEEN => {}
-            // What streamed is the beginning of what was recorded: the rest follows it.
+            // The streamed text is a prefix of the recorded answer: append the rest.
             (Some(mut live), Some(rest)) if live.bytes > 0 => {
                 live.text.push(rest);
                 self.live = Some(live);
@@ -560,7 +560,7 @@ impl Session {
         self.run.checks.iter().filter(move |(id, ..)| Some(id.step) == last)
     }
 
-    /// Steps, time, tokens, cost, files.
+    /// The summary line: steps, time, tokens, cost, files.
     fn closing(&self, at: At) -> Line {
         let run = &self.run;
         let ms = u64::try_from(at.0 - run.began).unwrap_or(0);
@@ -582,7 +582,7 @@ impl Session {
         Line::of(&format!(" {}     undo: /undo", parts.join(" · ")), Tone::Quiet)
     }
 
-    /// Takes a live piece in.
+    /// Adds a live delta.
     pub fn delta(&mut self, delta: &Delta, columns: usize, out: &mut Vec<Line>) {
         match delta {
             Delta::Text { step, attempt, offset, text } => self.words(*step, *attempt, *offset, text, columns, out),
@@ -597,7 +597,7 @@ impl Session {
         }
     }
 
-    /// Takes in where something stands.
+    /// Catches up with an answer or an output that is already streaming.
     pub fn partial(&mut self, partial: &Partial, columns: usize, out: &mut Vec<Line>) {
         match partial {
             Partial::Step { step, attempt, text, reasoning } => {
@@ -616,7 +616,8 @@ impl Session {
     fn live(&mut self, step: Step, attempt: u32, out: &mut Vec<Line>) -> &mut Live {
         let same = self.live.as_ref().is_some_and(|live| live.step == step && live.attempt == attempt);
         if !same {
-            // What was shown of an attempt that broke off cannot be taken back; it is said.
+            // What a failed attempt printed cannot be removed from the scrollback, so say that it
+            // was cut off.
             if self.live.as_ref().is_some_and(|live| live.bytes > 0) {
                 out.push(note("the answer broke off; asked again"));
             }
@@ -654,7 +655,7 @@ impl Session {
     }
 }
 
-/// What of a piece that begins at `offset` was not there yet, where `have` bytes were.
+/// The part of a delta starting at `offset` that is new when `have` bytes are known.
 fn fresh(have: u64, offset: u64, text: &str) -> &str {
     let skip = usize::try_from(have.saturating_sub(offset)).unwrap_or(usize::MAX);
     text.get(skip.min(text.len())..).unwrap_or_default()
@@ -667,7 +668,7 @@ fn thought(part: &Part) -> Option<&str> {
     }
 }
 
-/// A blank line before what the model says.
+/// Puts a blank line before the model's answer.
 fn begin_answer(out: &mut Vec<Line>) {
     out.push(Line::empty());
 }

@@ -1,4 +1,4 @@
-//! What slash commands do.
+//! Runs slash commands.
 
 use crate::commands_table::{COMMANDS, Slash};
 use crate::fuzzy;
@@ -15,7 +15,7 @@ use dunnock_proto::{Command, Mode};
 
 const MODES: [Mode; 5] = [Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::All];
 
-/// What a mode means.
+/// What a mode does.
 #[must_use]
 pub fn mode_words(mode: Mode) -> &'static str {
     match mode {
@@ -27,7 +27,7 @@ pub fn mode_words(mode: Mode) -> &'static str {
     }
 }
 
-/// Commands for the menu: what fits what was typed, ours first.
+/// Menu entries that match what was typed, built-in commands first.
 pub(crate) fn menu(own: &[Own], typed: &str, most: usize) -> Vec<(String, String)> {
     let all: Vec<(String, String)> = COMMANDS
         .iter()
@@ -38,7 +38,7 @@ pub(crate) fn menu(own: &[Own], typed: &str, most: usize) -> Vec<(String, String
     best.iter().filter_map(|at| all.get(*at).cloned()).collect()
 }
 
-/// What a command of the person's own stands for.
+/// The prompt for one of the user's own commands.
 pub(crate) fn own(s: &State, text: &str) -> Option<String> {
     let (name, rest) = split(text)?;
     if COMMANDS.iter().any(|c| c.name == name) {
@@ -55,12 +55,12 @@ fn split(text: &str) -> Option<(&str, &str)> {
     Some((name, rest.trim()))
 }
 
-/// Whether a text is meant as a command, and not as a path that begins a sentence.
+/// Whether a text is a command, and not a path at the start of a sentence.
 pub(crate) fn is_one(text: &str) -> bool {
     split(text).is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
 }
 
-/// Carries a command out.
+/// Runs a command.
 pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
     let Some((name, rest)) = split(text) else { return };
     let Some(command) = known(name) else {

@@ -1,4 +1,4 @@
-//! Everything the app knows. It changes in `update.rs` only, and `view.rs` draws it.
+//! Everything the app knows. Only `update.rs` changes it, and `view.rs` draws it.
 
 use crate::edit::Field;
 use crate::history::History;
@@ -11,168 +11,168 @@ use crate::theme::Theme;
 use dunnock_proto::{Hash, InputId, Mode};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What happens to the app.
+/// An input to the app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// A key.
+    /// A key was pressed.
     Key(crossterm::event::KeyEvent),
-    /// Something was pasted.
+    /// Text was pasted.
     Paste(String),
-    /// The terminal has so many columns and rows.
+    /// The terminal was resized to these columns and rows.
     Resize(u16, u16),
-    /// Whether the terminal has the focus.
+    /// The terminal gained or lost the focus.
     Focus(bool),
-    /// Time has passed; comes only while something moves.
+    /// Time has passed. Sent only while something is animated.
     Tick,
-    /// From the program around.
+    /// A report of the host.
     Told(HostEvent),
-    /// What was written in the editor.
+    /// The text from the editor, or why it could not be edited.
     Edited(Result<String, String>),
-    /// A signal to end: terminal gone, or asked to.
+    /// A signal to quit, or the terminal is gone.
     Hangup,
 }
 
-/// What the app wants done.
+/// What `update` asks the runtime to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Of the program around.
+    /// Send this request to the host.
     Ask(HostRequest),
-    /// To the clipboard, through the terminal.
+    /// Copy to the clipboard, through the terminal.
     Copy(String),
-    /// The person is needed: these words, where a terminal shows them.
+    /// Notify the user; terminals that support it show this text.
     Call(String),
-    /// Write this in the person's editor.
+    /// Open this text in the user's editor.
     Editor(String),
-    /// Add this to the history that is kept.
+    /// Add this to the saved history.
     Remember(String),
     /// Play the tour.
     Demo,
-    /// Stop until the shell lets us go on.
+    /// Suspend until the shell resumes us.
     Suspend,
-    /// Draw everything below the scrollback again.
+    /// Redraw everything below the scrollback.
     Redraw,
-    /// Leave.
+    /// Quit.
     Quit,
 }
 
-/// Where keys go.
+/// Which part of the screen receives keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Focus {
-    /// To the field.
+    /// The input field.
     Field,
-    /// To the question.
+    /// The question.
     Question,
 }
 
-/// A menu below the field.
+/// A menu below the input field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Menu {
-    /// Where the word begins that is completed.
+    /// Byte offset of the word being completed.
     pub from: usize,
-    /// What to put, and what is said about it.
+    /// The text to insert, and its description.
     pub rows: Vec<(String, String)>,
-    /// The one that is marked.
+    /// The selected row.
     pub chosen: usize,
 }
 
-/// A command of the person's own that runs.
+/// The user's own shell command while it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shell {
-    /// What.
+    /// The command line.
     pub command: String,
-    /// Since when.
+    /// When it started.
     pub began: u64,
     /// Its output so far.
     pub text: String,
 }
 
-/// A session that is being read from its beginning.
+/// A session whose past is being read.
 #[derive(Debug, Clone, Default)]
 pub struct CatchUp {
-    /// The last event that was there when it was opened.
+    /// The last event that existed when the session was opened.
     pub upto: u64,
-    /// The last lines of it.
+    /// The last lines of the past.
     pub lines: VecDeque<Line>,
-    /// Lines before those.
+    /// Number of lines before those.
     pub dropped: usize,
-    /// Events of which no lines were made.
+    /// Number of events that produced no lines.
     pub unseen: u64,
     /// How long ago it last changed, if it is not new.
     pub resumed: Option<String>,
 }
 
-/// All of it.
+/// The state of the app.
 pub struct State {
     /// Columns and rows.
     pub size: (u16, u16),
     /// Colours.
     pub theme: Theme,
-    /// For screen readers: nothing is drawn twice.
+    /// Whether this is the mode for screen readers, which draws nothing twice.
     pub plain: bool,
-    /// What was found at the start.
+    /// What was detected at the start.
     pub welcome: Option<Welcome>,
-    /// It was shown.
+    /// Whether the welcome screen was printed.
     pub welcomed: bool,
     /// The session.
     pub session: Session,
-    /// Its past, while that is being read.
+    /// Its past, while it is being read.
     pub catch_up: Option<CatchUp>,
-    /// The field that the person types in.
+    /// The input field.
     pub field: Field,
-    /// What was typed before.
+    /// Earlier prompts.
     pub history: History,
-    /// The menu below the field.
+    /// The menu below the input field.
     pub menu: Option<Menu>,
-    /// The menu was closed for this text.
+    /// The text for which the menu was closed.
     pub menu_closed: Option<String>,
-    /// The question that is on the screen.
+    /// The question on the screen.
     pub panel: Option<Panel>,
-    /// Where keys go.
+    /// Which part of the screen receives keys.
     pub focus: Focus,
     /// A list to choose from.
     pub pick: Option<Pick>,
-    /// Lines that are done and wait to be written.
+    /// Finished lines, waiting to be written.
     pub out: Vec<Line>,
-    /// One line of help that goes with the next key.
+    /// A one-line hint, cleared by the next key.
     pub hint: String,
-    /// The person's own commands.
+    /// The user's own slash commands.
     pub own: Vec<Own>,
-    /// Files of the workspace, once asked for.
+    /// Files of the workspace, once requested.
     pub files: Option<Vec<String>>,
-    /// The person's own command that runs.
+    /// The user's own shell command, while it runs.
     pub shell: Option<Shell>,
-    /// Who is asked in the session that comes.
+    /// The approval mode for the next session.
     pub mode: Option<Mode>,
-    /// A session is being made for the first prompt.
+    /// Whether a session is being created for the first prompt.
     pub beginning: bool,
-    /// Another session is being opened, or this one left: what is on the screen takes no orders.
+    /// Whether another session is being opened or this one left. No commands are sent meanwhile.
     pub switching: bool,
-    /// The answer that goes out next is for every session.
+    /// Whether the next answer also saves a rule for every session.
     pub everywhere: bool,
-    /// Rules that are made for every session once their answer was taken.
+    /// Rules to save for every session once their answer is accepted.
     pub granting: BTreeMap<InputId, dunnock_proto::Rule>,
-    /// Prompts that were sent and not yet taken, to be given back if they are refused.
+    /// Prompts sent but not yet accepted; refused ones return to the input field.
     pub sent: BTreeMap<InputId, String>,
-    /// What was typed while a session was being made.
+    /// Prompts typed while a session was being created or opened, with their images.
     pub unsent: Vec<(String, Vec<String>)>,
-    /// The terminal has the focus, as far as it says.
+    /// Whether the terminal has the focus, as far as it reports that.
     pub focused: bool,
-    /// Turns as time passes.
+    /// Counts ticks, for the spinner.
     pub tick: u64,
-    /// When Esc and Ctrl-C were last pressed.
+    /// When Esc was last pressed.
     pub last_esc: Option<u64>,
-    /// As above.
+    /// When Ctrl-C was last pressed.
     pub last_ctrl_c: Option<u64>,
-    /// When work began that may call the person back.
+    /// When the work started after which the user may be notified.
     pub busy_since: Option<u64>,
-    /// The tour plays.
+    /// Whether the tour is playing.
     pub demo: bool,
     seed: [u8; 16],
     minted: u64,
 }
 
 impl State {
-    /// At the beginning; `seed` makes the ids of orders.
+    /// The initial state; command ids are derived from `seed`.
     #[must_use]
     pub fn new(size: (u16, u16), theme: Theme, seed: [u8; 16]) -> Self {
         Self {
@@ -213,33 +213,33 @@ impl State {
         }
     }
 
-    /// Columns.
+    /// Width of the terminal, at least 20.
     #[must_use]
     pub fn columns(&self) -> usize {
         usize::from(self.size.0.max(20))
     }
 
-    /// Too small to show what is decided on.
+    /// Whether the terminal is too small to show what has to be approved.
     #[must_use]
     pub fn cramped(&self) -> bool {
         self.size.0 < 20 || self.size.1 < 10
     }
 
-    /// Something moves: time matters.
+    /// Whether anything on the screen changes with time.
     #[must_use]
     pub fn moves(&self) -> bool {
         let at_work = self.session.working && self.session.questions.is_empty() && !self.session.carried;
         at_work || self.shell.is_some() || self.session.compacting
     }
 
-    /// The question that keys answer.
+    /// The open question on the screen.
     #[must_use]
     pub fn question(&self) -> Option<&crate::session::Question> {
         let panel = self.panel.as_ref()?;
         self.session.questions.iter().find(|q| q.id == panel.id)
     }
 
-    /// A name for an order that no other has.
+    /// A new unique id for a command.
     pub(crate) fn mint(&mut self) -> InputId {
         self.minted += 1;
         let hash = Hash::of_parts(&[&self.seed, &self.minted.to_le_bytes()]);
@@ -248,7 +248,7 @@ impl State {
         InputId::from_random(bytes)
     }
 
-    /// Who is asked now.
+    /// The approval mode in effect.
     #[must_use]
     pub fn approvals(&self) -> Mode {
         match (&self.session.id, self.mode) {

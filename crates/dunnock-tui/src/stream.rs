@@ -1,44 +1,45 @@
-//! Markdown that is still being written: whole blocks are done, the last one is drawn again with every word.
+//! Markdown that is still streaming: complete blocks are finished, the last one is redrawn with
+//! every word.
 //!
-//! Invariant: what was handed out as done never changes, so it can go to the terminal's scrollback at once.
+//! Invariant: finished lines never change, so they can go to the scrollback at once.
 
 use crate::code;
 use crate::markdown::{code_rows, options, render};
 use crate::text::Line;
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 
-/// A code block whose end has not come.
+/// A code block that is still open.
 struct Fence {
-    painter: code::Painter,
+    painter: code::Highlighter,
     mark: String,
 }
 
-/// Text as it comes.
+/// Streamed text.
 #[derive(Default)]
 pub struct Stream {
-    /// What is not done yet.
+    /// What is not finished yet.
     text: String,
     fence: Option<Fence>,
-    /// Something was done before: a blank line stands between blocks.
+    /// Something is finished already, so a blank line precedes the next block.
     begun: bool,
-    /// A line came to its end since the last look: nothing else can end a block.
+    /// A line was completed since the last call of `done`. Nothing else can end a block.
     lines: bool,
 }
 
 impl Stream {
-    /// More came.
+    /// Adds text.
     pub fn push(&mut self, text: &str) {
         self.lines |= text.contains('\n');
         self.text.push_str(text);
     }
 
-    /// Whether nothing waits to be done.
+    /// Whether no text is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.trim().is_empty()
     }
 
-    /// What is done since the last time.
+    /// The lines finished since the last call.
     pub fn done(&mut self, columns: usize) -> Vec<Line> {
         let mut out = Vec::new();
         if !std::mem::take(&mut self.lines) {
@@ -56,12 +57,12 @@ impl Stream {
         }
     }
 
-    /// The rest, however it stands.
+    /// The rest, finished or not.
     pub fn finish(&mut self, columns: usize) -> Vec<Line> {
         let mut out = self.done(columns);
         let rest = std::mem::take(&mut self.text);
         match self.fence.take() {
-            // The end of a block at the end of the text, without a line break.
+            // The closing fence at the end of the text, without a newline.
             Some(fence)
                 if rest.trim().starts_with(&fence.mark) && rest.trim().trim_start_matches(['`', '~']).is_empty() => {}
             Some(mut fence) if !rest.is_empty() => out.extend(code_rows(fence.painter.line(&rest), "", columns)),
@@ -72,11 +73,11 @@ impl Stream {
         out
     }
 
-    /// What is not done, as it looks now.
+    /// The unfinished part, as it looks now.
     #[must_use]
     pub fn live(&self, columns: usize) -> Vec<Line> {
         match &self.fence {
-            Some(_) => code_rows(code::Painter::new("").line(&self.text), "", columns),
+            Some(_) => code_rows(code::Highlighter::new("").line(&self.text), "", columns),
             None => {
                 let mut out = Vec::new();
                 if !self.is_empty() {
@@ -99,7 +100,7 @@ impl Stream {
         self.begun = true;
     }
 
-    /// Lines of code that have come whole; the end of the block ends it.
+    /// Emits complete lines of code until the closing fence.
     fn fenced(&mut self, mut fence: Fence, columns: usize, out: &mut Vec<Line>) {
         while let Some(at) = self.text.find('\n') {
             let line: String = self.text.drain(..=at).collect();
@@ -113,9 +114,9 @@ impl Stream {
         self.fence = Some(fence);
     }
 
-    /// All whole blocks but the last, which may go on.
+    /// Emits all complete blocks but the last, which may continue.
     fn blocks(&mut self, columns: usize, out: &mut Vec<Line>) {
-        // A line that has not come whole may turn out to be anything.
+        // An incomplete line may still turn into anything.
         let whole = self.text.rfind('\n').map_or(0, |at| at + 1);
         let mut depth = 0usize;
         let mut tops: Vec<(usize, Option<String>)> = Vec::new();
@@ -141,7 +142,8 @@ impl Stream {
             let done: String = self.text.drain(..last).collect();
             self.put(render(&done, columns), out);
         }
-        // A block of code can be long: its lines are done as they come, once its first line is whole.
+        // A code block can be long, so its lines are emitted as they arrive, once its first line is
+        // complete.
         if let Some(name) = fence
             && let Some(at) = self.text.find('\n')
         {
@@ -151,7 +153,7 @@ impl Stream {
                 out.push(Line::empty());
             }
             self.begun = true;
-            self.fence = Some(Fence { painter: code::Painter::new(&name), mark });
+            self.fence = Some(Fence { painter: code::Highlighter::new(&name), mark });
         }
     }
 }

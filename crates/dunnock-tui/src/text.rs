@@ -1,71 +1,72 @@
-//! Lines of styled text, and how wide they are.
+//! Lines of styled text and their widths.
 //!
-//! Invariant: no control character gets into a [`Span`], so none gets to the terminal but our own. What would move the
-//! cursor, colour the screen, write the clipboard or turn the reading direction is shown as what it is.
+//! Invariant: no control character gets into a [`Span`], so the terminal sees only our own.
+//! Characters that would move the cursor, colour the screen, write to the clipboard or change the
+//! text direction are shown as escapes.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-/// What a piece of text is; a theme says how it looks.
+/// The role of a piece of text; a theme decides how it looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// Plain words.
+    /// Plain text.
     #[default]
     Text,
-    /// Stands back.
+    /// Less important text.
     Quiet,
-    /// The person's words.
+    /// The user's words.
     User,
-    /// The bird's brown.
+    /// The brand colour, a dunnock's brown.
     Accent,
-    /// It went well.
+    /// Success.
     Good,
-    /// It did not.
+    /// Failure.
     Bad,
-    /// Needs the person.
+    /// Needs the user's attention.
     Warn,
-    /// Code in a sentence.
+    /// Inline code.
     Code,
-    /// Where a link leads.
+    /// A link.
     Link,
-    /// A line that came.
+    /// An added line.
     Added,
-    /// A line that went.
+    /// A removed line.
     Removed,
-    /// Of a language.
+    /// A keyword in code.
     Keyword,
-    /// Between quotes.
+    /// A string in code.
     Quoted,
-    /// For readers only.
+    /// A comment in code.
     Comment,
-    /// A number.
+    /// A number in code.
     Number,
 }
 
 /// How a piece of text looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Style {
-    /// What it is.
+    /// Its role.
     pub tone: Tone,
-    /// Strong.
+    /// Bold.
     pub bold: bool,
-    /// Slanted.
+    /// Italic.
     pub italic: bool,
-    /// With a line below.
+    /// Underlined.
     pub underline: bool,
-    /// With a line through.
+    /// Struck through.
     pub strike: bool,
-    /// Colours exchanged: chosen.
+    /// Foreground and background swapped, for the cursor.
     pub reverse: bool,
 }
 
 impl Style {
-    /// Of this tone and nothing more.
+    /// Only this tone.
     #[must_use]
     pub const fn of(tone: Tone) -> Self {
         Self { tone, bold: false, italic: false, underline: false, strike: false, reverse: false }
     }
-    /// The same, strong.
+    /// The same style in bold.
     #[must_use]
     pub const fn bold(self) -> Self {
         Self { bold: true, ..self }
@@ -83,17 +84,17 @@ impl From<Tone> for Style {
 pub struct Span {
     text: String,
     style: Style,
-    /// Where it leads; only to places that a click may go to.
+    /// The link target; only schemes that are safe to click.
     link: Option<String>,
 }
 
 impl Span {
-    /// Text of any origin.
+    /// From any text; control characters are escaped.
     #[must_use]
     pub fn new(text: &str, style: impl Into<Style>) -> Self {
         Self { text: one_line(text), style: style.into(), link: None }
     }
-    /// The same, leading somewhere; only the web and mail, and nothing hidden in it.
+    /// Adds a link. Only web and mail addresses in printable ASCII are accepted.
     #[must_use]
     pub fn to(mut self, place: &str) -> Self {
         let plain = place.chars().all(|c| c.is_ascii_graphic());
@@ -101,55 +102,55 @@ impl Span {
         self.link = (plain && known).then(|| place.to_owned());
         self
     }
-    /// Its words.
+    /// Its text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
-    /// How it looks.
+    /// Its style.
     #[must_use]
     pub fn style(&self) -> Style {
         self.style
     }
-    /// Where it leads.
+    /// Its link target.
     #[must_use]
     pub fn link(&self) -> Option<&str> {
         self.link.as_deref()
     }
 }
 
-/// One line.
+/// A line of styled text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Line(pub Vec<Span>);
 
 impl Line {
-    /// One piece.
+    /// A line with one span.
     #[must_use]
     pub fn of(text: &str, style: impl Into<Style>) -> Self {
         Self(vec![Span::new(text, style)])
     }
-    /// Nothing.
+    /// A line without spans.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
     }
-    /// And more.
+    /// Appends a span.
     #[must_use]
     pub fn and(mut self, text: &str, style: impl Into<Style>) -> Self {
         self.0.push(Span::new(text, style));
         self
     }
-    /// Columns.
+    /// Width in columns.
     #[must_use]
     pub fn width(&self) -> usize {
         self.0.iter().map(|span| width(&span.text)).sum()
     }
-    /// The words without style.
+    /// The text without its style.
     #[must_use]
     pub fn plain(&self) -> String {
         self.0.iter().map(|span| span.text.as_str()).collect()
     }
-    /// At most so wide; an ellipsis stands for the rest.
+    /// Cuts the line to `most` columns, with an ellipsis for the rest.
     #[must_use]
     pub fn cut(mut self, most: usize) -> Self {
         if self.width() <= most {
@@ -167,7 +168,7 @@ impl Line {
         }
         self
     }
-    /// With `right` at the right edge, if both fit; the left part gives way.
+    /// Puts `right` at the right edge; this line is cut if both do not fit.
     #[must_use]
     pub fn beside(self, right: Self, columns: usize) -> Self {
         let room = columns.saturating_sub(right.width() + 1);
@@ -177,7 +178,7 @@ impl Line {
         line.0.extend(right.0);
         line
     }
-    /// With the cell at a column marked, as a cursor marks it.
+    /// Marks the cell at a column as the cursor.
     #[must_use]
     pub fn with_cursor(self, column: usize) -> Self {
         let mut out = Vec::new();
@@ -202,19 +203,19 @@ impl Line {
         }
         Self(out)
     }
-    /// With this before it.
+    /// Puts a span before the line.
     #[must_use]
     pub fn after(self, first: &Span) -> Self {
         let mut spans = vec![first.clone()];
         spans.extend(self.0);
         Self(spans)
     }
-    /// Broken between words, where they do not fit; the first line begins with `first`, the others with `next`.
+    /// Breaks the line between words. The first row starts with `first`, the others with `next`.
     #[must_use]
     pub fn wrap(&self, columns: usize, first: &str, next: &str) -> Vec<Self> {
         Wrapping::new(columns, first, next, true).all(self)
     }
-    /// Broken wherever the edge is: nothing is left out or moved.
+    /// Breaks the line exactly at the edge: nothing is dropped or moved.
     #[must_use]
     pub fn fold(&self, columns: usize, first: &str, next: &str) -> Vec<Self> {
         Wrapping::new(columns, first, next, false).all(self)
@@ -228,7 +229,7 @@ struct Wrapping<'a> {
     lines: Vec<Line>,
     line: Line,
     used: usize,
-    /// Something stands on this line beside its beginning.
+    /// Whether the row has text after its prefix.
     begun: bool,
 }
 
@@ -266,7 +267,7 @@ impl<'a> Wrapping<'a> {
                 self.put(word, span);
             }
         } else if word.trim().is_empty() {
-            self.new_line(); // the blank that the break stands for
+            self.new_line(); // the break replaces the blank
         } else {
             if self.begun {
                 self.new_line();
@@ -294,7 +295,8 @@ impl<'a> Wrapping<'a> {
     }
 }
 
-/// Pieces between which a line may be broken: blanks, words, and each character of a script that has no blanks.
+/// Pieces between which a line may break: blanks, words, and each wide character, since scripts of
+/// wide characters have no blanks.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -313,13 +315,13 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Columns that a text takes.
+/// Width of a text in columns.
 #[must_use]
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Bytes of the beginning that fits so many columns.
+/// Length in bytes of the longest prefix that fits into `columns`.
 #[must_use]
 pub fn fitting(text: &str, columns: usize) -> usize {
     let mut used = 0;
@@ -332,7 +334,8 @@ pub fn fitting(text: &str, columns: usize) -> usize {
     text.len()
 }
 
-/// Text from a model or a file, safe to print: control characters are made visible, line breaks and tabs stay.
+/// Makes text from a model or a file safe to print: escapes control characters, keeps newlines and
+/// tabs.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -346,7 +349,7 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// The same on one line: a title cannot pretend to be another row.
+/// Like [`visible`], on one line, so that a title cannot pass for another row.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     if text.bytes().all(|b| (b' '..0x7f).contains(&b)) {
@@ -355,7 +358,7 @@ pub fn one_line(text: &str) -> String {
     visible(text).replace('\n', " ").replace('\t', "    ")
 }
 
-/// Characters that show nothing and change how others are shown: the format characters of Unicode.
+/// Unicode format characters: invisible, but they change how others are shown.
 fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}'
@@ -364,7 +367,7 @@ fn is_invisible(c: char) -> bool {
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A program's output without what it says to terminals: colours, titles, links, clipboard. What is left is text.
+/// Removes terminal sequences (colours, titles, links, clipboard) from a program's output.
 #[must_use]
 pub fn without_sequences(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -374,12 +377,12 @@ pub fn without_sequences(text: &str) -> String {
         rest = after_sequence(&rest[at + 1..]);
     }
     out.push_str(rest);
-    // A line that was drawn over shows what was drawn last.
+    // Of a line overwritten with carriage returns, the last version is shown.
     let drawn = |line: &str| line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default().to_owned();
     if out.contains('\r') { out.split('\n').map(drawn).collect::<Vec<_>>().join("\n") } else { out }
 }
 
-/// What follows a sequence, which begins after its escape.
+/// The text after a sequence; `text` starts after the escape character.
 fn after_sequence(text: &str) -> &str {
     let Some(kind) = text.chars().next() else { return "" };
     let body = &text[kind.len_utf8()..];
@@ -392,7 +395,7 @@ fn after_sequence(text: &str) -> &str {
                 None => "",
             }
         }
-        // Strings end with BEL or ESC \; one that never ends takes its line only.
+        // Strings end with BEL or ESC \; an unterminated one ends with its line.
         ']' | 'P' | 'X' | '^' | '_' => match body.find(['\u{7}', '\u{1b}', '\n', '\u{9c}']) {
             Some(at) if body[at..].starts_with("\u{1b}\\") => &body[at + 2..],
             Some(at) if body[at..].starts_with('\n') || body[at..].starts_with('\u{1b}') => &body[at..],

@@ -1,4 +1,4 @@
-//! How each tone looks: dark, light, the terminal's own sixteen colours, or none.
+//! How each tone looks: dark, light, the terminal's own 16 colours, or none.
 
 use crate::text::{Line, Style, Tone};
 use std::fmt::Write as _;
@@ -6,17 +6,17 @@ use std::fmt::Write as _;
 /// A set of colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Theme {
-    /// For dark screens, in 24-bit colour.
+    /// For dark backgrounds, in 24-bit colour.
     Dark,
-    /// For light screens, in 24-bit colour.
+    /// For light backgrounds, in 24-bit colour.
     Light,
-    /// The sixteen colours that the terminal has itself.
+    /// The terminal's own 16 colours.
     Sixteen,
-    /// No colour at all: bold, slanted and exchanged only.
+    /// No colours, only attributes such as bold, dim and reverse.
     Mono,
 }
 
-/// Every theme by its name.
+/// Every theme: name, value, description.
 pub const THEMES: &[(&str, Theme, &str)] = &[
     ("dark", Theme::Dark, "for dark screens"),
     ("light", Theme::Light, "for light screens"),
@@ -24,21 +24,21 @@ pub const THEMES: &[(&str, Theme, &str)] = &[
     ("mono", Theme::Mono, "no colours"),
 ];
 
-/// What the environment says about colours.
+/// Environment variables that affect colours.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     /// `NO_COLOR`, if it is not empty.
     pub no_color: bool,
     /// `COLORTERM`.
     pub colorterm: String,
-    /// `COLORFGBG`: the colours of a terminal that says them.
+    /// `COLORFGBG`: the terminal's colours, if it reports them.
     pub colorfgbg: String,
     /// `TERM`.
     pub term: String,
 }
 
 impl Theme {
-    /// By name.
+    /// Finds a theme by its name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         THEMES.iter().find(|(known, ..)| *known == name).map(|(_, theme, _)| *theme)
@@ -48,7 +48,8 @@ impl Theme {
     pub fn name(self) -> &'static str {
         THEMES.iter().find(|(_, theme, _)| *theme == self).map_or("dark", |(name, ..)| name)
     }
-    /// As the environment says: the setting, or what can be known.
+    /// The theme for a setting and an environment. `NO_COLOR` and dumb terminals come first, then
+    /// the setting, then what the terminal reports.
     #[must_use]
     pub fn chosen(setting: &str, env: &Environment) -> Self {
         if env.no_color || env.term == "dumb" {
@@ -66,7 +67,7 @@ impl Theme {
         }
     }
 
-    /// The colour of a tone, as the numbers of a sequence; empty for the terminal's own.
+    /// The SGR code of a tone; empty for the terminal's default colour.
     fn colour(self, tone: Tone) -> &'static str {
         use Tone::{
             Accent, Added, Bad, Code, Comment, Good, Keyword, Link, Number, Quiet, Quoted, Removed, Text, User, Warn,
@@ -113,7 +114,7 @@ impl Theme {
         if codes.is_empty() { String::new() } else { format!("\x1b[{}m", codes.join(";")) }
     }
 
-    /// A line as it goes to the terminal: with sequences of ours and no other.
+    /// A line as it is sent to the terminal, with only our own escape sequences.
     #[must_use]
     pub fn paint(self, line: &Line) -> String {
         let mut out = String::new();

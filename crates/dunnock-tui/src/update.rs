@@ -1,4 +1,4 @@
-//! What happens when something happens: the only place where the app's state changes.
+//! Handles inputs: the only place where the app's state changes.
 
 use crate::edit::{Act, Chip, Field};
 use crate::fuzzy;
@@ -17,14 +17,14 @@ use crate::words::first_line;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use dunnock_proto::{Answer, Command, CommandRequest, ConfigPatch, Mode};
 
-/// A second Esc or Ctrl-C counts as the second within this many milliseconds.
+/// Longest time between two presses of Esc or Ctrl-C that count as a double press, in milliseconds.
 const AGAIN: u64 = 1_000;
-/// A paste of more lines or characters than this is folded.
+/// A paste with more lines or characters than this becomes a chip.
 pub(crate) const FOLD: (usize, usize) = (6, 500);
-/// Rows of a menu.
+/// The most files in the menu.
 const ROWS: usize = 8;
 
-/// Takes an input in. `now` is this process's own clock, in milliseconds.
+/// Handles an input. `now` is this process's own clock, in milliseconds.
 pub fn update(s: &mut State, input: Input, now: u64) -> Vec<Effect> {
     let mut effects = Vec::new();
     let listed = s.pick.is_some();
@@ -46,7 +46,7 @@ pub fn update(s: &mut State, input: Input, now: u64) -> Vec<Effect> {
     }
     refresh_menu(s, &mut effects);
     refresh_panel(s, now);
-    // A question that a list had covered was not seen.
+    // A question hidden behind a list was not seen.
     if let (true, None, Some(panel)) = (listed, &s.pick, &mut s.panel) {
         panel.show_again(now);
         refresh_panel(s, now);
@@ -54,26 +54,26 @@ pub fn update(s: &mut State, input: Input, now: u64) -> Vec<Effect> {
     effects
 }
 
-/// Something could not be done.
+/// Prints an error.
 pub(crate) fn wrong(s: &mut State, why: &str) {
     let columns = s.columns();
     s.out.extend(Line::of(why, Tone::Bad).wrap(columns, " ", " "));
 }
 
-/// Leaves what is on the screen for another session, or for none.
+/// Switches to another session, or to none.
 pub(crate) fn switch(s: &mut State, ask: HostRequest, effects: &mut Vec<Effect>) {
     s.switching = true;
     effects.push(Effect::Ask(ask));
 }
 
-/// To the session.
+/// Sends a command to the session.
 pub(crate) fn send(s: &mut State, command: Command, effects: &mut Vec<Effect>) {
     if s.switching {
         s.hint = "one moment: another session is being opened".into();
         return;
     }
     let id = s.mint();
-    // Words that are not taken come back.
+    // Remember the text, to restore it if the command is refused.
     let words = match &command {
         Command::Prompt { text, .. } | Command::Reply { answer: Answer::Text { text }, .. } => Some(text.to_string()),
         Command::Reply { note: Some(note), .. } => Some(note.clone()),
@@ -116,14 +116,14 @@ fn on_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect>) {
         KeyCode::Tab if s.panel.is_some() => {
             s.focus = Focus::Question;
             if let Some(panel) = &mut s.panel {
-                panel.guard = now + panel::GUARD; // who was typing may type on
+                panel.guard = now + panel::GUARD; // the user may still be typing
             }
         }
         _ => field_key(s, key, effects),
     }
 }
 
-/// Once it stops or empties, twice it quits.
+/// Pressed once it stops work or clears the input; pressed twice it quits.
 fn ctrl_c(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
     if s.last_ctrl_c.is_some_and(|then| now.saturating_sub(then) < AGAIN) {
         return effects.push(Effect::Quit);
@@ -151,7 +151,8 @@ fn interrupt(s: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Once it stops what runs, twice it shows where one can go back to. It never goes back by itself.
+/// Pressed once it stops work; pressed twice it lists the steps to rewind to. It never rewinds by
+/// itself.
 fn escape(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
     if s.last_esc.is_some_and(|then| now.saturating_sub(then) < AGAIN) {
         s.last_esc = None;
@@ -195,7 +196,8 @@ fn question_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect
     let Some(question) = s.question().cloned() else { return };
     let Some(panel) = &mut s.panel else { return };
     if now < panel.guard {
-        // Typed before it could be read: no answer. Nothing is lost of it, and who types on is not asked.
+        // Typed before the question could be read: not an answer. The text goes to the input field,
+        // and further keys go there, too.
         panel.guard = now + panel::GUARD;
         if let KeyCode::Char(c) = key.code
             && !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
@@ -214,7 +216,7 @@ fn question_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect
                 panel::Stage::Note(typed) | panel::Stage::Words(typed) => typed.whole(),
                 _ => String::new(),
             };
-            // A question that only words answer has nothing else to go back to.
+            // A question with only a free-text answer has no earlier stage to return to.
             if matches!(panel.stage, panel::Stage::Words(_)) && question.kind.choices().is_empty() {
                 return escape(s, now, effects);
             }
@@ -231,7 +233,7 @@ fn question_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect
         Outcome::Stays => {}
         Outcome::Hint(text) => s.hint = text.into(),
         Outcome::Answer(answer, note) => {
-            panel.stage = panel::Stage::Choose; // what was typed is sent
+            panel.stage = panel::Stage::Choose; // the typed text was sent
             reply(s, &question, answer, note, effects);
         }
         Outcome::Everywhere(rule) => {
@@ -294,7 +296,7 @@ fn pick_key(s: &mut State, code: KeyCode, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Keys of the menu below the field; whether it took the key.
+/// Handles a key in the menu below the input field. Returns whether the menu used it.
 fn menu_key(s: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
     let Some(menu) = &mut s.menu else { return false };
     match key.code {
@@ -306,7 +308,7 @@ fn menu_key(s: &mut State, key: KeyEvent, effects: &mut Vec<Effect>) -> bool {
             let from = menu.from;
             let whole = s.field.text()[from..s.field.at()] == word;
             let is_command = word.starts_with('/');
-            // A command that is written out is carried out.
+            // Enter runs the selected command.
             if key.code == KeyCode::Enter && is_command {
                 s.field.complete(from, &word);
                 submit(s, effects);
@@ -404,7 +406,7 @@ fn paste(s: &mut State, text: &str, now: u64) {
     {
         return field.insert(text);
     }
-    s.focus = Focus::Field; // a paste is never an answer, nor what follows it
+    s.focus = Focus::Field; // neither a paste nor what follows it is an answer
     if let Some(panel) = &mut s.panel {
         panel.guard = panel.guard.max(now + panel::GUARD);
     }
@@ -419,7 +421,7 @@ fn paste(s: &mut State, text: &str, now: u64) {
     }
 }
 
-/// A file of a picture that was dropped on the terminal, which pastes its path.
+/// The path of an image file that was dropped on the terminal, which pastes its path.
 fn picture(text: &str) -> Option<String> {
     let path = text.trim().trim_matches(['\'', '"']).trim_start_matches("file://").replace("\\ ", " ");
     let ending = path.rsplit('.').next().unwrap_or_default().to_lowercase();
@@ -427,7 +429,7 @@ fn picture(text: &str) -> Option<String> {
     (known && path.starts_with('/') && !path.contains('\n')).then_some(path)
 }
 
-/// Sends what is in the field, or carries it out.
+/// Sends the text of the input field, or runs it as a command.
 fn submit(s: &mut State, effects: &mut Vec<Effect>) {
     let (text, pictures) = (s.field.whole().trim().to_owned(), s.field.pictures());
     if text.is_empty() && pictures.is_empty() {
@@ -447,7 +449,7 @@ fn submit(s: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Gives the session something to do.
+/// Sends a prompt to the session, or starts one.
 pub(crate) fn prompt(s: &mut State, text: String, pictures: Vec<String>, effects: &mut Vec<Effect>) {
     if s.demo {
         s.hint = "the tour plays; esc ends it".into();
@@ -515,16 +517,16 @@ fn refresh_menu(s: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// The question that is on the screen is one that stands; how far it was read is known.
+/// Makes sure that the question on the screen is open, and records how far it was read.
 fn refresh_panel(s: &mut State, now: u64) {
     if s.catch_up.is_some() {
-        s.panel = None; // what was asked long ago is no question
+        s.panel = None; // questions of the past are not asked again
         return;
     }
     if s.question().is_none() {
         let before = s.panel.take();
         let had = before.is_some();
-        // Answered elsewhere: what was typed for it is not lost.
+        // Answered elsewhere: restore what was typed for it.
         if let Some(Panel { stage: panel::Stage::Note(typed) | panel::Stage::Words(typed), .. }) = before
             && !typed.is_empty()
         {
@@ -533,7 +535,7 @@ fn refresh_panel(s: &mut State, now: u64) {
         match s.session.questions.first() {
             Some(first) => {
                 s.panel = Some(Panel::new(first, now));
-                // Who is typing goes on typing.
+                // Do not interrupt someone who is typing.
                 if s.field.is_empty() || had {
                     s.focus = if s.field.is_empty() { Focus::Question } else { Focus::Field };
                 }
@@ -547,6 +549,6 @@ fn refresh_panel(s: &mut State, now: u64) {
         && !covered
     {
         panel.measure(rows, room);
-        panel.read = (panel.read || plain) && !cramped; // lines that were all printed were all shown
+        panel.read = (panel.read || plain) && !cramped; // plain mode prints all lines
     }
 }

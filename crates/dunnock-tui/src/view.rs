@@ -9,27 +9,27 @@ use crate::text::{Line, Span, Style, Tone};
 use crate::words::{about, count, first_line, short, so_far};
 use dunnock_proto::Isolation;
 
-/// The live area: its lines, and where the cursor stands in them.
+/// The live area: its lines and its cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct View {
     /// Lines from top to bottom.
     pub lines: Vec<Line>,
-    /// Row and column; none hides it.
+    /// Row and column of the cursor; `None` hides it.
     pub cursor: Option<(usize, usize)>,
 }
 
-/// Rows of the menu below the field.
+/// Rows of the menu below the input field.
 const MENU: usize = 8;
-/// Signs of work, one after the other.
+/// Frames of the spinner.
 const SPIN: [&str; 4] = ["◐", "◓", "◑", "◒"];
-/// Questions that are listed beside the one that is shown.
+/// The most questions listed above the one shown.
 const LISTED: usize = 5;
 
 fn rows(s: &State) -> usize {
     usize::from(s.size.1.max(2)) - 1
 }
 
-/// Draws.
+/// Draws the live area.
 #[must_use]
 pub fn view(s: &State, now: u64) -> View {
     let columns = s.columns();
@@ -57,10 +57,10 @@ pub fn view(s: &State, now: u64) -> View {
     View { lines: above, cursor }
 }
 
-/// What is under way: words, commands, plan, prompts that wait.
+/// Work in progress: the answer, running commands, the plan, queued prompts.
 fn above(s: &State, columns: usize, now: u64, room: usize) -> Vec<Line> {
     let mut lines = Vec::new();
-    // A past that is being read is not under way.
+    // While the past is being read, nothing is in progress.
     if s.catch_up.is_some() {
         return lines;
     }
@@ -134,7 +134,7 @@ fn field(s: &State, columns: usize, below: &mut View) {
     }
 }
 
-/// Rows of the field, at most.
+/// The most rows of the input field.
 fn field_rows(s: &State) -> usize {
     (rows(s) / 3).max(3)
 }
@@ -166,7 +166,7 @@ fn menu(s: &State, columns: usize, below: &mut View) {
     }
 }
 
-/// The parts of a question: all that is read, what is typed, the keys.
+/// The parts of a question: its text, what is being typed, the keys.
 fn parts(s: &State, q: &Question, columns: usize) -> (Vec<Line>, Vec<Line>, Vec<Line>) {
     let Some(panel) = &s.panel else { return Default::default() };
     let inner = columns.saturating_sub(4);
@@ -185,13 +185,13 @@ fn parts(s: &State, q: &Question, columns: usize) -> (Vec<Line>, Vec<Line>, Vec<
         _ => panel::facts(&s.session, q, inner),
     };
     if panel.stage == Stage::Always {
-        // What is granted is read first, whatever follows it.
+        // What is granted comes first, whatever follows it.
         body.splice(0..0, facts.into_iter().chain([Line::empty()]));
     } else if !facts.is_empty() {
         body.push(Line::empty());
         body.extend(facts);
     }
-    // A heading that does not fit into the frame is the first thing to read.
+    // A heading that does not fit into the frame becomes the first line of the text.
     let heading = panel::heading(q);
     if crate::text::width(&heading) > heading_room(columns) {
         body.splice(0..0, Line::of(&heading, Style::default().bold()).wrap(inner, "", ""));
@@ -208,7 +208,7 @@ fn parts(s: &State, q: &Question, columns: usize) -> (Vec<Line>, Vec<Line>, Vec<
     (body, own, panel::keys(panel, q, inner))
 }
 
-/// Columns that a heading may take in the frame.
+/// Columns available for a heading in the frame.
 fn heading_room(columns: usize) -> usize {
     columns.saturating_sub(6)
 }
@@ -220,7 +220,7 @@ pub(crate) fn question_size(s: &State) -> (usize, usize) {
     (body.len(), body_room(s, own.len(), keys.len()))
 }
 
-/// Rows for what is asked, where all else has its place.
+/// Rows left for the question's text after everything else.
 fn body_room(s: &State, own: usize, keys: usize) -> usize {
     let others = match s.session.questions.len() {
         0 | 1 => 0,
@@ -292,7 +292,7 @@ fn list_of_many(s: &State, q: &Question, columns: usize, below: &mut View) {
     }
 }
 
-/// The last line: what happens, and the numbers that people care about.
+/// The status line: what is happening, and the most important numbers.
 fn status(s: &State, columns: usize, now: u64) -> Line {
     let session = &s.session;
     if !s.hint.is_empty() {
@@ -307,7 +307,7 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
             None => "box …".into(),
         },
     };
-    // Where nobody says how much fits, it is said how much there is.
+    // Without a known window size, show the tokens used.
     let full = match session.full() {
         _ if session.via_bridge() => None,
         Some(percent) => Some(format!("context {percent} %")),
@@ -359,7 +359,7 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
     left.beside(right, columns)
 }
 
-/// What happens now: a sign that moves, and words.
+/// What is happening now: a spinner or symbol, text and tone.
 fn doing(s: &State, now: u64) -> Option<(&'static str, String, Tone)> {
     let session = &s.session;
     let spin = SPIN[usize::try_from(s.tick % 4).unwrap_or(0)];
@@ -395,7 +395,7 @@ fn doing(s: &State, now: u64) -> Option<(&'static str, String, Tone)> {
     Some((spin, format!("{what}{time} · esc to stop"), Tone::Accent))
 }
 
-/// The first screen.
+/// The welcome screen.
 #[must_use]
 pub fn welcome(s: &State) -> Vec<Line> {
     let columns = s.columns();

@@ -1,10 +1,10 @@
-//! Numbers, times and calls in words: the same in every door.
+//! Formats numbers, times and calls, the same way in every interface.
 
 use crate::text::one_line;
 use dunnock_proto::CallPart;
 use serde_json::{Map, Value};
 
-/// How long something took.
+/// A duration: how long something took.
 #[must_use]
 pub fn took(ms: u64) -> String {
     match ms {
@@ -14,7 +14,7 @@ pub fn took(ms: u64) -> String {
     }
 }
 
-/// The same, while it goes on: whole seconds.
+/// Elapsed time of something still running, in whole seconds.
 #[must_use]
 pub fn so_far(ms: u64) -> String {
     match ms / 1000 {
@@ -24,20 +24,20 @@ pub fn so_far(ms: u64) -> String {
     }
 }
 
-/// US dollars, from millionths.
+/// US dollars, from millionths of a dollar.
 #[must_use]
 pub fn usd(micros: u64) -> String {
     let usd = micros as f64 / 1e6;
     if usd >= 1.0 || micros == 0 { format!("${usd:.2}") } else { format!("${usd:.4}") }
 }
 
-/// The same in cents, for a line that is always there.
+/// US dollars with two decimals, for the status line.
 #[must_use]
 pub fn cents(micros: u64) -> String {
     format!("${:.2}", micros as f64 / 1e6)
 }
 
-/// A number with its thousands set apart.
+/// A number with thousands separators.
 #[must_use]
 pub fn number(n: u64) -> String {
     let digits = n.to_string();
@@ -51,7 +51,7 @@ pub fn number(n: u64) -> String {
     out
 }
 
-/// A number in as few letters as say it.
+/// A short form of a number: `4k`, `1.2M`.
 #[must_use]
 pub fn about(n: u64) -> String {
     match n {
@@ -67,7 +67,7 @@ pub fn count(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-/// At most so many characters.
+/// At most `most` characters, with an ellipsis if cut.
 #[must_use]
 pub fn short(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
@@ -76,7 +76,7 @@ pub fn short(text: &str, most: usize) -> String {
     }
 }
 
-/// The first line that says something.
+/// The first line that is not blank.
 #[must_use]
 pub fn first_line(text: &str) -> String {
     one_line(text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default())
@@ -99,14 +99,14 @@ fn words_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Paths that a patch names in its headers.
+/// Paths named in the headers of a patch.
 fn patched(patch: &str) -> String {
     let heads = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
     let path = |line: &str| heads.iter().find_map(|head| line.strip_prefix(head)).map(|path| path.trim().to_owned());
     patch.lines().filter_map(path).collect::<Vec<_>>().join(", ")
 }
 
-/// A word as a shell would need it written.
+/// Quotes a word for a shell, if needed.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -115,8 +115,8 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// All arguments of a call as people read them: the command line first and without a name, the others with theirs. Arguments that are no
-/// object are shown as they came.
+/// All arguments of a call, for people: the command line first and without a name, the others with
+/// theirs. Arguments that are not an object are shown as they are.
 #[must_use]
 pub fn shown_arguments(call: &CallPart) -> Vec<(Option<String>, String)> {
     let Some(mut args) = arguments(call) else { return vec![(None, call.args.to_string())] };
@@ -130,11 +130,13 @@ pub fn shown_arguments(call: &CallPart) -> Vec<(Option<String>, String)> {
     };
     if let Some(line) = line {
         args.remove("command");
-        // As at a prompt: what goes on is marked, and cannot pass for another argument.
+        // As at a shell prompt: continuation lines are marked, so that none can pass for another
+        // argument.
         rows.push((None, line.replace('\n', "\n> ")));
     }
     let text = |value: &Value| match value.as_str() {
-        // Several lines stand below the name; anything else that cannot be seen is written out.
+        // Multi-line text goes below the name; text with other control characters is escaped as
+        // JSON.
         Some(text) if text.trim_end_matches('\n').contains('\n') => format!("\n  {}", text.replace('\n', "\n  ")),
         Some(text) if !text.chars().any(char::is_control) => text.to_owned(),
         _ => value.to_string(),
@@ -143,7 +145,8 @@ pub fn shown_arguments(call: &CallPart) -> Vec<(Option<String>, String)> {
     rows
 }
 
-/// The one argument of a call that says most: the command, the path, the pattern; all of them where none does.
+/// The most telling argument of a call: the command, the path, the pattern; otherwise all
+/// arguments.
 #[must_use]
 pub fn gist(call: &CallPart) -> String {
     let Some(args) = arguments(call) else { return call.args.to_string() };

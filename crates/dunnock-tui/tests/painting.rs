@@ -1,6 +1,6 @@
 //! What the terminal shows, told by a terminal: bytes of the painter through an emulator.
 
-use dunnock_tui::{Line, Painter, Theme, Tone, View};
+use dunnock_tui::{Line, ScreenPainter, Theme, Tone, View};
 
 fn lines(texts: &[String]) -> Vec<Line> {
     texts.iter().map(|text| Line::of(text, Tone::Text)).collect()
@@ -21,7 +21,7 @@ fn scrollback_and_live_area_are_what_was_drawn_whatever_came_before() {
     for seed in 0..40 {
         let mut dice = Dice(seed);
         let mut terminal = vt100::Parser::new(rows, columns, 10_000);
-        let mut painter = Painter::default();
+        let mut painter = ScreenPainter::default();
         let mut all: Vec<String> = Vec::new();
         for step in 0..60 {
             let done: Vec<String> =
@@ -62,7 +62,7 @@ fn scrollback_and_live_area_are_what_was_drawn_whatever_came_before() {
 
 #[test]
 fn a_picture_that_did_not_change_costs_nothing() {
-    let mut painter = Painter::default();
+    let mut painter = ScreenPainter::default();
     let view = View { lines: lines(&["one".into(), "two".into()]), cursor: Some((1, 2)) };
     assert!(!painter.paint(&[], &view, 40, Theme::Dark).is_empty());
     assert_eq!(painter.paint(&[], &view, 40, Theme::Dark), "");
@@ -70,7 +70,7 @@ fn a_picture_that_did_not_change_costs_nothing() {
 
 #[test]
 fn only_the_row_that_changed_is_written() {
-    let mut painter = Painter::default();
+    let mut painter = ScreenPainter::default();
     let rows: Vec<String> = (0..8).map(|n| format!("row {n}")).collect();
     painter.paint(&[], &View { lines: lines(&rows), cursor: None }, 40, Theme::Dark);
     let mut next = rows.clone();

@@ -1,4 +1,5 @@
-//! The program about itself: settings, completions, manual, help; and kind words for what was mistyped.
+//! Commands about the program itself: settings, completions, manual, help; and hints for mistyped
+//! commands.
 
 use crate::settings::Value;
 use crate::{compose, output, paths, run};
@@ -8,24 +9,24 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Other programs of this user shall not read our memory or environment: keys are in it.
+/// Keeps the user's other programs from reading our memory and environment, which contain keys.
 pub(crate) fn be_private() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
-/// What was typed where a command should be.
+/// What was typed in place of a command.
 pub(crate) enum Typed {
-    /// A task: run it.
+    /// A task: the arguments, with the command to run it inserted.
     Task(Vec<OsString>),
-    /// A word that is no command.
+    /// An unknown command, with a hint.
     Mistake(String),
 }
 
-/// Without a command the terminal app is opened, with the task if there is one; where there is no terminal, a task is run. One
-/// word that is no command is answered kindly.
+/// Handles arguments without a command. Opens the web or terminal app, with the task if there is
+/// one; without a terminal, a task is run. A single unknown word gets a hint.
 pub(crate) fn task_or_mistake(words: &[OsString], terminal: bool, web: impl Fn() -> bool) -> Option<Typed> {
-    // What may stand before a command.
+    // `--data-dir` may precede the command.
     let at = match words.get(1).and_then(|word| word.to_str()) {
         Some("--data-dir") => 3,
         Some(word) if word.starts_with("--data-dir=") => 2,
@@ -63,7 +64,8 @@ pub(crate) fn task_or_mistake(words: &[OsString], terminal: bool, web: impl Fn()
     Some(Typed::Mistake(format!("no command {first:?}. {hint} (dunnock --help shows the commands)")))
 }
 
-/// Whether the person wants the web app where nothing is said. Settings that cannot be read are told of by whatever comes next.
+/// Whether plain `dunnock` opens the web app. Unreadable settings are reported by the command that
+/// runs next.
 pub(crate) fn web_is_the_door() -> bool {
     let settings = paths::settings(paths::workspace(None).ok().as_deref(), false, Vec::new());
     settings.is_ok_and(|settings| settings.text("interface") == Some("web"))
@@ -139,7 +141,7 @@ pub(crate) fn man(dir: Option<PathBuf>, command: Command) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every help page.
+/// Every help page: the command and its text.
 pub(crate) fn help_pages(mut command: Command) -> Vec<(String, String)> {
     command.build();
     let mut pages = Vec::new();

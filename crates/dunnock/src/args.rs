@@ -1,4 +1,4 @@
-//! What can be typed: one source for parsing, help, completions and the manual.
+//! Command-line arguments: one source for parsing, help, completions and the manual.
 
 use crate::settings::Value;
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -39,7 +39,7 @@ Anyone with the token can do what you can do here. It is in a file that only you
 server ends. --listen also needs a password: in DUNNOCK_PASSWORD, or in ~/.config/dunnock/password (chmod 600).
 Ctrl-C stops the server. Running work is stopped and recorded, and continues when the session is next opened.";
 
-/// This release, and whether the web app is in it.
+/// The version, with a note if the web app is not included.
 fn version() -> &'static str {
     match dunnock_serve::has_web_app() {
         true => env!("CARGO_PKG_VERSION"),
@@ -269,7 +269,7 @@ pub(crate) enum Command {
         #[arg(long, global = true)]
         json: bool,
         #[command(subcommand)]
-        what: Option<Rules>,
+        what: Option<RulesCommand>,
     },
     /// Trust this folder's settings as they are now
     Trust {
@@ -333,7 +333,7 @@ pub(crate) enum Bridge {
     },
 }
 
-/// What `bridge` can be told.
+/// Options of `bridge`.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Carry {
     /// Run one round and exit with 3 instead of waiting for the answer
@@ -347,7 +347,7 @@ pub(crate) struct Carry {
     pub(crate) copy: bool,
 }
 
-/// What `undo` and `rewind` can be told.
+/// Options of `undo` and `rewind`.
 #[derive(Debug, Default, Clone, Copy, ClapArgs)]
 pub(crate) struct Back {
     /// Only print what would be done
@@ -358,7 +358,7 @@ pub(crate) struct Back {
     pub(crate) force: bool,
 }
 
-/// What `run` and `resume` can be told.
+/// Options of `run` and `resume`.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Flags {
     /// The model, as provider/model ("dunnock models list" shows those there are)
@@ -404,7 +404,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// Those that are settings.
+    /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<(&'static str, Value)> {
         let one = |name, value: &Option<String>| value.clone().map(|v| (name, Value::Text(v)));
         let mut all: Vec<(&'static str, Value)> = [
@@ -429,7 +429,7 @@ impl Flags {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Rules {
+pub(crate) enum RulesCommand {
     /// Always allow calls that start with these words
     Allow {
         /// And let them reach the network

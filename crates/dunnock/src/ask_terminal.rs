@@ -1,4 +1,4 @@
-//! The person at the terminal: what they are asked, and what they type.
+//! Asks the user at the terminal and reads the answer.
 
 use crate::{reply, rules};
 use dunnock_core::Question;
@@ -6,10 +6,10 @@ use dunnock_proto::{Answer, Command, QuestionKind};
 use std::io::{BufRead as _, Write as _};
 use tokio::sync::mpsc;
 
-/// A keyboard with one reader, whoever asks.
+/// Standard input, with a single reader for all questions.
 pub(crate) struct AskTerminal {
     lines: Option<mpsc::Receiver<String>>,
-    /// What was put to them and stands.
+    /// The question on the screen that is not answered yet.
     pub(crate) asked: Option<Question>,
 }
 
@@ -18,7 +18,7 @@ impl AskTerminal {
         Self { lines: None, asked: None }
     }
 
-    /// Waits for an answer to this question, which is on the screen.
+    /// Prompts for an answer to this question, which is already on the screen.
     pub(crate) fn ask(&mut self, question: Question) {
         let view = question.kind.view();
         let (yes, no) = (view.yes.to_lowercase(), view.no.to_lowercase());
@@ -44,7 +44,7 @@ impl AskTerminal {
         self.asked = Some(question);
     }
 
-    /// What was typed before the question was on the screen is no answer to it.
+    /// Discards input that was typed before the question was on the screen.
     fn forget_early_words(&mut self) {
         #[cfg(unix)]
         let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
@@ -64,8 +64,8 @@ impl AskTerminal {
         }
     }
 
-    /// The line that was typed for the question that stands; `None` when nobody types any more. Waits for ever while
-    /// nothing is asked.
+    /// The line typed in answer to the current question; `None` at the end of input. Waits forever
+    /// while no question is open.
     pub(crate) async fn said(&mut self) -> Option<String> {
         match (&self.asked, &mut self.lines) {
             (Some(_), Some(lines)) => lines.recv().await,
@@ -79,7 +79,7 @@ impl AskTerminal {
     }
 }
 
-/// What was typed, as a command.
+/// Converts what was typed to a command.
 pub(crate) fn command(question: &Question, line: &str) -> Result<Command, String> {
     let line = line.trim();
     let (answer, note) = match (question.kind.approval(), line.split_once(' ')) {

@@ -1,5 +1,5 @@
-//! `bridge new`, `bridge resume`, `bridge copy`: a conversation that a person carries to any chat. A model like any other, but for
-//! its transport: everything else is `run` and `resume`.
+//! `bridge new`, `bridge resume`, `bridge copy`: sessions that the user copies and pastes into any
+//! chat. Only the transport to the model differs; everything else is `run` and `resume`.
 
 use crate::args::Flags;
 use crate::drive::{self, Carrying, attended};
@@ -14,15 +14,15 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
-/// What is asked beside the flags of `run`.
+/// Options in addition to the flags of `run`.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct BridgeOptions {
     pub(crate) once: bool,
     pub(crate) dir: Option<PathBuf>,
     pub(crate) copy: bool,
 }
 
-impl Asked {
+impl BridgeOptions {
     fn carrying(&self) -> Carrying {
         if self.once { Carrying::Once { copy: self.copy } } else { Carrying::Waits { copy: self.copy } }
     }
@@ -40,7 +40,7 @@ impl Asked {
 pub(crate) async fn new(
     data: Option<PathBuf>,
     task: Option<String>,
-    asked: Asked,
+    asked: BridgeOptions,
     flags: Flags,
 ) -> anyhow::Result<ExitCode> {
     no_model(&flags)?;
@@ -66,12 +66,12 @@ pub(crate) async fn new(
 pub(crate) async fn resume(
     data: Option<PathBuf>,
     id: Option<String>,
-    asked: Asked,
+    asked: BridgeOptions,
     flags: Flags,
 ) -> anyhow::Result<ExitCode> {
     no_model(&flags)?;
     let here = paths::workspace(flags.cd.as_deref())?;
-    // The session's own settings hold; only what flags say is laid over them.
+    // The session's own settings apply; only flags override them.
     let settings = paths::settings(Some(&here), flags.trust, running::given(data, flags.settings()))?;
     planner::refuse(&settings, "a conversation that is carried")?;
     let open = compose::open(&settings, flags.output.as_deref()).await?;
@@ -94,7 +94,7 @@ pub(crate) async fn resume(
     open.confine(&settings, state.config.sandbox);
     held(&settings, &open, &workspace, &folder).await?;
     claim(&folder, &session)?;
-    // What could not be handed over is no reason to begin anew.
+    // A request that could not be written must not end the session.
     let prompt = (state.status() == dunnock_core::Status::Failed).then(|| "Go on.".to_owned());
     if !flags.json {
         output::line(&format!("Session: {session}"));
@@ -106,7 +106,7 @@ pub(crate) async fn resume(
     running::go_on(open, &settings, session, prompt, flags, asked.carrying()).await
 }
 
-/// Puts a part of what waits to be carried into the clipboard.
+/// Copies a part of the waiting request to the clipboard.
 pub(crate) async fn copy(data: Option<PathBuf>, part: usize) -> anyhow::Result<ExitCode> {
     let here = paths::workspace(None)?;
     let settings = paths::settings(Some(&here), false, running::given(data, Vec::new()))?;
@@ -143,7 +143,7 @@ fn is_carried(config: &Config) -> bool {
     config.model == BRIDGE_MODEL && config.bridge.is_some()
 }
 
-/// The session meant: by id, or the newest of this folder that is carried.
+/// The session with this ID, or else the newest copy-and-paste session in this folder.
 async fn meant(open: &compose::Composed, id: Option<&str>, workspace: &Path) -> anyhow::Result<SessionId> {
     let log = open.world.log.as_ref();
     if let Some(id) = id {
@@ -167,7 +167,7 @@ fn bridge(settings: &Settings, folder: &Path) -> Bridge {
     }
 }
 
-/// Where outboxes and inboxes lie: where no command can write, and no link leads.
+/// The folder for outboxes and inboxes: not writable by commands, and not behind a link.
 fn folder(settings: &Settings, workspace: &Path) -> anyhow::Result<PathBuf> {
     let given = settings.text("bridge_dir").unwrap_or(".dunnock/bridge");
     let wanted = match given {
@@ -200,7 +200,7 @@ fn folder(settings: &Settings, workspace: &Path) -> anyhow::Result<PathBuf> {
     Ok(real)
 }
 
-/// Tries whether a command can write where the answers come from. Nothing is begun if it can.
+/// Tests whether a command can write to the inbox folder, and refuses to start if it can.
 async fn held(settings: &Settings, open: &compose::Composed, workspace: &Path, folder: &Path) -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
     if open.world.level != dunnock_proto::Isolation::D {
@@ -226,8 +226,8 @@ async fn held(settings: &Settings, open: &compose::Composed, workspace: &Path, f
     Ok(())
 }
 
-/// Makes a folder a session's: what another left there is put aside under its name, and what this one had put aside comes back.
-/// Doing it twice does no harm, wherever the first was cut off.
+/// Assigns a folder to a session: moves another session's files into a folder with its ID, and
+/// moves this session's files back. Idempotent, even after an interruption at any point.
 pub(crate) fn claim(folder: &Path, session: &SessionId) -> anyhow::Result<()> {
     let whole = session.to_string();
     let owner = std::fs::read_to_string(folder.join(BRIDGE_OWNER)).unwrap_or_default().trim().to_owned();
@@ -249,7 +249,7 @@ pub(crate) fn claim(folder: &Path, session: &SessionId) -> anyhow::Result<()> {
     if owner != whole {
         put_private(folder, BRIDGE_OWNER, &whole).with_context(told)?;
     }
-    // What is carried is not for the repository.
+    // Outboxes and inboxes do not belong in the repository.
     if !folder.join(".gitignore").exists() {
         put_private(folder, ".gitignore", "*\n").with_context(told)?;
     }
@@ -263,7 +263,7 @@ pub(crate) fn claim(folder: &Path, session: &SessionId) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The files of rounds in a folder.
+/// The outbox and inbox files in a folder.
 fn files(folder: &Path) -> impl Iterator<Item = std::ffi::OsString> {
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let ours = |name: &std::ffi::OsString| {
@@ -275,7 +275,7 @@ fn files(folder: &Path) -> impl Iterator<Item = std::ffi::OsString> {
     names.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir())).map(|entry| entry.file_name()).filter(ours)
 }
 
-/// The lines that a person reads who carries a round.
+/// Instructions for the user who copies and pastes a round.
 pub(crate) fn round(handed: &OutboxWritten) -> String {
     let (step, outbox, inbox) = (handed.step, output::one_line(&handed.outbox), output::one_line(&handed.inbox));
     let more = match handed.parts {
@@ -286,7 +286,7 @@ pub(crate) fn round(handed: &OutboxWritten) -> String {
     format!("Round {step}: paste {outbox}{more} into your chat\n         and save its answer as {inbox}")
 }
 
-/// Puts a round's first part into the clipboard.
+/// Copies a round's first part to the clipboard.
 pub(crate) fn copy_round(handed: &OutboxWritten) {
     let copied =
         std::fs::read_to_string(&handed.outbox).map_err(|e| e.to_string()).and_then(|text| to_clipboard(&text));
@@ -299,7 +299,7 @@ pub(crate) fn copy_round(handed: &OutboxWritten) {
     }
 }
 
-/// Programs that take a text for the clipboard, each with its words.
+/// Programs that write text to the clipboard, with their arguments.
 const CLIPBOARDS: &[&[&str]] = &[
     &["wl-copy"],
     &["xclip", "-selection", "clipboard"],

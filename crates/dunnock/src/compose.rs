@@ -1,4 +1,4 @@
-//! Picks one of each: log, model, tools; and what a session is told at its beginning.
+//! Chooses the adapters (log, model, tools) and builds the configuration of a session.
 
 use crate::exit::usage;
 use crate::settings::Settings;
@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// This release.
+/// The version of this release.
 pub(crate) const APP: &str = env!("CARGO_PKG_VERSION");
-/// A world, and the parts of it that commands need by their own type.
+/// The ports, and those adapters that commands need by their concrete type.
 #[derive(Clone)]
 pub(crate) struct Composed {
     pub(crate) world: Ports,
@@ -34,7 +34,7 @@ pub(crate) fn speaker(settings: &Settings) -> anyhow::Result<ModelClient> {
     speaker_with(settings, dunnock_tools::offers, |prompts| prompts)
 }
 
-/// A speaker that offers these tools and uses these of the prompts.
+/// A model client with these tools and this selection of prompts.
 pub(crate) fn speaker_with(
     settings: &Settings,
     offers: fn() -> Vec<ToolSpec>,
@@ -112,7 +112,7 @@ fn make(settings: &Settings, output: Option<&Path>, data: PathBuf, log: Arc<dyn 
         clock: Arc::new(SystemClock),
         locks: data.join("locks"),
         runtime: paths::runtime_dir(&data),
-        level: Isolation::D, // until somebody works: `confine`
+        level: Isolation::D, // until `confine` probes it
         app: APP.into(),
         day_budget: settings.budget_day(),
     };
@@ -120,7 +120,7 @@ fn make(settings: &Settings, output: Option<&Path>, data: PathBuf, log: Arc<dyn 
     Ok(Composed { world, speaker, keeper, hands, data })
 }
 
-/// Files to which no tool goes.
+/// Files that no tool may access.
 pub(crate) fn denied(settings: &Settings) -> anyhow::Result<globset::GlobSet> {
     let mut set = globset::GlobSetBuilder::new();
     for text in settings.list("deny_paths") {
@@ -130,7 +130,7 @@ pub(crate) fn denied(settings: &Settings) -> anyhow::Result<globset::GlobSet> {
     Ok(set.build()?)
 }
 
-/// What is run after an edit, by the ending of the file's name.
+/// Commands to run after an edit, by file extension.
 fn checks(settings: &Settings) -> anyhow::Result<BTreeMap<String, String>> {
     let mut checks = BTreeMap::new();
     for text in settings.list("check") {
@@ -145,7 +145,7 @@ fn checks(settings: &Settings) -> anyhow::Result<BTreeMap<String, String>> {
 }
 
 fn hands(settings: &Settings, limits: Limits, data: &Path) -> Toolbox {
-    // The launcher is this very program, even if its file was replaced meanwhile.
+    // The launcher is this running program, even if its file has been replaced meanwhile.
     let hands = Toolbox::new(limits, Path::new("/proc/self/exe"), &[dunnock_sandbox::LAUNCH]);
     #[cfg(target_os = "linux")]
     return hands.boxed(sandbox::layout(settings, data));
@@ -156,13 +156,13 @@ fn hands(settings: &Settings, limits: Limits, data: &Path) -> Toolbox {
     }
 }
 
-/// How well commands can be confined here, found out by trying.
+/// Probes which sandbox level is available here.
 pub(crate) fn confined(settings: &Settings, data: &Path) -> SandboxSupport {
     probed(&hands(settings, Limits::default(), data), settings, data)
 }
 
 fn probed(hands: &Toolbox, settings: &Settings, data: &Path) -> SandboxSupport {
-    // A folder like any other, made for this.
+    // An ordinary folder, created for the probe.
     let folder = data.join("boxes/probe");
     let made = paths::make_private(&folder).and_then(|()| folder.canonicalize());
     match made {
@@ -172,14 +172,14 @@ fn probed(hands: &Toolbox, settings: &Settings, data: &Path) -> SandboxSupport {
 }
 
 impl Composed {
-    /// The same log and box, with the settings of another folder.
+    /// The same log and sandbox level, with the settings of another folder.
     pub(crate) fn beside(&self, settings: &Settings) -> anyhow::Result<Self> {
         let mut work = make(settings, None, self.data.clone(), self.world.log.clone())?;
         work.world.level = self.world.level;
         Ok(work)
     }
 
-    /// Finds out how well commands can be confined: whoever goes on from here runs some.
+    /// Probes the sandbox level. Call it before a session runs commands.
     pub(crate) fn confine(&mut self, settings: &Settings, sandbox: Sandbox) -> &mut Self {
         if sandbox != Sandbox::Off {
             self.world.level = probed(&self.hands, settings, &self.data).level;
@@ -188,12 +188,12 @@ impl Composed {
     }
 }
 
-/// Who keeps the files of workspaces, where the system allows it.
+/// The checkpoint store, on systems that support it.
 #[cfg(unix)]
 pub(crate) fn keeper(settings: &Settings, data: &Path, output: Option<&Path>) -> Option<Arc<CheckpointStore>> {
     let bytes = settings.count("checkpoint_mb").unwrap_or(2048) << 20;
     let age = Duration::from_secs(settings.count("checkpoint_days").unwrap_or(30) * 86_400);
-    // What we write ourselves is no change of the person's files.
+    // Files that we write ourselves do not count as changes to the user's files.
     let own = paths::own_files(data, output);
     Some(Arc::new(CheckpointStore::new(data.join("checkpoints"), own, Bounds { bytes, age })))
 }
@@ -203,7 +203,7 @@ pub(crate) fn keeper(_: &Settings, _: &Path, _: Option<&Path>) -> Option<Arc<Che
     None
 }
 
-/// What a new session is told.
+/// The configuration of a new session.
 pub(crate) fn config(
     settings: &Settings,
     speaker: &ModelClient,
@@ -233,7 +233,7 @@ pub(crate) fn config(
     })
 }
 
-/// What flags change about a session that is there, and the person's rules since it was last driven.
+/// Changes to an existing session: from flags, and from the user's rules since it last ran.
 pub(crate) fn patch(
     settings: &Settings,
     speaker: &ModelClient,
@@ -243,12 +243,13 @@ pub(crate) fn patch(
     let model = if settings.flagged("model") { settings.text("model").unwrap_or_default() } else { &now.model };
     let whole = config(settings, speaker, model.to_owned(), false)?;
     let patch = ConfigPatch {
-        // What the person says that it costs counts at once; what the table says stays as it was when the model was chosen.
+        // A configured price applies at once; a built-in price stays as it was when the model was
+        // chosen.
         price: (settings.flagged("model") || settings.price(model).is_some() || now.price.is_none())
             .then_some(whole.price),
         model: settings.flagged("model").then_some(whole.model),
         profile: settings.flagged("profile").then_some(whole.profile),
-        // Set because a request did not fit: it must count from now on.
+        // The user may set it because a request did not fit, so it applies from now on.
         window: (whole.window.is_some() && whole.window != now.window).then_some(whole.window),
         mode: settings.flagged("approve").then_some(whole.mode),
         sandbox: settings.flagged("sandbox").then_some(whole.sandbox),
@@ -263,7 +264,7 @@ pub(crate) fn patch(
     Ok((now.with(&patch) != *now).then_some(patch))
 }
 
-/// What cannot be kept is refused before anything begins.
+/// Refuses a required sandbox level or budget that cannot be enforced, before anything starts.
 pub(crate) fn keepable(config: &Config, have: Isolation, day_budget: Option<u64>) -> anyhow::Result<()> {
     if let Sandbox::Require(level) = config.sandbox
         && have > level
@@ -283,7 +284,7 @@ pub(crate) fn keepable(config: &Config, have: Isolation, day_budget: Option<u64>
     Ok(())
 }
 
-/// The model: as configured, or the one that is there to be found.
+/// The configured model, or the only one that can be found.
 pub(crate) async fn model(settings: &mut Settings, speaker: &ModelClient) -> anyhow::Result<String> {
     if let Some(model) = settings.text("model") {
         if model == BRIDGE_MODEL {
@@ -317,7 +318,7 @@ pub(crate) async fn model(settings: &mut Settings, speaker: &ModelClient) -> any
     }
 }
 
-/// The model of the first provider whose key is there, where nothing else was said.
+/// The default model of the first provider whose key is set.
 pub(crate) fn model_by_key(settings: &mut Settings) -> Option<String> {
     let keyed = |env: &str| paths::text_var(env).is_some_and(|key| !key.is_empty());
     let (known, env, default) = KNOWN
@@ -333,7 +334,7 @@ pub(crate) fn model_by_key(settings: &mut Settings) -> Option<String> {
     Some(model)
 }
 
-/// Models of servers on this machine, asked over loopback.
+/// Models of servers on this machine, queried over loopback.
 pub(crate) async fn local_models(speaker: &ModelClient) -> Vec<String> {
     let mut found = Vec::new();
     for provider in speaker.providers().iter().filter(|p| p.is_local()) {

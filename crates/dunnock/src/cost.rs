@@ -1,4 +1,4 @@
-//! `dunnock cost`: tokens and money of each step, of a session, and of a day.
+//! `dunnock cost`: tokens and cost of each step, of a session, and of the day.
 
 use crate::drive::Seen;
 use crate::tally::{Cost, Tally};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Milliseconds of a day.
+/// Milliseconds in a day.
 const DAY: i64 = 86_400_000;
 
 pub(crate) async fn run(data: Option<PathBuf>, id: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
@@ -20,7 +20,7 @@ pub(crate) async fn run(data: Option<PathBuf>, id: Option<String>, json: bool) -
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a session used, and this day.
+/// Prints the usage of a session, and of all sessions today.
 pub(crate) async fn show(open: &compose::Composed, session: &SessionId, json: bool) -> anyhow::Result<()> {
     let log = open.world.log.as_ref();
     let rows = steps(log, session).await?;
@@ -84,12 +84,12 @@ fn words(name: &str, cost: &Cost) -> String {
         n(used.cached),
         n(used.output),
         n(used.reasoning),
-        // A day without a request has no price that could be unknown.
+        // Without a request, there is no price that could be unknown.
         if used.is_nothing() && !cost.unknown { "-".to_owned() } else { cost.money() }
     )
 }
 
-/// What each step used, and each summary.
+/// The usage of each step and each summary.
 async fn steps(log: &dyn Log, session: &SessionId) -> anyhow::Result<Vec<(String, Cost)>> {
     let mut rows: Vec<(String, Cost)> = Vec::new();
     let mut tally = Tally::default();
@@ -110,7 +110,7 @@ async fn steps(log: &dyn Log, session: &SessionId) -> anyhow::Result<Vec<(String
     Ok(rows)
 }
 
-/// What an event says was used, and for what.
+/// The usage recorded in an event, and its row.
 fn used(event: &Event) -> Option<(String, &Usage)> {
     match event {
         Event::Answered(e) => Some((e.step.0.to_string(), &e.usage)),
@@ -121,7 +121,7 @@ fn used(event: &Event) -> Option<(String, &Usage)> {
     }
 }
 
-/// What all sessions used on a day.
+/// The usage of all sessions on a day.
 async fn day(log: &dyn Log, day: i64) -> anyhow::Result<Cost> {
     let mut sum = Cost::default();
     for row in log.list(None, u32::MAX).await? {

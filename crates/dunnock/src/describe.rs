@@ -1,4 +1,4 @@
-//! Events in words. What they add up to is in `tally.rs`.
+//! Events as text. Totals over events are in `tally.rs`.
 
 use crate::output;
 use dunnock_core::State;
@@ -7,7 +7,7 @@ use dunnock_proto::{
     CallId, CallPart, Decoded, EndReason, Event, Outcome, Part, QuestionKind, QuestionView, Record, Scope, VerifyArgs,
 };
 
-/// An event in words; nothing for those that only matter to the machine.
+/// Describes an event; `None` for events that do not concern the user.
 pub(crate) fn told(record: &Record) -> Option<String> {
     let event = match record.decode() {
         Decoded::Known(event) => event,
@@ -103,12 +103,12 @@ pub(crate) fn told(record: &Record) -> Option<String> {
     Some(output::visible(&text))
 }
 
-/// Where new instructions differ from those before, if they do.
+/// Where new instructions start to differ from the previous ones, if they do.
 pub(crate) fn from_byte(first: Option<u64>) -> String {
     first.map_or_else(String::new, |byte| format!(", other from byte {byte} on"))
 }
 
-/// What goes back.
+/// The scope of a rewind.
 pub(crate) fn scope(scope: Scope) -> &'static str {
     match scope {
         Scope::Files => "files",
@@ -121,7 +121,7 @@ fn model(name: &str) -> &str {
     if name.is_empty() { "no model" } else { name }
 }
 
-/// What a person answered.
+/// The answer as text.
 pub(crate) fn answer(answer: &dunnock_proto::Answer) -> String {
     use dunnock_proto::Answer;
     match answer {
@@ -155,7 +155,8 @@ pub(crate) fn why(why: &EndReason) -> String {
     }
 }
 
-/// The one argument of a call that says most; the files of a patch as policy and the tool read them.
+/// The most informative argument of a call; for a patch its files, as parsed by the policy and the
+/// tool.
 pub(crate) fn gist(call: &CallPart) -> String {
     let patch = || {
         let args = dunnock_proto::PathArgs::parse(&call.args).ok()?;
@@ -168,7 +169,8 @@ pub(crate) fn gist(call: &CallPart) -> String {
     }
 }
 
-/// A question as a person is shown it. What a model wrote stands behind a bar, so that it cannot pass for our own words.
+/// A question as shown to the user. Text from the model is behind a bar, so that it cannot pass for
+/// ours.
 pub(crate) fn question(s: &State, question: &dunnock_core::Question) -> String {
     let view = question.kind.view();
     let mut lines = vec![output::one_line(&view.heading)];
@@ -196,7 +198,8 @@ pub(crate) fn question(s: &State, question: &dunnock_core::Question) -> String {
     lines.join("\n")
 }
 
-/// What we say of a call that waits: why it is asked, what a yes grants, how it is isolated, what it would lose, the rule of an "always".
+/// Rows about a waiting call: why it needs approval, what approval grants, its sandbox, what would
+/// be lost, and the rule that "always" would save.
 fn facts(view: &QuestionView) -> Vec<String> {
     let rows = |name: &'static str, values: &[String]| -> Vec<String> {
         values.iter().map(|value| format!("  {name}: {}", output::one_line(value))).collect()
@@ -216,7 +219,7 @@ fn behind_bar(text: &str) -> String {
     lines.join("\n")
 }
 
-/// What would run, all of it: the command line as it is, every other argument by its name.
+/// Everything that would run: the command line verbatim, and every other argument with its name.
 fn exact(call: &CallPart) -> String {
     let row = |(key, value): (Option<String>, String)| match key {
         Some(key) => format!("{key}: {value}"),

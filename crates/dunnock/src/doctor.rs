@@ -1,4 +1,4 @@
-//! `dunnock doctor`: is everything in order, and what to do where it is not.
+//! `dunnock doctor`: checks the installation and suggests fixes.
 
 use crate::{compose, output, paths, run, sandbox};
 use dunnock_core::ports::Log as _;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sign {
     Ok,

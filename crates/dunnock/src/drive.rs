@@ -1,4 +1,5 @@
-//! Holds a session's door until it rests or waits for somebody who is not here, and shows what happens meanwhile.
+//! Follows a session through its connection until it rests, or waits for someone who is not here,
+//! and shows what happens meanwhile.
 
 use crate::ask_terminal::{self, AskTerminal};
 use crate::exit::{self, Exit, ExitReason, Freshness};
@@ -30,7 +31,7 @@ impl View {
             Self::Plain(Plain::new(session.clone(), attended(false)))
         }
     }
-    /// The first line, with how well commands are confined.
+    /// Shows the first line, with the sandbox level.
     pub(crate) fn begin(&mut self, s: &State, level: Isolation) {
         let level = if s.config.sandbox == Sandbox::Off { Isolation::D } else { level };
         match self {
@@ -55,31 +56,31 @@ pub(crate) enum CtrlC {
     Leaves,
 }
 
-/// What a door does while a person carries a request.
+/// What a command does while a copy-and-paste request waits for its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Carrying {
-    /// It leaves: whoever brings the answer says so.
+    /// It exits; the user runs `bridge resume` once the reply is saved.
     Leaves,
-    /// It waits for the answer.
+    /// It waits for the reply.
     Waits {
-        /// And puts what is to be carried into the clipboard.
+        /// Also copies each request to the clipboard.
         copy: bool,
     },
-    /// It takes in an answer that is there, and leaves with the next request.
+    /// It reads a reply that has already been saved, and exits after the next request.
     Once {
-        /// As above.
+        /// Also copies each request to the clipboard.
         copy: bool,
     },
 }
 
-/// A session as a door sees it.
+/// A session as seen through a connection.
 pub(crate) struct Seen {
     pub(crate) state: State,
     pub(crate) tally: Tally,
 }
 
 impl Seen {
-    /// Everything so far.
+    /// Reads the log of the session so far.
     pub(crate) async fn read(world: &Ports, session: &SessionId) -> anyhow::Result<Self> {
         let Loaded { state, .. } = load(world.log.as_ref(), session).await?;
         let mut tally = Tally::default();
@@ -114,19 +115,19 @@ impl Seen {
         }
     }
 
-    /// Nothing is under way but what waits.
+    /// Nothing is running; the session rests or waits.
     fn settled(&self) -> bool {
         let s = &self.state;
         let Some(seat) = s.owner else { return true };
         !s.stopping && wanted(s, seat.owner).iter().all(Effect::parked)
     }
 
-    /// Nothing is under way, and nothing waits.
+    /// Nothing is running, and nothing waits.
     fn rests(&self) -> bool {
         self.settled() && self.state.phase == Phase::Rest && self.state.questions.is_empty()
     }
 
-    /// Whether the files are those that the last checks were about.
+    /// Whether the files are still those that the last checks verified.
     pub(crate) async fn fresh(&self, world: &Ports) -> Freshness {
         if self.state.proof != Proof::Proven {
             return Freshness::Yes;
@@ -142,7 +143,7 @@ impl Seen {
     }
 }
 
-/// What a drive needs beside the door.
+/// What is needed to follow a session, apart from the connection.
 pub(crate) struct Drive {
     pub(crate) world: Ports,
     pub(crate) session: SessionId,
@@ -152,25 +153,26 @@ pub(crate) struct Drive {
     pub(crate) ctrl_c: CtrlC,
     pub(crate) carrying: Carrying,
     pub(crate) output: Option<PathBuf>,
-    /// The last event that a command of ours made: the session does not rest before we have seen it.
+    /// The last event caused by our commands: the session does not count as resting before we have
+    /// seen it.
     pub(crate) upto: Seq,
 }
 
-/// Whether somebody sits here who can answer.
+/// Whether a user at this terminal can answer questions.
 pub(crate) fn attended(json: bool) -> bool {
     !json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Why a drive is over.
+/// Why following a session ended.
 enum Over {
-    /// The session rests or waits; whether we stopped it.
+    /// The session rests or waits; `stopped` if we stopped it.
     Settled { stopped: bool },
-    /// We leave, and it goes on.
+    /// We stopped watching, and the session continues.
     Left,
 }
 
 impl Drive {
-    /// Until the session rests, or waits for somebody who is not here.
+    /// Follows the session until it rests, or waits for someone who is not here.
     pub(crate) async fn go(mut self, mut door: Connection) -> anyhow::Result<ExitCode> {
         match self.watch(&mut door).await {
             Ok(over) => {
@@ -196,14 +198,15 @@ impl Drive {
         }
     }
 
-    /// Whether the session is where a door may leave it, or a person be asked.
+    /// Whether the session is at a point where we may exit or ask the user.
     fn settled(&self, summary: Option<&SessionSummary>) -> bool {
         let seq = self.seen.state.seq;
         let promised = seq >= self.upto && self.seen.settled();
         match summary {
-            // What the driver says counts only for the events that we have seen.
+            // The driver's summary is valid only once we have seen the same events.
             Some(now) => promised && now.parked && now.seq == seq,
-            // Another process drives, and events come one by one: between two of them nothing may seem to be under way.
+            // Another process drives the session. Between two of its events it may look as if
+            // nothing were running.
             None => {
                 let waits = !self.seen.state.questions.is_empty() || self.seen.state.carried().is_some();
                 promised && (self.seen.rests() || waits)
@@ -211,7 +214,8 @@ impl Drive {
         }
     }
 
-    /// Whether it is worth staying though nothing is under way: a person carries a request.
+    /// Whether to stay although nothing is running, because a copy-and-paste request waits for its
+    /// reply.
     fn stays(&self, drives: bool) -> bool {
         let s = &self.seen.state;
         let carried = s.carried().is_some() && s.questions.is_empty();
@@ -232,14 +236,15 @@ impl Drive {
         loop {
             let mut summary = door.handle().map(Handle::summary);
             let drives = summary.is_some();
-            // Seen now: only what changes after this wakes us.
+            // Mark the summary as seen: only later changes wake us.
             let now = summary.as_mut().map(|s| s.borrow_and_update().clone());
             if person.asked.as_ref().is_some_and(|q| self.seen.state.question(q.id).is_none()) {
                 person.done(); // answered elsewhere
             }
             let settled = self.settled(now.as_ref());
             let waits = !self.seen.state.questions.is_empty();
-            // A question of a session that others drive may be answered there: only its end is an end for us.
+            // If another process drives the session, its question may be answered there, so only
+            // its end is an end for us.
             if settled && (stopped || !waits || (drives && !attended)) && (stopped || !self.stays(drives)) {
                 return Ok(Over::Settled { stopped });
             }
@@ -263,7 +268,7 @@ impl Drive {
                         },
                         Err(why) => output::note(&why),
                     },
-                    // Nobody types any more: the question stays.
+                    // Standard input ended; the question stays open.
                     _ => return Ok(Over::Settled { stopped }),
                 },
                 () = self.signals.next() => {
@@ -272,7 +277,7 @@ impl Drive {
                         return Ok(Over::Left);
                     }
                     if (person.asked.is_some() || self.seen.state.carried().is_some()) && settled {
-                        // Nothing runs: the question stands, and whoever comes back answers it.
+                        // Nothing runs; the question stays open and can be answered later.
                         return Ok(Over::Settled { stopped: true });
                     }
                     if stopped {
@@ -280,7 +285,7 @@ impl Drive {
                     }
                     stopped = true;
                     tokio::select! {
-                        // Nothing to interrupt is as good: it is at rest already.
+                        // A refusal is fine: the session is already at rest.
                         answer = door.send(Command::Interrupt) => self.upto = answer?.unwrap_or(self.upto),
                         () = self.signals.next() => self.leave_now(),
                     }
@@ -289,14 +294,14 @@ impl Drive {
         }
     }
 
-    /// For programs: however a drive is over, its last line says so.
+    /// For programs: the last JSON line reports the end, whatever its reason.
     fn last_line(&mut self, end: &Exit) {
         if let View::Lines(lines) = &mut self.view {
             lines.end(&self.seen.state, &self.seen.tally, end, Freshness::Yes);
         }
     }
 
-    /// Told twice: what runs is killed, what is recorded stays.
+    /// After the second signal: kills what runs; recorded events stay.
     fn leave_now(&mut self) -> ! {
         let end = Exit { why: ExitReason::Interrupted, exit: 130, error: None };
         self.last_line(&end);
@@ -324,14 +329,15 @@ impl Drive {
         }
     }
 
-    /// Says how it stands.
+    /// Reports the result.
     async fn finish(mut self, stopped: bool) -> anyhow::Result<ExitCode> {
         let fresh = tokio::select! {
             fresh = self.seen.fresh(&self.world) => fresh,
             () = self.signals.next() => self.leave_now(),
         };
         let mut end = exit::end(&self.seen.state, fresh);
-        // A planner's last plan has actions and no answer: what it came to is the result.
+        // A planner's last plan has actions but no answer, so the summary of its iterations is the
+        // result.
         if self.seen.state.config.planner.is_some()
             && self.seen.tally.answer.trim().is_empty()
             && let Ok(memory) = read_memory(self.world.log.as_ref(), &self.session).await
@@ -353,7 +359,7 @@ impl Drive {
         Ok(ExitCode::from(end.exit))
     }
 
-    /// A planner that did not get there says what its iterations came to.
+    /// Prints the summary of the iterations of a planner that did not finish.
     async fn tell_iterations(&self, end: &Exit) {
         let Some(planner) = &self.seen.state.config.planner else { return };
         if matches!(self.view, View::Lines(_)) || matches!(end.why, ExitReason::Done | ExitReason::Waiting) {
@@ -365,7 +371,7 @@ impl Drive {
         }
     }
 
-    /// Shows a session that is at rest, as it ended.
+    /// Shows the result of a session that has already ended.
     pub(crate) async fn show_end(self) -> anyhow::Result<ExitCode> {
         self.finish(false).await
     }

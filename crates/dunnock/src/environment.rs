@@ -1,4 +1,5 @@
-//! What the terminal app shows of the world around a session: folder, branch, files, models, other sessions, the clipboard.
+//! What the apps show of the surroundings of a session: folder, branch, files, models, other
+//! sessions, the clipboard.
 
 use crate::compose::Composed;
 use crate::{output, paths, trust};
@@ -15,12 +16,12 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc;
 
-/// Files that a menu looks through.
+/// The most files that a menu searches.
 const FILES: usize = 50_000;
-/// Bytes of a command from a file.
+/// The largest file of a custom command, in bytes.
 const OWN: u64 = 64 << 10;
 
-/// A folder as people write it.
+/// A folder with `~` for the home folder.
 pub(crate) fn folder(path: &Path) -> String {
     let home = paths::text_var("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
     match home.and_then(|home| path.strip_prefix(home).map(Path::to_path_buf).ok()) {
@@ -30,7 +31,7 @@ pub(crate) fn folder(path: &Path) -> String {
     }
 }
 
-/// The branch of the repository that a folder belongs to, read from its files: no program runs for a line of the screen.
+/// The git branch of a folder, read from the files of the repository without running a program.
 pub(crate) fn branch(path: &Path) -> Option<String> {
     let git = path.ancestors().map(|dir| dir.join(".git")).find(|git| git.exists())?;
     let head = match git.is_dir() {
@@ -48,7 +49,7 @@ pub(crate) fn branch(path: &Path) -> Option<String> {
     name.map(|name| short(&output::one_line(&name), 40))
 }
 
-/// What a folder brings, and what becomes of it.
+/// Notes on the folder's own instructions and settings, and whether they apply.
 pub(crate) fn brought(workspace: &Path, trusted: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let advice: Vec<String> = dunnock_tools::instructions::find(workspace).into_iter().map(|(name, _)| name).collect();
@@ -63,7 +64,7 @@ pub(crate) fn brought(workspace: &Path, trusted: bool) -> Vec<String> {
     notes
 }
 
-/// What to do where there is no model.
+/// What to do if no model is available.
 pub(crate) fn without_model() -> Vec<String> {
     vec![
         "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or".into(),
@@ -73,7 +74,7 @@ pub(crate) fn without_model() -> Vec<String> {
     ]
 }
 
-/// The person's own commands: from their settings, and from a folder that they trust.
+/// The user's custom commands: from their settings, and from the folder if it is trusted.
 pub(crate) fn own_commands(workspace: &Path, trusted: bool) -> Vec<Own> {
     let mut folders: Vec<PathBuf> = paths::config_dir().into_iter().map(|dir| dir.join("commands")).collect();
     if trusted {
@@ -96,7 +97,7 @@ pub(crate) fn own_commands(workspace: &Path, trusted: bool) -> Vec<Own> {
     all.into_values().collect()
 }
 
-/// Files of a folder, as git sees them.
+/// The files of a folder that git does not ignore.
 pub(crate) fn files(folder: &Path) -> Vec<String> {
     let mut walk = ignore::WalkBuilder::new(folder);
     walk.hidden(false).filter_entry(|entry| !matches!(entry.file_name().to_str(), Some(".git" | ".dunnock")));
@@ -111,7 +112,7 @@ pub(crate) fn files(folder: &Path) -> Vec<String> {
     all
 }
 
-/// Models that can be used now: of servers on this machine, and of those whose key is there.
+/// Models that can be used now: of local servers, and of providers whose key is set.
 pub(crate) async fn models(speaker: &ModelClient) -> Vec<String> {
     let mut all = Vec::new();
     for provider in speaker.providers() {
@@ -128,7 +129,7 @@ pub(crate) async fn models(speaker: &ModelClient) -> Vec<String> {
     all
 }
 
-/// How long ago, in a word.
+/// How long ago, in short form.
 pub(crate) fn age(ms: i64) -> String {
     match ms / 1000 {
         s @ ..60 => format!("{} s ago", s.max(0)),
@@ -138,7 +139,7 @@ pub(crate) fn age(ms: i64) -> String {
     }
 }
 
-/// Sessions of all folders, newest first; those that hold these words before the others.
+/// Sessions of all folders, newest first, with those that contain the words at the top.
 pub(crate) async fn sessions(open: &Composed, words: &str, most: u32) -> anyhow::Result<Vec<SessionRow>> {
     let log = open.world.log.as_ref();
     let now = open.world.clock.now().0;
@@ -163,13 +164,13 @@ pub(crate) async fn sessions(open: &Composed, words: &str, most: u32) -> anyhow:
     Ok(rows)
 }
 
-/// What lists say of a session.
+/// The list entry of a session.
 pub(crate) async fn row(open: &Composed, session: &SessionId) -> anyhow::Result<dunnock_core::ports::Listed> {
     let row = open.world.log.listed(session).await?;
     row.ok_or_else(|| anyhow::anyhow!("there is no session {session}"))
 }
 
-/// Files that are not as they were last kept.
+/// Describes the files that have changed since the last checkpoint.
 pub(crate) async fn changed_since(open: &Composed, session: &SessionId) -> Option<String> {
     let keeper = open.keeper.as_ref()?;
     let folder = load(open.world.log.as_ref(), session).await.ok()?.state.workspace?;
@@ -191,7 +192,8 @@ pub(crate) async fn changed_since(open: &Composed, session: &SessionId) -> Optio
     }
 }
 
-/// A new file for an export: in a folder of this user's own, under a name that nobody can guess or has made before.
+/// A new file for an export, in a private folder, under a name that cannot be guessed or already
+/// exist.
 pub(crate) fn export_file(session: &SessionId) -> anyhow::Result<PathBuf> {
     let folder = paths::state_dir()?.join("exports");
     paths::make_private(&folder)?;
@@ -201,14 +203,14 @@ pub(crate) fn export_file(session: &SessionId) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// Programs that give out a picture of the clipboard, each with its words.
+/// Programs that read an image from the clipboard, with their arguments.
 const CLIPBOARDS: &[&[&str]] = &[
     &["wl-paste", "--no-newline", "--type", "image/png"],
     &["xclip", "-selection", "clipboard", "-t", "image/png", "-o"],
     &["pngpaste", "-"],
 ];
 
-/// The picture in the clipboard, as a file of this user's own.
+/// Saves the image in the clipboard to a private file.
 pub(crate) async fn clipboard_picture() -> Result<String, String> {
     let folder = paths::state_dir().map_err(|e| e.to_string())?.join("pictures");
     for words in CLIPBOARDS {
@@ -228,10 +230,10 @@ pub(crate) async fn clipboard_picture() -> Result<String, String> {
         .into())
 }
 
-/// Runs a command of the person's own, with their shell, in the folder; the model is not told.
+/// Runs the user's own command in the folder, with their shell. The model does not see it.
 pub(crate) async fn shell(command: String, folder: PathBuf, tell: mpsc::Sender<HostEvent>) {
     let shell = paths::text_var("SHELL").filter(|s| !s.is_empty()).unwrap_or_else(|| "/bin/sh".into());
-    // Their shell may be of any kind; that both streams are one is said by one that is known.
+    // Their shell may have any syntax, so /bin/sh merges the two streams.
     let mut child = tokio::process::Command::new("/bin/sh");
     child.args(["-c", "exec \"$0\" -c \"$1\" 2>&1", &shell, &command]).current_dir(folder);
     child.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -259,7 +261,7 @@ pub(crate) async fn shell(command: String, folder: PathBuf, tell: mpsc::Sender<H
     let _ = tell.send(HostEvent::ShellEnded(how)).await;
 }
 
-/// A command's processes; none is left when the app is.
+/// Kills the processes of a command when dropped, so that none outlives the app.
 #[cfg(unix)]
 struct Group(Option<u32>);
 

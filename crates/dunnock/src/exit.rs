@@ -1,4 +1,4 @@
-//! How a session stands when a door leaves it: the exit code and its word.
+//! The state of a session when a command leaves it: the exit code and its name.
 
 use dunnock_core::{State, Status};
 use dunnock_proto::{EndReason as Ended, Proof};
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
-/// A mistake of the person's at the command line: exit 2.
+/// A usage error on the command line: exit code 2.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
@@ -17,7 +17,6 @@ impl fmt::Display for Usage {
 }
 impl std::error::Error for Usage {}
 
-/// A usage error.
 pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
     Usage(text.into()).into()
 }
@@ -50,26 +49,25 @@ impl fmt::Display for ExitReason {
     }
 }
 
-/// How a door leaves a session.
+/// The result of a command that worked on a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Exit {
-    /// In one word, as `--json` names it.
+    /// The reason, as named in `--json`.
     pub(crate) why: ExitReason,
-    /// The exit code.
     pub(crate) exit: u8,
     /// What went wrong, if anything.
     pub(crate) error: Option<String>,
 }
 
-/// Whether the files are those that were checked.
+/// Whether the files are still the ones that were checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Freshness {
     Yes,
-    /// They changed since.
+    /// They have changed since.
     Stale,
 }
 
-/// From where the session stands.
+/// Derives the exit from the state of the session.
 pub(crate) fn end(s: &State, fresh: Freshness) -> Exit {
     let plain = |why, exit| Exit { why, exit, error: None };
     match (s.status(), s.last.as_deref()) {

@@ -1,8 +1,8 @@
-//! Every setting there is: its name, what it may be, what it is unless somebody says otherwise, and what it means.
+//! All settings: name, allowed values, default and meaning.
 
 use dunnock_model::{Auth, Dialect, Size, Wire};
 
-/// What a setting may be.
+/// The type of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Any text.
@@ -13,13 +13,13 @@ pub(crate) enum Kind {
     Choice(&'static [&'static str]),
     /// A number between these.
     Count(u64, u64),
-    /// Texts; one text is a list of one.
+    /// Strings; a single string is a list of one.
     List,
     /// `2usd`, `200ktok`, `10min`, several with commas.
     Budget,
     /// `20usd`.
     Money,
-    /// Texts like `provider/model: 1 in, 0.1 cached, 4 out`.
+    /// Strings like `provider/model: 1 in, 0.1 cached, 4 out`.
     Prices,
     /// `auto`, `off`, `require`, `require=A`.
     Sandbox,
@@ -27,20 +27,19 @@ pub(crate) enum Kind {
     Variable,
 }
 
-/// When a folder that nobody trusts may set it.
+/// When an untrusted folder may set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Untrusted {
-    /// Not before it is trusted.
+    /// Only after it is trusted.
     No,
-    /// Never, trusted or not: only the person's own settings do.
+    /// Never, even if trusted: only the user's own settings may.
     Never,
-    /// When the number becomes smaller.
+    /// If the number becomes smaller.
     Lower,
-    /// When the word comes earlier in its list, strictest first.
+    /// If the word comes earlier in its list, which is ordered strictest first.
     Earlier,
 }
 
-/// A setting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
@@ -60,10 +59,10 @@ const fn key(
     Key { name, kind, default, untrusted, about }
 }
 
-/// Modes of approval, strictest first.
+/// Approval modes, strictest first.
 pub(crate) const MODES: &[&str] = &["read", "ask", "edits", "auto", "all"];
 
-/// In the order in which `dunnock config` shows them.
+/// All settings, in the order in which `dunnock config` shows them.
 pub(crate) const KEYS: &[Key] = &[
     key("model", Kind::Model, None, Untrusted::No, "the model, as provider/model"),
     key(
@@ -269,7 +268,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("data_dir", Kind::Text, None, Untrusted::No, "where sessions are kept"),
 ];
 
-/// What a provider is made of.
+/// Settings of a provider.
 pub(crate) const PROVIDER: &[Key] = &[
     key("wire", Kind::Choice(Wire::NAMES), Some("chat"), Untrusted::No, "how it is spoken to"),
     key(

@@ -52,7 +52,7 @@ use std::process::ExitCode;
 pub use lines::schema as json_schema;
 pub use receipt::schema as receipt_schema;
 
-/// Every help page: the words that were typed, and what is printed.
+/// Every help page: the command and the text that is printed.
 #[must_use]
 pub fn help_pages() -> Vec<(String, String)> {
     about::help_pages(Args::command())
@@ -97,7 +97,7 @@ pub fn main() -> ExitCode {
         .map_err(anyhow::Error::from)
         .and_then(|runtime| {
             let done = runtime.block_on(command(args));
-            runtime.shutdown_background(); // a thread that waits for standard input does not hold the end up
+            runtime.shutdown_background(); // a thread waiting for standard input must not delay the exit
             done
         });
     match done {
@@ -115,16 +115,16 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
     match args.command {
         Command::Open { task, resume, plain, flags } => {
             let first = match (task, resume) {
-                (Some(task), _) => tui_host::First::Task(task),
-                (None, Some(id)) => tui_host::First::Resume(id),
-                (None, None) => tui_host::First::Folder,
+                (Some(task), _) => tui_host::StartWith::Task(task),
+                (None, Some(id)) => tui_host::StartWith::Resume(id),
+                (None, None) => tui_host::StartWith::Folder,
             };
-            terminal::open(data, terminal::Asked { first, plain, flags }).await
+            terminal::open(data, terminal::TerminalOptions { first, plain, flags }).await
         }
         Command::Run { task, flags } => run::run(data, task, flags).await,
         Command::Resume { id, prompt, flags } => run::resume(data, id, prompt, flags).await,
         Command::Bridge(what) => {
-            let asked = |how: args::Carry| bridge::Asked { once: how.once, dir: how.dir, copy: how.copy };
+            let asked = |how: args::Carry| bridge::BridgeOptions { once: how.once, dir: how.dir, copy: how.copy };
             match what {
                 args::Bridge::New { task, how, flags } => bridge::new(data, task, asked(how), flags).await,
                 args::Bridge::Resume { id, how, flags } => bridge::resume(data, id, asked(how), flags).await,
@@ -132,8 +132,8 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
             }
         }
         Command::Attach { id, json: false } if terminal::possible() => {
-            let (first, flags) = (tui_host::First::Attach(id), args::Flags::default());
-            terminal::open(data, terminal::Asked { first, plain: false, flags }).await
+            let (first, flags) = (tui_host::StartWith::Attach(id), args::Flags::default());
+            terminal::open(data, terminal::TerminalOptions { first, plain: false, flags }).await
         }
         Command::Attach { id, json } => run::attach(data, id, json).await,
         Command::Sessions(which) => sessions::run(data, which).await,
@@ -159,10 +159,12 @@ async fn command(args: Args) -> anyhow::Result<ExitCode> {
         Command::Cost { id, json } => cost::run(data, id, json).await,
         Command::Fork { id, at } => undo::fork(data, &id, at).await,
         Command::Why { id, call } => reply::why(data, &id, &call).await,
-        Command::Serve { port, listen, json } => serve::run(data, serve::Asked { port, listen, json, web: None }).await,
+        Command::Serve { port, listen, json } => {
+            serve::run(data, serve::ServeOptions { port, listen, json, web: None }).await
+        }
         Command::Web { port, no_open, json } => {
             let web = Some(if no_open { serve::Browser::Tell } else { serve::Browser::Open });
-            serve::run(data, serve::Asked { port, listen: None, json, web }).await
+            serve::run(data, serve::ServeOptions { port, listen: None, json, web }).await
         }
         Command::Models(args::Models::List { json }) => models::list(data, json).await,
         Command::Models(args::Models::Check { model, json }) => models::check(data, model, json).await,

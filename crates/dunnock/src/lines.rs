@@ -1,6 +1,7 @@
-//! A session as JSON, one object a line, for programs. The schema is made from these types.
+//! A session as JSON for programs, one object per line. The schema is generated from these types.
 //!
-//! Invariant: `event` lines carry events as they are stored, so the log can be rebuilt from them, chain included.
+//! Invariant: `event` lines contain events as stored, so the log can be rebuilt from them,
+//! including the chain.
 
 use crate::exit::{Exit, ExitReason, Freshness};
 use crate::tally::{Check, Tally, Verdict, tail};
@@ -39,7 +40,7 @@ enum What {
         /// How well commands are confined: A best, D not at all.
         isolation: dunnock_proto::Isolation,
     },
-    /// An event, as it is stored: see docs/events.md.
+    /// An event, as it is stored: see docs/reference/events.md.
     Event {
         #[schemars(with = "Fact")]
         record: Record,
@@ -55,7 +56,7 @@ enum What {
     Question {
         /// Its name: q1.
         question: String,
-        /// What it is about, as data: see the event `asked` in docs/events.md.
+        /// What it is about, as data: see the event `asked` in docs/reference/events.md.
         kind: Value,
         /// The same in words, for people.
         #[serde(flatten)]
@@ -152,7 +153,7 @@ impl Checked {
     }
 }
 
-/// Bytes of a check's output that are told.
+/// Bytes of a check's output that are included.
 const OUTPUT: usize = 2_000;
 
 /// The envelope of a stored event and its body.
@@ -229,7 +230,7 @@ pub fn schema() -> String {
     serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
 }
 
-/// Prints lines.
+/// Prints a session as JSON lines.
 pub(crate) struct Lines {
     session: SessionId,
     state: Option<Word>,

@@ -1,4 +1,4 @@
-//! The program. All of it is in the library beside, so that tests can run it with failpoints armed.
+//! The program. All code is in the library, so that tests can run it with failpoints armed.
 
 fn main() -> std::process::ExitCode {
     dunnock::main()

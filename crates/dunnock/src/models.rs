@@ -1,4 +1,4 @@
-//! `dunnock models`: who can be asked, and what a model can do.
+//! `dunnock models`: which models are available, and what a model can do.
 
 use crate::settings::Value;
 use crate::{compose, output, paths, run};
@@ -17,7 +17,8 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
         let name = &provider.name;
         let keyless = provider.key_env.is_some() && provider.key.is_none();
         let far = provider.base_url.starts_with("https:");
-        // A server elsewhere is asked only with its key: nothing leaves the machine unasked.
+        // Query a remote server only if its key is set, so that nothing leaves the machine
+        // unexpectedly.
         let asked = match (keyless, far) {
             (true, true) => Err(format!("no key: set {}", provider.key_env.as_deref().unwrap_or_default())),
             _ => speaker.models(provider, Duration::from_secs(if far { 10 } else { 2 })).await,
@@ -44,7 +45,8 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
             }
             Err(why) => match json {
                 true => output::line(&json!({"provider": name, "error": why}).to_string()),
-                // Nobody there is what is usual for local servers; the address was just said.
+                // Local servers are often not running. The message has the address, so shorten the
+                // reason.
                 false if why.contains("cannot be reached") => {
                     let why = if provider.is_local() { "not running" } else { "cannot be reached" };
                     output::aside(&format!("{name}  {}  {why}", provider.address()));
@@ -65,10 +67,10 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
     Ok(if any { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// So much of what a probe says is shown; `--json` has all of it.
+/// Characters shown of the result of a probe; `--json` has all of it.
 const MOST_SAID: usize = 90;
 
-/// `dunnock models check`: what a model can do, kept for every session.
+/// `dunnock models check`: tests what a model can do, and saves the result for every session.
 pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bool) -> anyhow::Result<ExitCode> {
     let flags = model.into_iter().map(|model| ("model", Value::Text(model))).collect();
     let mut settings = paths::settings(paths::workspace(None).ok().as_deref(), false, run::given(data, flags))?;

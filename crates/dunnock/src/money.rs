@@ -1,8 +1,8 @@
-//! Budgets and prices as people write them.
+//! Parses budgets and prices.
 
 use dunnock_proto::{Budget, Price};
 
-/// `20usd` and nothing else.
+/// Parses an amount of money, such as `20usd`, and nothing else.
 pub(crate) fn money(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not an amount of money; write 20usd");
     match budget(text) {
@@ -11,7 +11,8 @@ pub(crate) fn money(text: &str) -> Result<u64, String> {
     }
 }
 
-/// `provider/model: 1.25 in, 0.125 cached, 10 out`. What is not said of tokens from or for the cache is as if there were none.
+/// Parses `provider/model: 1.25 in, 0.125 cached, 10 out`. Without a price, cached and written
+/// tokens cost as much as input.
 pub(crate) fn price(text: &str) -> Result<(String, Price), String> {
     let wrong = || format!("{text:?} is not a price; write \"provider/model: 1.25 in, 0.125 cached, 10 out\"");
     let (model, rest) = text.rsplit_once(':').ok_or_else(wrong)?;
@@ -37,7 +38,7 @@ pub(crate) fn price(text: &str) -> Result<(String, Price), String> {
     Ok((model.to_owned(), price))
 }
 
-/// `2usd`, `200ktok`, `10min`; several with commas.
+/// Parses `2usd`, `200ktok`, `10min`, or several separated by commas.
 pub(crate) fn budget(text: &str) -> Result<Budget, String> {
     let mut budget = Budget::default();
     for part in text.split(',').map(str::trim) {

@@ -1,4 +1,4 @@
-//! Words for people: answers on standard output, everything else on standard error.
+//! Text for people: answers on standard output, everything else on standard error.
 
 use dunnock_proto::At;
 use std::io::Write as _;
@@ -9,37 +9,38 @@ use tokio::sync::mpsc::UnboundedSender;
 pub(crate) use dunnock_tui::words::{number, short, took, usd};
 pub(crate) use dunnock_tui::{one_line, visible};
 
-/// Who hears what is said while the terminal is drawn on: words between would spoil the picture.
+/// Receives all output while the terminal app draws on the screen, so that it does not corrupt the
+/// display.
 static WINDOW: Mutex<Option<UnboundedSender<String>>> = Mutex::new(None);
 
-/// From now on what is said goes to the window; `None` ends that.
+/// Redirects output to the terminal app; `None` ends the redirection.
 pub(crate) fn into(window: Option<UnboundedSender<String>>) {
     *WINDOW.lock().unwrap_or_else(PoisonError::into_inner) = window;
 }
 
-/// Whether a window heard it.
+/// Sends text to the terminal app; false if none is open.
 fn heard(text: &str) -> bool {
     let window = WINDOW.lock().unwrap_or_else(PoisonError::into_inner);
     window.as_ref().is_some_and(|window| window.send(text.to_owned()).is_ok())
 }
 
-/// One line of the answer. A closed pipe is the reader's choice, not an error.
+/// Writes one line to standard output.
 pub(crate) fn line(text: &str) {
     piece(&format!("{text}\n"));
 }
 
-/// Standard output takes no more: nobody reads it, or it cannot be written.
+/// Standard output is closed, or a write to it failed.
 static CLOSED: AtomicBool = AtomicBool::new(false);
-/// Something of the answer could not be written, and somebody may count on it.
+/// Part of the output could not be written although its reader may rely on it.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// A piece of the answer, as it is, and no text perhaps.
+/// Writes bytes to standard output unchanged; they need not be text.
 pub(crate) fn bytes(bytes: &[u8]) {
     write(bytes);
 }
 
-/// A piece of the answer, as it is. That nobody reads any more is the reader's choice, and work goes on; that it cannot be
-/// written is an error, told once and remembered.
+/// Writes text to standard output unchanged. A closed pipe is the reader's choice, and work
+/// continues; any other write error is reported once and remembered.
 pub(crate) fn piece(text: &str) {
     write(text.as_bytes());
 }
@@ -58,34 +59,34 @@ fn write(bytes: &[u8]) {
     }
 }
 
-/// Whether something of the answer was lost.
+/// Whether part of the output could not be written.
 pub(crate) fn lost() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// Something beside the answer, under our name.
+/// Writes a message to standard error, prefixed with the name of the program.
 pub(crate) fn note(text: &str) {
     aside(&format!("dunnock: {}", visible(text)));
 }
 
-/// A line of progress.
+/// Writes a line of progress to standard error.
 pub(crate) fn aside(text: &str) {
     if !heard(text) {
         let _ = writeln!(std::io::stderr(), "{text}");
     }
 }
 
-/// What went wrong, with its causes.
+/// Reports an error with its causes.
 pub(crate) fn error(error: &anyhow::Error) {
     note(&format!("{error:#}"));
 }
 
-/// A moment as RFC 3339 in UTC.
+/// Formats a time as RFC 3339 in UTC.
 pub(crate) fn time(at: At) -> String {
     jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| "unknown".into(), |t| format!("{t:.0}"))
 }
 
-/// The beginning of an id that is enough to name it.
+/// The first 8 characters of an ID, enough to identify the session.
 pub(crate) fn id(session: &dunnock_proto::SessionId) -> &str {
     session.as_str().get(..8).unwrap_or(session.as_str())
 }

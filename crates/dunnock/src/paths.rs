@@ -1,4 +1,4 @@
-//! Where things are kept. The only file that reads the environment for settings and keys.
+//! Locations of files. Only this module reads the environment for settings and keys.
 
 use crate::exit::usage;
 use crate::settings::{Settings, Sources, Value};
@@ -7,12 +7,12 @@ use dunnock_core::ports::LogError;
 use dunnock_store::Sqlite;
 use std::path::{Path, PathBuf};
 
-/// A variable that is set to something.
+/// An environment variable that is set and not empty.
 fn var(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
 }
 
-/// A variable as text.
+/// An environment variable as text.
 pub(crate) fn text_var(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -34,12 +34,12 @@ pub(crate) fn config_dir() -> anyhow::Result<PathBuf> {
     user_folder("XDG_CONFIG_HOME", ".config")
 }
 
-/// What the terminal app keeps for itself: `$XDG_STATE_HOME/dunnock`.
+/// The terminal app's own state: `$XDG_STATE_HOME/dunnock`.
 pub(crate) fn state_dir() -> anyhow::Result<PathBuf> {
     user_folder("XDG_STATE_HOME", ".local/state")
 }
 
-/// Makes a folder that only this user can look into.
+/// Creates a folder that only this user can access.
 pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
     let mut maker = std::fs::DirBuilder::new();
     #[cfg(unix)]
@@ -47,7 +47,7 @@ pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
     maker.recursive(true).create(folder)
 }
 
-/// Where sessions are kept: as configured, or `$XDG_DATA_HOME/dunnock`.
+/// Where sessions are stored: as configured, or `$XDG_DATA_HOME/dunnock`.
 pub(crate) fn data_dir(settings: &Settings) -> anyhow::Result<PathBuf> {
     match settings.text("data_dir") {
         Some(dir) => std::path::absolute(dir).with_context(|| format!("{dir} cannot be a folder")),
@@ -55,7 +55,8 @@ pub(crate) fn data_dir(settings: &Settings) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Where sockets lie: the session's runtime folder, or a private one whose path is short enough for a socket.
+/// The folder for sockets: the login session's runtime folder, or a private one whose path is short
+/// enough for a socket.
 pub(crate) fn runtime_dir(data: &Path) -> PathBuf {
     if let Some(dir) = var("XDG_RUNTIME_DIR").filter(|d| d.is_absolute() && d.is_dir()) {
         return dir.join("dunnock");
@@ -71,7 +72,7 @@ pub(crate) fn runtime_dir(data: &Path) -> PathBuf {
     std::env::temp_dir().join(format!("dunnock-{user}"))
 }
 
-/// The folder to work in: given, or the current one, by its real name.
+/// The folder to work in: the given or the current one, with links resolved.
 pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let dir = match given {
         Some(dir) => dir.to_path_buf(),
@@ -98,11 +99,12 @@ pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     Ok(real)
 }
 
-/// A folder that holds our own settings is no workspace: a tool could change what is allowed there.
+/// Refuses a workspace that contains our own settings or sessions: a tool could change what is
+/// allowed.
 pub(crate) fn keeps_its_own(workspace: &Path, settings: &Settings) -> anyhow::Result<()> {
     let config = config_dir().ok().map(|dir| dir.canonicalize().unwrap_or(dir));
     let data = data_dir(settings).ok().map(|dir| dir.canonicalize().unwrap_or(dir));
-    let ours = workspace.join(".dunnock"); // a data folder there is meant, and no tool goes into it
+    let ours = workspace.join(".dunnock"); // a data folder there is intended, and tools cannot access it
     let inside = |dir: &PathBuf| dir.starts_with(workspace) && !dir.starts_with(&ours);
     if config.iter().chain(&data).any(inside) {
         return Err(usage(format!(
@@ -113,7 +115,8 @@ pub(crate) fn keeps_its_own(workspace: &Path, settings: &Settings) -> anyhow::Re
     Ok(())
 }
 
-/// Files that this run writes itself: sessions, the answer, and where standard output and error go.
+/// Files that this run writes itself: sessions, the answer, and the targets of standard output and
+/// error.
 pub(crate) fn own_files(data: &Path, output: Option<&Path>) -> Vec<PathBuf> {
     let mut files = vec![data.canonicalize().unwrap_or_else(|_| data.to_path_buf())];
     files.extend(output.and_then(|path| std::path::absolute(path).ok()));
@@ -124,7 +127,7 @@ pub(crate) fn own_files(data: &Path, output: Option<&Path>) -> Vec<PathBuf> {
     files
 }
 
-/// Settings for a workspace, from everywhere.
+/// Settings for a workspace, from all sources.
 pub(crate) fn settings(
     workspace: Option<&Path>,
     trusted: bool,
@@ -142,7 +145,7 @@ pub(crate) fn settings(
     Settings::load(&Sources { user, project, env, flags })
 }
 
-/// Opens the store, and says so if it had to be rebuilt.
+/// Opens the store, and reports it if the store had to be rebuilt.
 pub(crate) async fn open(dir: &Path) -> anyhow::Result<Sqlite> {
     let opened = Sqlite::open(dir).await.map_err(|error| match error {
         LogError::Full(_) => {

@@ -1,4 +1,4 @@
-//! `--image FILE`: pictures that go with a prompt.
+//! `--image FILE`: images for a prompt.
 
 use crate::exit::usage;
 use dunnock_core::ports::Blob;
@@ -6,11 +6,11 @@ use dunnock_engine::Ports;
 use dunnock_proto::{Hash, SessionId};
 use std::path::{Path, PathBuf};
 
-/// What most servers take of one.
+/// The size of an image that most servers accept.
 const MOST_BYTES: u64 = 5 << 20;
 const MOST: usize = 20;
 
-/// Reads pictures; what is none is refused before anything begins.
+/// Reads images, and refuses other files before anything starts.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Blob>> {
     if paths.len() > MOST {
         return Err(usage(format!("at most {MOST} pictures go with a prompt")));
@@ -33,7 +33,7 @@ fn one(path: &Path) -> Result<Blob, String> {
     }
 }
 
-/// Keeps pictures with a session: their names for the prompt.
+/// Stores images with a session and returns their hashes for the prompt.
 pub(crate) async fn keep(world: &Ports, session: &SessionId, pictures: &[Blob]) -> anyhow::Result<Vec<Hash>> {
     for picture in pictures {
         world.log.keep(session, picture).await?;

@@ -1,4 +1,4 @@
-//! A session in words: the answer on standard output, progress on standard error.
+//! A session as text: the answer on standard output, progress on standard error.
 
 use crate::describe::{self, gist};
 use crate::exit::{Exit, ExitReason, Freshness};
@@ -9,35 +9,35 @@ use dunnock_model::{InboxState, brought};
 use dunnock_proto::{Delta, Event, Finished, Isolation, Mode, Outcome, Part, Partial, QuestionId, SessionId, Step};
 use std::io::IsTerminal as _;
 
-/// Questions of one kind that are shown whole when many wait.
+/// Questions that are shown in full when many are waiting.
 pub(crate) const MOST_SHOWN: usize = 5;
 
 /// Lines of a command's output that are shown.
 const OUTPUT: usize = 5;
 
-/// How much of a step's words is on the screen.
+/// How much of a step's text is on the screen.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
     step: Step,
     attempt: u32,
     bytes: u64,
-    /// From the first word on, without a gap.
+    /// Shown from the first word on, without a gap.
     whole: bool,
 }
 
-/// What is shown, and how much of it was already.
+/// The text view, and what it has already shown.
 pub(crate) struct Plain {
     session: SessionId,
-    /// Words appear on standard output as they come.
+    /// Text is streamed to standard output.
     streams: bool,
-    /// The step of which words were shown.
+    /// The step whose text was last shown.
     shown: Option<Shown>,
-    /// The last word shown ended its line.
+    /// The output is at the start of a line.
     at_start: bool,
     dim: (&'static str, &'static str),
-    /// Questions that were shown.
+    /// Questions that have been shown.
     asked: Vec<QuestionId>,
-    /// Somebody here is asked, who is shown each question when it is put to them.
+    /// A user is present, who sees each question when it is asked.
     attended: bool,
 }
 
@@ -96,7 +96,8 @@ impl Plain {
                 self.end_line();
                 output::line(&bridge::round(e));
             }
-            // Only commands run one at a time; of other calls the end says it all.
+            // Announce only commands, which run one at a time; other calls are shown when they
+            // finish.
             Event::Started(e) => {
                 if let Some(call) = s.call(e.call).filter(|c| is_command(c)) {
                     let what = if call.harness { check(&call.part.args) } else { gist(&call.part) };
@@ -157,7 +158,7 @@ impl Plain {
     pub(crate) fn ask(&mut self, s: &State, question: &Question) {
         self.end_line();
         self.asked.push(question.id);
-        // Where many wait at once the first ones stand for all.
+        // If many are waiting, show only the first ones.
         if self.asked.len() > MOST_SHOWN && !self.attended {
             return;
         }
@@ -190,7 +191,7 @@ impl Plain {
         if ok {
             let first = e.shown.lines().next().unwrap_or_default();
             let rest: Vec<&str> = e.shown.lines().skip(1).collect();
-            // Of an edit the lines that it made, of other calls how much there is.
+            // Show the changed lines of an edit; of other calls, only the number of lines.
             let shown = if e.diff.is_some() { OUTPUT } else { 0 };
             for line in rest.iter().take(shown) {
                 told.push_str(&format!("  │ {}\n", output::short(&output::visible(line), 200)));
@@ -214,7 +215,7 @@ impl Plain {
         }
     }
 
-    /// What was under way when we came, or after we were too slow.
+    /// What was in progress when we connected, or after we lagged behind.
     pub(crate) fn partial(&mut self, partial: &Partial) {
         match partial {
             Partial::Step { step, attempt, text, .. } if self.streams => self.words(*step, *attempt, 0, text),
@@ -222,7 +223,7 @@ impl Plain {
         }
     }
 
-    /// Words of a step from `offset` on; those that are on the screen already are not shown again.
+    /// Shows the text of a step from `offset` on, except what is already on the screen.
     fn words(&mut self, step: Step, attempt: u32, offset: u64, text: &str) {
         let known = self.shown.filter(|s| s.step == step && s.attempt == attempt);
         let mut shown = known.unwrap_or(Shown { step, attempt, bytes: 0, whole: true });
@@ -242,7 +243,7 @@ impl Plain {
         self.end_line();
         let id = output::id(&self.session).to_owned();
         let rests = matches!(end.why, ExitReason::Done | ExitReason::Stale | ExitReason::Unproven);
-        // Words that streamed are on the screen already; an answer by a call is not.
+        // Streamed text is already on the screen; an answer in a tool call is not.
         let on_screen = !tally.by_call && self.shown.is_some_and(|shown| shown.step == s.step && shown.whole);
         if rests && !on_screen && !tally.answer.trim().is_empty() {
             output::line(output::visible(&tally.answer).trim_end());
@@ -305,7 +306,7 @@ fn check(args: &str) -> String {
     dunnock_proto::VerifyArgs::parse(args).map_or_else(|_| args.to_owned(), |a| a.command)
 }
 
-/// The commands that answer what waits.
+/// The commands that answer the waiting questions.
 pub(crate) fn ways_on(s: &State, id: &str) -> Vec<String> {
     let (approvals, others): (Vec<&Question>, Vec<&Question>) =
         s.questions.iter().partition(|q| q.kind.approval().is_some());

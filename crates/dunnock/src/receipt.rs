@@ -1,7 +1,8 @@
-//! `sessions receipt`: what was asked, done, allowed, spent and proven in a session, for a pull request.
+//! `sessions receipt`: what was requested, done, approved, spent and verified in a session, for a
+//! pull request.
 //!
-//! Invariant: a function of the log and of whether the files still are what was checked; nothing here reads a clock. Made
-//! again, it is the same, byte for byte.
+//! Invariant: a receipt depends only on the log and on whether the files are still those that were
+//! checked. Nothing here reads a clock, so a second receipt is identical, byte for byte.
 
 use crate::drive::Seen;
 use crate::exit::Freshness;
@@ -110,7 +111,7 @@ pub(crate) async fn write(open: &compose::Composed, session: &SessionId, json: b
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is not in the state: gathered from the events.
+/// Data gathered from the events because the state does not contain it.
 #[derive(Default)]
 struct Gathered {
     times: Option<(dunnock_proto::At, dunnock_proto::At)>,
@@ -119,7 +120,7 @@ struct Gathered {
     base: Option<String>,
     imported: bool,
     approvals: Vec<Approval>,
-    /// What each call that waits for a person would do.
+    /// What each call would do.
     calls: BTreeMap<dunnock_proto::CallId, String>,
 }
 
@@ -170,7 +171,7 @@ impl Receipt {
         };
         open.world.log.read(session, 0, each).await?;
         let seen = Seen::read(&open.world, session).await?;
-        // A folder that is not there is no changed one: what was proven was proven.
+        // A missing folder does not count as changed: what was proven stays proven.
         let there = seen.state.workspace.as_deref().is_some_and(|folder| std::path::Path::new(folder).is_dir());
         let fresh = if there { seen.fresh(&open.world).await } else { Freshness::Yes };
         let (began, ended) = gathered.times.unwrap_or_default();
@@ -202,7 +203,8 @@ impl Receipt {
         })
     }
 
-    /// For people. What a model or a program wrote stands in code, where it cannot pass for more.
+    /// The receipt as Markdown. Text from a model or a program is formatted as code, so that it
+    /// cannot pass for our own.
     fn markdown(&self) -> String {
         let mut text = String::new();
         let money = self.usd.map_or_else(|| "price unknown".into(), |usd| output::usd((usd * 1e6).round() as u64));
@@ -294,7 +296,7 @@ impl Receipt {
     }
 }
 
-/// Text as inline code, whatever is in it.
+/// Formats any text as inline code.
 fn code(text: &str) -> String {
     let text = output::one_line(text);
     let text = if text.is_empty() { "(nothing)".to_owned() } else { text };
@@ -304,7 +306,7 @@ fn code(text: &str) -> String {
     format!("{ticks}{pad}{text}{pad}{ticks}")
 }
 
-/// Text as a block of code, whatever is in it.
+/// Formats any text as a code block.
 fn fenced(text: &str) -> String {
     let text = output::visible(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -313,7 +315,7 @@ fn fenced(text: &str) -> String {
     format!("  {fence}text\n{lines}  {fence}")
 }
 
-/// The files that the session changed, with how much of each.
+/// The files that the session changed, with the lines added and removed.
 async fn changes(open: &compose::Composed, session: &SessionId, seen: &Seen) -> Option<Vec<Changed>> {
     let (keeper, s) = (open.keeper.as_ref()?, &seen.state);
     let (first, last, folder) = (s.first.clone()?, s.tree.clone()?, s.workspace.as_deref()?);

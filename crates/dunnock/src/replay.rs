@@ -1,4 +1,4 @@
-//! `sessions replay`: a recorded session, run again without the model.
+//! `sessions replay`: runs a recorded session again without the model.
 
 use crate::settings::Settings;
 use crate::{compose, output};
@@ -10,13 +10,13 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Folders that programs make again, and that are not kept where git ignores them.
+/// Folders that programs recreate, and that are not saved if git ignores them.
 const MADE: &[&str] = &["target", "node_modules", "__pycache__", ".cache", "build", "dist", ".venv", ".pytest_cache"];
 
 /// How a session is replayed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplayOptions {
-    /// Nothing is run: decisions and requests only.
+    /// Run nothing: recompute only decisions and requests.
     pub(crate) log: bool,
     pub(crate) json: bool,
 }
@@ -82,7 +82,8 @@ pub(crate) async fn run(
     Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The files as they were before the first step, in a folder of their own, and a box to run commands in.
+/// Copies the files as they were before the first step to a separate folder, and probes the
+/// sandbox.
 async fn copy(
     open: &mut compose::Composed,
     settings: &Settings,
@@ -107,7 +108,7 @@ async fn copy(
     Ok(copy)
 }
 
-/// Git's own state, which is not kept with the files. Nothing is followed.
+/// Copies git's own state, which is not saved with the files. Links are not followed.
 fn take_along(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::create_dir(to)?;
     for entry in std::fs::read_dir(from)? {
@@ -122,7 +123,7 @@ fn take_along(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The first file that is not as the session left it.
+/// The first file that differs from how the session left it.
 async fn files(open: &compose::Composed, session: &SessionId, folder: &str) -> anyhow::Result<Option<Difference>> {
     let state = load(open.world.log.as_ref(), session).await?.state;
     let (Some(keeper), Some(last), Some(workspace)) = (&open.keeper, &state.tree, &state.workspace) else {
@@ -138,7 +139,7 @@ async fn files(open: &compose::Composed, session: &SessionId, folder: &str) -> a
     }))
 }
 
-/// The first path that differs between two folders, and how. What was not kept is not looked at.
+/// The first path that differs between two folders, and how. Files that are not saved are ignored.
 fn differs(then: &Path, now: &Path, below: &Path) -> io::Result<Option<(String, String, String)>> {
     let names = |root: &Path| -> io::Result<std::collections::BTreeSet<std::ffi::OsString>> {
         std::fs::read_dir(root.join(below))?.map(|entry| entry.map(|e| e.file_name())).collect()
@@ -179,7 +180,7 @@ fn differs(then: &Path, now: &Path, below: &Path) -> io::Result<Option<(String, 
                 }
             }
             (Some(a), Some(b)) if a.file_type() == b.file_type() => {}
-            // A folder that programs make again is not kept.
+            // Folders that programs recreate are not saved.
             (None, Some(b)) if b.is_dir() && MADE.iter().any(|made| *name == **made) => {}
             (a, b) => return Ok(Some((shown, word(a.is_some()), word(b.is_some())))),
         }

@@ -1,4 +1,5 @@
-//! `approve`, `decline`, `answer`, `why`: a person's word on what a session asks, and the reasons it keeps.
+//! `approve`, `decline`, `answer`: the user's replies to a session; `why`: the recorded reasons for
+//! a call.
 
 use crate::args::Flags;
 use crate::describe::{self, gist};
@@ -13,7 +14,7 @@ use dunnock_proto::{AllowedBy, Answer, CallId, Command, CommandRequest, Decoded,
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Which of those that wait.
+/// Which of the waiting calls.
 pub(crate) enum Which {
     Only,
     Call(CallId),
@@ -36,11 +37,11 @@ pub(crate) fn call_id(text: &str) -> anyhow::Result<CallId> {
     })
 }
 
-/// What is said to an approval.
+/// The reply to an approval request.
 #[derive(Clone)]
 pub(crate) enum Say {
     Yes,
-    /// And from now on, in all sessions.
+    /// Yes, and from now on in all sessions.
     Always,
     No(Option<String>),
 }
@@ -177,7 +178,7 @@ pub(crate) async fn answer(data: Option<PathBuf>, id: &str, words: Vec<String>, 
     on(at, go).await
 }
 
-/// The rule that "always" means for a question.
+/// The rule that "always" would save for a question.
 pub(crate) fn rule(question: &Question) -> Result<Rule, String> {
     question
         .kind
@@ -192,7 +193,7 @@ fn brief(question: &Question) -> String {
     view.text.unwrap_or(view.heading)
 }
 
-/// What a person typed, as an answer to that question.
+/// Parses what the user typed as an answer to the question.
 pub(crate) fn read_answer(question: &Question, text: &str) -> Result<Answer, String> {
     let lower = text.trim().to_lowercase();
     let yes = matches!(lower.as_str(), "y" | "yes");

@@ -1,8 +1,9 @@
-//! Rules that the person made for all sessions: `rules.toml` beside their settings, and `dunnock rules`.
+//! The user's approval rules for all sessions: `rules.toml` next to their settings, and `dunnock
+//! rules`.
 //!
-//! No folder and no model adds to them: they are made by an answer of the person's, or by `dunnock rules`.
+//! No folder or model can add rules: only an answer from the user or `dunnock rules` does.
 
-use crate::args::Rules as Asked;
+use crate::args::RulesCommand as Asked;
 use crate::exit::usage;
 use crate::{output, paths};
 use anyhow::Context as _;
@@ -13,7 +14,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// All of them.
+/// All saved rules.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Rules {
@@ -25,7 +26,7 @@ fn file() -> anyhow::Result<PathBuf> {
     Ok(paths::config_dir()?.join("rules.toml"))
 }
 
-/// Reads them; a file that cannot be read is an error: a denial in it must not be lost.
+/// Reads the rules. An unreadable file is an error, because a deny rule in it must not be lost.
 pub(crate) fn load() -> anyhow::Result<Rules> {
     let Ok(path) = file() else { return Ok(Rules::default()) };
     match std::fs::read_to_string(&path) {
@@ -53,7 +54,7 @@ fn save(rules: &Rules) -> anyhow::Result<()> {
     write(&path, &text).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-/// Writes a file of the person's own: whole or not at all, and for nobody else to read.
+/// Writes one of the user's files atomically, readable only by them.
 pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write as _;
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -70,13 +71,13 @@ pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::rename(part, path)
 }
 
-/// A rule as it is typed, and what it grants.
+/// A rule as typed, and what it grants.
 fn listed(rule: &Rule) -> String {
     let access: Vec<&str> = rule.access.list().collect();
     if access.is_empty() { rule.shape() } else { format!("{}  (grants {})", rule.shape(), access.join("; ")) }
 }
 
-/// Makes a rule for all sessions that is not one for everything.
+/// Saves an allow rule for all sessions, unless it would allow everything.
 pub(crate) fn allow(rule: &Rule) -> anyhow::Result<()> {
     if !policy::grantable(rule) {
         return Err(usage(format!(
@@ -93,7 +94,7 @@ pub(crate) fn allow(rule: &Rule) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes a rule back: one that allows, or one that denies.
+/// Removes an allow rule or a deny rule.
 pub(crate) fn revoke(rule: &Rule, allows: bool) -> anyhow::Result<()> {
     let _alone = alone()?;
     let mut rules = load()?;
@@ -106,7 +107,8 @@ pub(crate) fn revoke(rule: &Rule, allows: bool) -> anyhow::Result<()> {
     }
 }
 
-/// Nobody else changes the rules meanwhile, in this process or another: what one takes back another must not bring back.
+/// Locks the rules against changes by this or another process, so that a removed rule is not
+/// written back.
 fn alone() -> anyhow::Result<std::fs::File> {
     let path = file()?.with_extension("lock");
     std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
@@ -119,14 +121,14 @@ fn alone() -> anyhow::Result<std::fs::File> {
     Ok(lock)
 }
 
-/// The same, and says so.
+/// Saves an allow rule and prints it.
 pub(crate) fn always(rule: &Rule) -> anyhow::Result<()> {
     allow(rule)?;
     output::note(&format!("from now on, in every session: {}. Take it back: dunnock rules revoke", rule.shape()));
     Ok(())
 }
 
-/// A rule from words: the tool, and the first words of its command.
+/// Builds a rule from the tool and the first words of its command.
 fn rule(words: &[String], access: Access) -> anyhow::Result<Rule> {
     match words {
         [tool, words @ ..] => Ok(Rule { tool: tool.clone(), words: words.to_vec(), access }),

@@ -1,4 +1,4 @@
-//! `run`, `resume`, `attach`: a door on a session, held until it rests.
+//! `run`, `resume`, `attach`: follow a session until it rests.
 
 use crate::args::Flags;
 use crate::drive::{self, Carrying, CtrlC, Drive, Seen, View, attended};
@@ -13,7 +13,7 @@ use dunnock_proto::{Command, SessionId};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Flags as settings, the data folder among them.
+/// Flags as settings, including the data folder.
 pub(crate) fn given(data: Option<PathBuf>, mut more: Vec<(&'static str, Value)>) -> Vec<(&'static str, Value)> {
     if let Some(dir) = data {
         more.push(("data-dir", Value::Text(dir.to_string_lossy().into_owned())));
@@ -44,7 +44,7 @@ pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flag
     start(open, &workspace, config, (task, pictures), flags, Carrying::Leaves).await
 }
 
-/// Begins a session, and drives it.
+/// Starts a session and runs it.
 pub(crate) async fn start(
     open: compose::Composed,
     workspace: &Path,
@@ -65,7 +65,7 @@ pub(crate) async fn start(
     let mut view = View::new(&session, flags.json);
     let seen = Seen::read(&open.world, &session).await?;
     view.begin(&seen.state, open.world.level);
-    // JSON lines hold every event, the first one too.
+    // JSON lines include every event, even the first.
     let seen = Seen { state: dunnock_core::State::default(), tally: seen.tally };
     let signals = Signals::new()?;
     let images = pictures::keep(&open.world, &session, &pictures).await?;
@@ -79,7 +79,7 @@ fn accepted(answer: Result<u64, dunnock_engine::Refusal>) -> anyhow::Result<u64>
     answer.map_err(|refusal| anyhow::anyhow!("{refusal}"))
 }
 
-/// The session meant: by id, or the newest of this folder.
+/// The session with this ID, or else the newest in this folder.
 pub(crate) async fn meant(
     open: &compose::Composed,
     id: Option<&str>,
@@ -108,7 +108,7 @@ pub(crate) async fn resume(
     go_on(open, &settings, session, prompt, flags, Carrying::Leaves).await
 }
 
-/// Goes on with a session, as `resume` and `approve --go` do.
+/// Continues a session, for `resume` and `approve --go`.
 pub(crate) async fn go_on(
     mut open: compose::Composed,
     settings: &crate::settings::Settings,
@@ -169,7 +169,8 @@ pub(crate) async fn go_on(
     }
     let images = pictures::keep(&open.world, &session, &pictures).await?;
     let mut door = Connection::open(open.world.clone(), session, from).await?;
-    // Whether somebody can answer is a matter of who drives, not of who looks in.
+    // Whether a user can answer depends on the process that drives the session, not on one that
+    // watches.
     let here = door.handle().is_some().then(|| attended(flags.json));
     if let Some(set) = compose::patch(settings, &open.speaker, &now, here)? {
         drive.upto = accepted(door.send(Command::Configure { set }).await?)?;

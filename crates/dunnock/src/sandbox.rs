@@ -1,4 +1,5 @@
-//! `dunnock sandbox`: how commands are confined here, whether that holds, and a way to try it.
+//! `dunnock sandbox`: shows how commands are sandboxed here, tests it, and runs a command in the
+//! sandbox.
 
 use crate::args::Boxes;
 use crate::settings::Settings;
@@ -9,7 +10,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What each level is made of.
+/// The mechanisms of each level.
 pub(crate) fn made_of(level: Isolation) -> &'static str {
     match level {
         Isolation::A => "namespaces for users, mounts, processes, network and IPC; Landlock; seccomp",
@@ -19,7 +20,7 @@ pub(crate) fn made_of(level: Isolation) -> &'static str {
     }
 }
 
-/// What stays open at each level, as the probes see it. `docs/sandbox.md` says more.
+/// What each level does not block, according to the probes. See also `docs/concepts/sandbox.md`.
 pub(crate) fn open_at(level: Isolation) -> &'static [&'static str] {
     match level {
         Isolation::A => &[
@@ -40,7 +41,7 @@ pub(crate) fn open_at(level: Isolation) -> &'static [&'static str] {
     }
 }
 
-/// How to get from a lower level to A, where that is known.
+/// How to get from a lower level to level A, if known.
 pub(crate) fn way_up(confined: &SandboxSupport) -> Option<String> {
     if confined.level == Isolation::A || !cfg!(target_os = "linux") {
         return None;
@@ -65,7 +66,7 @@ pub(crate) fn way_up(confined: &SandboxSupport) -> Option<String> {
     Some(format!("{why}\n{how}"))
 }
 
-/// The program as one attack, or as a victim of attacks.
+/// Runs this program as an escape probe or as the target of one, if the arguments say so.
 #[cfg(target_os = "linux")]
 pub(crate) fn part(words: &[std::ffi::OsString]) -> Option<ExitCode> {
     match words.get(1)?.to_str()? {
@@ -75,7 +76,7 @@ pub(crate) fn part(words: &[std::ffi::OsString]) -> Option<ExitCode> {
     }
 }
 
-/// Where things are on this machine, and what the person's settings say of them.
+/// The paths of this machine for the sandbox, with the user's settings applied.
 #[cfg(target_os = "linux")]
 pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_sandbox::Layout {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
@@ -95,7 +96,7 @@ pub(crate) fn layout(settings: &Settings, data: &std::path::Path) -> dunnock_san
     }
 }
 
-/// The best level that may be used.
+/// The best level that the settings allow.
 pub(crate) fn best(settings: &Settings) -> Isolation {
     match settings.text("sandbox_level") {
         Some("B") => Isolation::B,
@@ -107,7 +108,7 @@ pub(crate) fn best(settings: &Settings) -> Isolation {
 pub(crate) async fn run(data: Option<PathBuf>, what: Option<Boxes>, json: bool) -> anyhow::Result<ExitCode> {
     let here = paths::workspace(None).ok();
     let settings = paths::settings(here.as_deref(), false, running::given(data, Vec::new()))?;
-    compose::denied(&settings)?; // a pattern that cannot be understood keeps nothing hidden
+    compose::denied(&settings)?; // fail on an invalid pattern, because it would hide nothing
     match what {
         None => show(&settings, json),
         #[cfg(target_os = "linux")]
@@ -142,7 +143,7 @@ fn show(settings: &Settings, json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The level that was asked for, or the best there is.
+/// The requested level, or else the best available.
 #[cfg(target_os = "linux")]
 fn rung(
     settings: &Settings,
@@ -174,7 +175,7 @@ async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: boo
     layout.readable.push(exe.clone());
     let home = layout.home.clone().unwrap_or_else(|| data.clone());
     let base = data.canonicalize().unwrap_or(data).join(format!("prove-{}", std::process::id()));
-    // As calls have it: with a network that others of the session share.
+    // As for tool calls: the network is shared within the session.
     let shares = Some("prove".to_owned());
     let cage = |work: &std::path::Path| {
         let (cage, _) = layout.cage(rung, work, Opened::default())?;
@@ -224,7 +225,7 @@ async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: boo
     Ok(if out == 0 && trials.len() >= 60 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs a command in the box as calls have it, with nothing to say and nothing to hear.
+/// Runs a command in the same sandbox as tool calls, without input or output.
 #[cfg(target_os = "linux")]
 pub(crate) async fn quietly(
     settings: &Settings,
@@ -245,7 +246,7 @@ pub(crate) async fn quietly(
     Ok(())
 }
 
-/// Runs the person's own command in the box, with this program's own input and output.
+/// Runs the user's command in the sandbox, with the input and output of this program.
 #[cfg(target_os = "linux")]
 async fn try_it(
     settings: &Settings,

@@ -1,4 +1,4 @@
-//! `dunnock serve` and `dunnock web`: the same sessions for browsers, scripts and other programs, until it is told to end.
+//! `dunnock serve` and `dunnock web`: serve the sessions to browsers, scripts and other programs.
 
 use crate::exit::usage;
 use crate::serve_host::ServeHost;
@@ -15,28 +15,28 @@ use tokio::net::TcpListener;
 
 /// The port that is tried first.
 const PORT: u16 = 5000;
-/// Ports after it that are tried if nobody named one.
+/// How many ports after it are tried if no port was given.
 const MORE: u16 = 20;
 
-/// What is asked for on the command line.
-pub(crate) struct Asked {
+/// Command-line options.
+pub(crate) struct ServeOptions {
     pub(crate) port: Option<u16>,
     pub(crate) listen: Option<String>,
     pub(crate) json: bool,
-    /// For somebody who sits here, with a browser.
+    /// For `dunnock web`: how to open the browser.
     pub(crate) web: Option<Browser>,
 }
 
 /// How the web app is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Browser {
-    /// In the person's own browser.
+    /// Open it in the user's browser.
     Open,
-    /// By the person, who is told the address.
+    /// Print the address for the user to open.
     Tell,
 }
 
-pub(crate) async fn run(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(data: Option<PathBuf>, asked: ServeOptions) -> anyhow::Result<ExitCode> {
     let workspace = paths::workspace(None)?;
     let flags = run::given(data, Vec::new());
     let settings = paths::settings(Some(&workspace), false, flags.clone())?;
@@ -58,7 +58,7 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<E
     let mut signals = Signals::new()?;
     let server = serve(listeners, hall, serving, keys.clone());
     let url = format!("http://{}", SocketAddr::new(near(at.ip()), at.port()));
-    // The code is behind the #: a browser sends that to nobody.
+    // The code is in the fragment, which a browser never sends to a server.
     let entry = asked.web.map(|_| format!("{url}/#code={}", keys.code()));
     match (asked.json, &entry) {
         (true, None) => output::line(&serde_json::json!({ "v": 1, "url": url, "token_file": token.0 }).to_string()),
@@ -94,15 +94,15 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<E
         _ = signals.next() => {}
         () = again => {}
     }
-    drop(token); // before the port is free for somebody else, who writes another
+    drop(token); // before another server can take the port and write its own token
     tokio::select! {
         () = server.close() => {}
-        () = signals.next() => {} // told twice: what runs is killed with us
+        () = signals.next() => {} // second signal: running work is killed when we exit
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens the address, or says it.
+/// Opens the address in a browser, or prints it.
 async fn show(entry: &str, how: Browser, json: bool) {
     if !dunnock_serve::has_web_app() {
         output::note("this build brings no web app: the page says how to build it. The API is there");
@@ -132,7 +132,8 @@ async fn show(entry: &str, how: Browser, json: bool) {
     }
 }
 
-/// Whether a terminal is there and listens to us: one that is read from behind stops the reader.
+/// Whether we are in the foreground of a terminal: a background process that reads from it is
+/// stopped.
 fn in_front() -> bool {
     #[cfg(unix)]
     let front = rustix::termios::tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp());
@@ -141,10 +142,10 @@ fn in_front() -> bool {
     front && std::io::IsTerminal::is_terminal(&std::io::stdin())
 }
 
-/// Each time the person presses Enter: another address, since one counts once.
+/// Shows a new link each time the user presses Enter, because each link works only once.
 async fn each_enter(how: Browser, before: &str, keys: &Keys) {
     let (send, mut lines) = tokio::sync::mpsc::channel(1);
-    // It waits for a line until the program ends, and holds nothing up.
+    // This thread waits for input until the program exits, without delaying the exit.
     std::thread::spawn(move || {
         std::io::stdin().lines().take_while(Result::is_ok).all(|_| send.blocking_send(()).is_ok());
     });
@@ -154,7 +155,7 @@ async fn each_enter(how: Browser, before: &str, keys: &Keys) {
     std::future::pending().await
 }
 
-/// An address that can be written down: "any" is none.
+/// An address to connect to: loopback instead of "any address".
 fn near(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -163,7 +164,7 @@ fn near(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// An address of this machine that others can reach.
+/// Parses the address for `--listen`.
 fn address(text: &str) -> anyhow::Result<IpAddr> {
     let bad = || usage(format!("{text:?} is not an address; give one of this machine, as 192.168.0.7 or 0.0.0.0"));
     text.parse().map_err(|_| bad())
@@ -190,7 +191,7 @@ fn password() -> anyhow::Result<Password> {
     Password::new(&text).map_err(|why| usage(format!("{why}; {ways}")))
 }
 
-/// Sockets: on the address given, or on this machine's own two.
+/// Listens on the given address and on both loopback addresses.
 async fn listen(away: Option<IpAddr>, port: Option<u16>) -> anyhow::Result<Vec<TcpListener>> {
     let ip = away.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let ports = match port {
@@ -203,7 +204,7 @@ async fn listen(away: Option<IpAddr>, port: Option<u16>) -> anyhow::Result<Vec<T
             Ok(first) => {
                 let port = first.local_addr()?.port();
                 let mut all = vec![first];
-                // This machine's own addresses in any case; the newer kind where there is one.
+                // Always listen on loopback too; on IPv6 if it is available.
                 let own = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
                 for other in own.into_iter().filter(|own| *own != ip && !ip.is_unspecified()) {
                     all.extend(TcpListener::bind(SocketAddr::new(other, port)).await.ok());
@@ -217,14 +218,15 @@ async fn listen(away: Option<IpAddr>, port: Option<u16>) -> anyhow::Result<Vec<T
     Err(usage(format!("port {port} of {ip} cannot be listened on: {error}. Choose another with --port")))
 }
 
-/// The file with the token, gone when the server is, unless another one's is there by then.
+/// The token file. It is removed when the server stops, unless another server has replaced it by
+/// then.
 struct Token(PathBuf, String);
 
 impl Token {
     fn write(folder: &Path, port: u16, token: &str) -> anyhow::Result<Self> {
         paths::make_private(folder)?;
         let path = folder.join(format!("serve-{port}.token"));
-        let mut file = tempfile::Builder::new().prefix(".token").tempfile_in(folder)?; // 0600 from its first moment
+        let mut file = tempfile::Builder::new().prefix(".token").tempfile_in(folder)?; // created with mode 0600
         std::io::Write::write_all(&mut file, token.as_bytes())?;
         file.persist(&path).with_context(|| format!("{} cannot be written", path.display()))?;
         Ok(Self(path, token.to_owned()))

@@ -1,4 +1,5 @@
-//! What the server asks of the program around it: settings and worlds of folders, kept files, the stateless service.
+//! Answers the requests of the server: settings and ports of folders, saved files, the stateless
+//! service.
 
 use crate::compose::{self, Composed};
 use crate::settings::{Settings, Value};
@@ -16,19 +17,19 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Folders with settings of their own that are kept ready.
+/// The most folders with their own settings that are cached.
 const OTHERS: usize = 64;
 
-type Flags = Vec<(&'static str, Value)>;
+type FlagValues = Vec<(&'static str, Value)>;
 
-/// The program around a server.
+/// The host of the server.
 pub(crate) struct ServeHost {
-    /// Where it was started.
+    /// The folder in which the server was started.
     workspace: PathBuf,
-    flags: Flags,
-    /// For folders that bring no settings of their own.
+    flags: FlagValues,
+    /// For folders without their own settings.
     base: Composed,
-    /// For those that do, by folder and what they bring.
+    /// For folders with their own settings, with the hash of those settings.
     others: Mutex<HashMap<PathBuf, (Hash, Composed)>>,
     service: Arc<ModelClient>,
 }
@@ -38,7 +39,7 @@ fn conflict(error: anyhow::Error) -> Refusal {
 }
 
 impl ServeHost {
-    pub(crate) async fn open(workspace: PathBuf, flags: Flags) -> anyhow::Result<Self> {
+    pub(crate) async fn open(workspace: PathBuf, flags: FlagValues) -> anyhow::Result<Self> {
         let settings = paths::settings(None, false, flags.clone())?;
         let mut base = compose::open(&settings, None).await?;
         base.confine(&settings, Sandbox::Auto);
@@ -50,7 +51,7 @@ impl ServeHost {
         self.base.world.log.clone()
     }
 
-    /// What works in a folder.
+    /// The adapters for a folder.
     fn work(&self, folder: &Path) -> anyhow::Result<Composed> {
         let Ok(brings) = std::fs::read(folder.join(".dunnock/config.toml")) else { return Ok(self.base.clone()) };
         let trusted = [u8::from(crate::trust::is_trusted(folder))];
@@ -62,18 +63,17 @@ impl ServeHost {
         let work = self.base.beside(&self.of(folder)?)?;
         let mut others = others();
         if others.len() >= OTHERS {
-            others.clear(); // what is in use is held by whoever uses it; the rest is made again
+            others.clear(); // users hold their own clones; the rest is rebuilt when needed
         }
         others.insert(folder.to_path_buf(), (brings, work.clone()));
         Ok(work)
     }
 
-    /// The settings of a folder.
     fn of(&self, folder: &Path) -> anyhow::Result<Settings> {
         paths::settings(Some(folder), false, self.flags.clone())
     }
 
-    /// The world of a folder.
+    /// The ports for a folder.
     pub(crate) fn world(&self, folder: &str) -> Result<Ports, String> {
         self.work(Path::new(folder)).map(|work| work.world).map_err(|error| format!("{error:#}"))
     }
@@ -88,7 +88,7 @@ impl ServeHost {
         }
     }
 
-    /// What a new session in a folder would be like.
+    /// Describes how a new session in a folder would start.
     async fn look_around(&self, given: Option<&str>) -> Result<Start, Refusal> {
         let folder = self.place(given)?;
         let trusted = crate::trust::is_trusted(&folder);
@@ -187,8 +187,8 @@ impl ServeHost {
     }
 }
 
-/// What the person's rules changed since a session was given them: what was denied meanwhile is denied, what was taken back is
-/// taken back. What a client forbade stays forbidden.
+/// Changes to the user's rules since the session received them: new deny rules are added and
+/// removed allow rules are dropped. Deny rules set by a client stay.
 fn rules_since(config: &Config) -> anyhow::Result<Option<ConfigPatch>> {
     let rules = crate::rules::load()?;
     let mut deny = config.deny.clone();
@@ -201,7 +201,7 @@ fn rules_since(config: &Config) -> anyhow::Result<Option<ConfigPatch>> {
     Ok((patch != ConfigPatch::default()).then_some(patch))
 }
 
-/// Speaks for the stateless service: its own four tools, its own prompt.
+/// The model client of the stateless service, which has its own four tools and its own prompt.
 fn service(settings: &Settings) -> anyhow::Result<ModelClient> {
     compose::speaker_with(settings, service_offers, Prompts::for_service)
 }

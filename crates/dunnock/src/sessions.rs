@@ -1,4 +1,5 @@
-//! `dunnock sessions`: list, show, search, verify; carrying and deleting is in `carry.rs`.
+//! `dunnock sessions`: list, show, search, verify. Export, import and deletion are in
+//! `transfer.rs`.
 
 use crate::args::Sessions;
 use crate::describe::told;
@@ -41,7 +42,7 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
     }
 }
 
-/// The one session whose id begins so.
+/// The only session whose ID starts with `prefix`.
 pub(crate) async fn find(store: &dyn Log, prefix: &str) -> anyhow::Result<SessionId> {
     match store.find(prefix).await?.as_slice() {
         _ if prefix.is_empty() => bail!("an id is wanted. \"dunnock sessions list\" shows those there are"),
@@ -77,7 +78,8 @@ async fn list(store: &dyn Log, here: bool, json: bool, most: u32) -> anyhow::Res
     Ok(ExitCode::SUCCESS)
 }
 
-/// Everything a call put out: as stored where it was too much to be shown, otherwise what was shown.
+/// Prints the full output of a call: the stored output if it was too long to show, otherwise what
+/// was shown.
 async fn output(log: &dyn Log, id: &SessionId, call: CallId, stream: Option<&str>) -> anyhow::Result<ExitCode> {
     let Some(finished) = log.finished(id, call).await? else {
         bail!("call {call} has not ended in session {}, or was never made", output::id(id))
@@ -105,7 +107,7 @@ async fn output(log: &dyn Log, id: &SessionId, call: CallId, stream: Option<&str
     Ok(ExitCode::SUCCESS)
 }
 
-/// This folder, if only its sessions are meant.
+/// The current folder if `here` is set.
 fn folder(here: bool) -> anyhow::Result<Option<String>> {
     here.then(|| paths::workspace(None).map(|dir| dir.to_string_lossy().into_owned())).transpose()
 }

@@ -1,7 +1,8 @@
-//! What is configured, from where: defaults, the user's file, the project's file, the environment, flags; later ones win.
+//! Settings and their sources: defaults, the user's file, the project's file, the environment,
+//! flags. Later sources win.
 //!
-//! Invariant: every value knows its origin, and a wrong one is an error that names it with its line.
-//! Invariant: a project that nobody trusts can only tighten.
+//! Invariant: every value knows its origin; the error for an invalid value names it and its line.
+//! Invariant: an untrusted project can only make settings stricter.
 
 use crate::exit::usage;
 use crate::keys_table::{KEYS, Key, Kind, PROVIDER, Untrusted};
@@ -15,11 +16,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
-/// Variables that begin like settings and are none.
+/// Variables with the prefix of settings that are not settings.
 const NOT_SETTINGS: &[&str] =
     &["DUNNOCK_CONFIG", "DUNNOCK_PASSWORD", "DUNNOCK_FAIL_AT", "DUNNOCK_FAIL_LIST", "DUNNOCK_BLESS"];
 
-/// Where a value is from.
+/// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,
@@ -58,15 +59,15 @@ impl fmt::Display for Value {
     }
 }
 
-/// Everything that is configured.
+/// All settings.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Settings {
     values: BTreeMap<String, (Value, Origin)>,
-    /// What was not taken, and why.
+    /// What was ignored, and why.
     pub(crate) notes: Vec<String>,
 }
 
-/// Where settings are read from; the environment comes in from outside, so that tests can give their own.
+/// Where settings are read from. The environment is passed in so that tests can supply their own.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     pub(crate) user: Option<PathBuf>,
@@ -156,7 +157,8 @@ impl Settings {
             }
             let Some(key) = KEYS.iter().find(|k| k.name == name.get_ref().as_ref()) else {
                 if !trusted {
-                    // What a folder brings, and this release does not know, is no reason not to work in it.
+                    // A setting unknown to this release must not prevent work in an untrusted
+                    // folder.
                     self.ignored(path, line, &format!("{:?}", name.get_ref()));
                     continue;
                 }
@@ -249,12 +251,12 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets what was found out rather than configured.
+    /// Sets a value that was detected, not configured.
     pub(crate) fn found(&mut self, key: &str, value: &str, why: &str) {
         self.values.insert(key.into(), (Value::Text(value.into()), Origin::Found(why.into())));
     }
 
-    /// Everything there is, in the order of the table, providers last.
+    /// All settings, in the order of the table, providers last.
     pub(crate) fn all(&self) -> Vec<(String, Option<&Value>, String)> {
         let mut rows: Vec<(String, Option<&Value>, String)> = Vec::new();
         for key in KEYS {
@@ -267,7 +269,6 @@ impl Settings {
         rows
     }
 
-    /// Where a value comes from, if there is one.
     pub(crate) fn origin(&self, key: &str) -> Option<String> {
         self.values.get(key).map(|(_, origin)| origin.to_string())
     }
@@ -279,7 +280,7 @@ impl Settings {
         }
     }
 
-    /// Whether it was said on this command line.
+    /// Whether the value was given on this command line.
     pub(crate) fn flagged(&self, key: &str) -> bool {
         self.values.get(key).is_some_and(|(_, origin)| matches!(origin, Origin::Flag(_)))
     }
@@ -309,12 +310,12 @@ impl Settings {
         self.text("sandbox").and_then(|t| sandbox(t).ok()).unwrap_or(Sandbox::Auto)
     }
 
-    /// Millionths of a US dollar for all sessions of a day.
+    /// Daily budget of all sessions, in millionths of a US dollar.
     pub(crate) fn budget_day(&self) -> Option<u64> {
         self.text("budget_day").and_then(|t| money(t).ok())
     }
 
-    /// What the person says that a model costs: its own line before that of its provider.
+    /// The configured price of a model: its own entry, or else that of its provider.
     pub(crate) fn price(&self, model: &str) -> Option<Price> {
         let rows: Vec<(String, Price)> = self.list("price").iter().filter_map(|row| price(row).ok()).collect();
         let all = model.split_once('/').map(|(provider, _)| format!("{provider}/*"));
@@ -326,7 +327,7 @@ impl Settings {
         self.text("budget").and_then(|t| budget(t).ok()).unwrap_or_default()
     }
 
-    /// Every provider that can be used, with its key from `env`; and those that cannot, with the reason.
+    /// The usable providers, with their keys from `env`, and the unusable ones with the reason.
     pub(crate) fn providers(&self, env: &dyn Fn(&str) -> Option<String>) -> (Vec<Provider>, Vec<(String, String)>) {
         let mut names: Vec<&str> = KNOWN.iter().map(|k| k.name).collect();
         let configured = self.values.keys().filter_map(|k| k.strip_prefix("providers.")?.rsplit_once('.'));
@@ -398,8 +399,8 @@ impl Settings {
     }
 }
 
-/// A plain file of a sensible size. What a repository brings is no link, pipe or device: it could be endless, or any file
-/// of the person's.
+/// Reads a regular file of limited size. In an untrusted repository, links, pipes and devices are
+/// refused: they could be endless, or lead to any of the user's files.
 fn read_plain(path: &Path, links: bool) -> std::io::Result<String> {
     use std::io::{Error, Read as _};
     const MOST: u64 = 1 << 20;
@@ -412,7 +413,7 @@ fn read_plain(path: &Path, links: bool) -> std::io::Result<String> {
     if text.len() as u64 > MOST { Err(Error::other("it is longer than 1 MB")) } else { Ok(text) }
 }
 
-/// A setting that is spelled almost so.
+/// A hint naming the most similar setting.
 fn near(name: &str, keys: &[Key]) -> String {
     let closest = keys.iter().map(|k| (strsim::levenshtein(name, k.name), k.name)).min();
     match closest {
@@ -436,7 +437,7 @@ fn plain(value: &DeValue<'_>) -> Result<Value, String> {
     }
 }
 
-/// Whether a value fits, in the form in which it is kept.
+/// Validates a value and returns it in the form in which it is stored.
 fn check(kind: Kind, value: Value) -> Result<Value, String> {
     let text = match (kind, value) {
         (Kind::List, Value::Text(one)) => return Ok(Value::List(vec![one])),
@@ -457,7 +458,7 @@ fn check(kind: Kind, value: Value) -> Result<Value, String> {
         Kind::Variable => {
             let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
                 && !text.starts_with(|c: char| c.is_ascii_digit());
-            // What is there may be the key itself: it is not repeated.
+            // The value may be the key itself, so the error does not repeat it.
             if plain { Ok(()) } else { Err("it must be the name of a variable that holds the key, not the key".into()) }
         }
         Kind::Text | Kind::List | Kind::Prices => Ok(()),

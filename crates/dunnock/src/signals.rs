@@ -1,9 +1,9 @@
-//! Signals that ask the program to end.
+//! Signals that ask the program to exit.
 //!
-//! Before a door is open nothing runs that would have to be stopped, and a signal simply ends the process. So this is made
-//! just before the door.
+//! Before a connection is open, nothing runs that would have to be stopped, and a signal simply
+//! ends the process. Therefore create this just before the connection.
 
-/// Ctrl-C, a request to end, and the terminal that hangs up.
+/// SIGINT (Ctrl-C), SIGTERM and SIGHUP.
 pub(crate) struct Signals {
     #[cfg(unix)]
     all: Vec<tokio::signal::unix::Signal>,
@@ -15,7 +15,7 @@ impl Signals {
         {
             use tokio::signal::unix::{SignalKind, signal};
             let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-            // Who started us may have said that we are not to hear some of them (`nohup`).
+            // Our parent may have set some of them to be ignored (`nohup`).
             let deaf = ignored();
             let heard = kinds.into_iter().filter(|kind| deaf >> (kind.as_raw_value() - 1) & 1 == 0);
             Ok(Self { all: heard.map(signal).collect::<Result<_, _>>()? })
@@ -39,7 +39,7 @@ impl Signals {
     }
 }
 
-/// The signals that this process was told to ignore, one bit each, where the system says so.
+/// The signals that this process ignores, one bit each; 0 if the system does not report them.
 #[cfg(unix)]
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

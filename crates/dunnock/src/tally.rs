@@ -1,4 +1,4 @@
-//! What events add up to: steps, tokens, money, checks; and the verdict on the work.
+//! Totals over events: steps, tokens, cost, checks; and the verdict on the work.
 
 use crate::exit::Freshness;
 use crate::output;
@@ -40,7 +40,7 @@ impl fmt::Display for Verdict {
 pub(crate) struct Cost {
     pub(crate) usage: Usage,
     pub(crate) micros: u64,
-    /// Some of it was used at a price that is not known.
+    /// The price of part of the usage is unknown.
     pub(crate) unknown: bool,
 }
 
@@ -55,15 +55,15 @@ impl Cost {
         self.micros += more.micros;
         self.unknown |= more.unknown;
     }
-    /// US dollars, if all of it has a price.
+    /// US dollars, if the price of all usage is known.
     pub(crate) fn usd(&self) -> Option<f64> {
         (!self.unknown && !self.usage.is_nothing()).then_some(self.micros as f64 / 1e6)
     }
-    /// In words: never 0 for what is not known.
+    /// The cost as text: an unknown price is never shown as 0.
     pub(crate) fn money(&self) -> String {
         self.usd().map_or_else(|| "price unknown".into(), |_| output::usd(self.micros))
     }
-    /// Tokens in words.
+    /// The tokens as text.
     pub(crate) fn tokens(&self) -> String {
         let used = self.usage;
         if used.input == 0 && used.output == 0 {
@@ -88,31 +88,31 @@ impl Check {
     pub(crate) fn passed(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.outcome == Outcome::Done)
     }
-    /// The files it was about.
+    /// The state of the files it checked.
     pub(crate) fn tree(&self) -> Option<&Tree> {
         self.end.as_ref().and_then(|end| end.checked_tree.as_ref().or(end.tree.as_ref()))
     }
 }
 
-/// What the events since the last prompt add up to, and those of the whole session.
+/// Totals since the last prompt, and of the whole session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
     pub(crate) steps: u32,
     pub(crate) cost: Cost,
-    /// Of the whole session.
+    /// Cost of the whole session.
     pub(crate) total: Cost,
     pub(crate) all_steps: u32,
     pub(crate) began: i64,
     pub(crate) ended: i64,
-    /// What the person reads.
+    /// The answer shown to the user.
     pub(crate) answer: String,
-    /// Every check since the prompt, all tries.
+    /// Every check since the prompt, of all tries.
     pub(crate) tries: Vec<Check>,
-    /// How the checks ended before the work.
+    /// Results of the checks before the work.
     pub(crate) before: Vec<Baseline>,
-    /// What is to be said of that.
+    /// A note on those results.
     pub(crate) before_note: Option<String>,
-    /// The answer came by a call, not in words.
+    /// The answer came in a tool call, not as text.
     pub(crate) by_call: bool,
     price: Option<Price>,
     model: String,
@@ -120,14 +120,13 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Takes an event in.
     pub(crate) fn add(&mut self, at: i64, event: &Event) {
         match event {
             Event::Created(e) => (self.price, self.model) = (e.config.price, e.config.model.clone()),
             Event::Forked(e) => (self.price, self.model) = (e.config.price, e.config.model.clone()),
             Event::Configured(e) => self.configured(e.set.model.as_ref(), e.set.price),
             Event::Moved(e) if !e.proven => self.tries.clear(),
-            // Checks are counted anew, as the session does.
+            // Restart the count of checks, as the session does.
             Event::Prompted(_) | Event::Continued(_) if !self.rests && self.began != 0 => self.tries.clear(),
             Event::Prompted(_) | Event::Continued(_) => {
                 *self = Self {
@@ -150,7 +149,7 @@ impl Tally {
             Event::CompactionFailed(e) => self.used(&e.usage),
             Event::Answered(e) => {
                 self.used(&e.usage);
-                // A server that does not count leaves it open what it cost.
+                // If the server reports no usage, the cost is unknown.
                 self.cost.unknown |= e.usage.is_nothing();
                 self.total.unknown |= e.usage.is_nothing();
                 self.answered(&e.parts);
@@ -190,7 +189,7 @@ impl Tally {
         self.total.add(usage, self.price);
     }
 
-    /// What one request costs at the price that holds now.
+    /// The cost of one request at the current price.
     pub(crate) fn cost_of(&self, usage: &Usage) -> Cost {
         let mut cost = Cost::default();
         cost.add(usage, self.price);
@@ -216,18 +215,19 @@ impl Tally {
         self.tries.iter().filter(move |check| check.tried == last)
     }
 
-    /// Whether a check ended both ways on the same files.
+    /// Whether a check both passed and failed on the same files.
     pub(crate) fn flaky(&self, command: &str) -> bool {
         let runs = || self.tries.iter().filter(|check| check.command == command && check.tree().is_some());
         runs().any(|a| runs().any(|b| a.tree() == b.tree() && a.passed() != b.passed()))
     }
 
-    /// How a check ended before the work.
+    /// The result of a check before the work.
     pub(crate) fn before(&self, command: &str) -> Option<&Baseline> {
         self.before.iter().find(|check| check.command == command)
     }
 
-    /// The files that each of the last checks proved something of; `None` where one does not say.
+    /// The states of the files that the last checks verified; `None` if one of them is not
+    /// recorded.
     pub(crate) fn proven_trees(&self) -> Option<Vec<&Tree>> {
         let mut trees = self.checks().map(Check::tree).collect::<Option<Vec<&Tree>>>()?;
         trees.dedup();
@@ -238,7 +238,7 @@ impl Tally {
         let cut = self.checks().any(|check| check.end.as_ref().is_none_or(|end| end.outcome == Outcome::Interrupted));
         match s.proof {
             _ if fresh == Freshness::Stale => Verdict::Stale,
-            // Every check passed, and changed the files each time.
+            // Every check passed, but changed files on every run.
             Proof::Proven if s.last.as_deref() == Some(&EndReason::Unproven) => Verdict::Stale,
             Proof::Proven | Proof::Failed if cut || self.tries.is_empty() => Verdict::Unverified,
             Proof::Proven => Verdict::Proven,
@@ -278,7 +278,7 @@ impl Tally {
     }
 }
 
-/// The end of an output, for a receipt: what a check says last says most.
+/// The end of an output: the last lines of a check say the most.
 pub(crate) fn tail(text: &str, most: usize) -> String {
     let text = text.trim_end();
     let from = text.ceil_char_boundary(text.len().saturating_sub(most));

@@ -1,8 +1,9 @@
-//! The terminal app: `dunnock`, `dunnock "task"`, `dunnock attach` at a terminal. What the app needs is in `host.rs`.
+//! The terminal app: `dunnock`, `dunnock "task"`, `dunnock attach` at a terminal.
+//! Its requests are answered in `tui_host.rs`.
 
 use crate::args::Flags;
 use crate::settings::Settings;
-use crate::tui_host::{First, TuiHost};
+use crate::tui_host::{StartWith, TuiHost};
 use crate::{output, paths, run};
 use dunnock_proto::Hash;
 use dunnock_tui::{App, Environment, ExitState, Keep, Notify, Theme};
@@ -11,21 +12,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tokio::sync::mpsc;
 
-/// Whether there is a terminal to draw on and somebody to type.
+/// Whether there is a terminal for input and output.
 pub(crate) fn possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-/// What is asked of the app on the command line.
-pub(crate) struct Asked {
-    pub(crate) first: First,
-    /// Lines only, for screen readers.
+/// Command-line options of the app.
+pub(crate) struct TerminalOptions {
+    pub(crate) first: StartWith,
+    /// Plain lines, for screen readers.
     pub(crate) plain: bool,
     pub(crate) flags: Flags,
 }
 
-/// Opens it, and stays until the person leaves.
-pub(crate) async fn open(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<ExitCode> {
+/// Opens the app, and returns when the user leaves it.
+pub(crate) async fn open(data: Option<PathBuf>, asked: TerminalOptions) -> anyhow::Result<ExitCode> {
     if !possible() {
         return Err(crate::exit::usage(
             "there is no terminal here to open the app on. To work without one: dunnock run \"...\", or dunnock resume",
@@ -51,10 +52,10 @@ pub(crate) async fn open(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<
     let plain = asked.plain || settings.text("screen_reader") == Some("on");
     let trusted = asked.flags.trust || crate::trust::is_trusted(&workspace);
     let host = TuiHost::new(settings, workspace, trusted, tell);
-    // It draws at once; everything else comes when it is ready.
+    // The app draws at once; the rest appears when it is ready.
     let host = tokio::spawn(host.run(asked.first, from_app, heard));
     let left = if plain { dunnock_tui::run_plain(app).await } else { dunnock_tui::run(app).await };
-    // What runs is stopped first; who cannot wait for that says so once more.
+    // Running work is stopped first; a signal exits without waiting for that.
     let mut signals = crate::signals::Signals::new()?;
     let hosted = tokio::select! {
         hosted = host => hosted,
@@ -66,7 +67,7 @@ pub(crate) async fn open(data: Option<PathBuf>, asked: Asked) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// The last words, for whoever comes back.
+/// Prints how to return to the session.
 fn goodbye(left: &ExitState) {
     if let Some(session) = &left.session {
         let id = output::id(session);
@@ -75,7 +76,7 @@ fn goodbye(left: &ExitState) {
     }
 }
 
-/// The name of a folder's own draft, while it has no session.
+/// The name under which a folder's draft is saved while it has no session.
 fn folder_name(workspace: &Path) -> String {
     let hash = Hash::of(workspace.as_os_str().as_encoded_bytes()).to_string();
     format!("new-{}", hash.get(..16).unwrap_or_default())

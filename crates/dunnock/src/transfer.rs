@@ -1,7 +1,7 @@
-//! Sessions carried elsewhere and taken in: one JSON object a line. And sessions deleted.
+//! Export, import and deletion of sessions. The export format is one JSON object per line.
 //!
-//! The first line names the session and says what follows: its events as they are stored, the blobs that they name, and the
-//! objects of which the states of its files are made.
+//! The first line names the session and describes what follows: its events as stored, the blobs
+//! they refer to, and the objects that make up the snapshots of its files.
 
 use crate::exit::usage;
 use crate::{compose, exit, output};
@@ -20,38 +20,39 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The form that is written; older ones are read.
+/// The format version that is written; older versions can be read.
 const FORM: u32 = 2;
-/// What stands in the place of a secret file.
+/// Replaces the content of a secret file.
 const LEFT_OUT: &[u8] = b"[a secret file, left out of the export]\n";
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
-struct First {
-    /// The version of this form.
+struct ExportHeader {
+    /// Format version.
     dunnock_export: u32,
     session: SessionId,
     events: u64,
-    /// The chain up to the last event.
+    /// Chain hash up to the last event.
     tip: Hash,
-    /// The same before secrets were taken out, if any were.
+    /// The chain hash before secrets were removed, if any were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     original_tip: Option<Hash>,
-    /// The commit that the folder's repository stood at.
+    /// The commit the folder's repository was at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base: Option<String>,
     /// How many blobs follow the events.
     #[serde(default)]
     blobs: u64,
-    /// The states of the files whose objects follow those, the last one last.
+    /// The file snapshots whose objects follow the blobs, the latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     trees: Vec<Tree>,
-    /// Where secrets were taken out.
+    /// Where secrets were removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     redacted: Vec<String>,
 }
 
-/// Bytes that an event or a folder names: as text where they are text.
+/// Bytes that an event or a snapshot refers to: as text if they are valid UTF-8, otherwise as
+/// base64.
 #[derive(Serialize, Deserialize)]
 struct ExportedSession {
     #[serde(alias = "object")]
@@ -79,7 +80,7 @@ impl ExportedSession {
     }
 }
 
-/// What goes along.
+/// What is included in an export.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExportOptions {
     pub(crate) files: bool,
@@ -96,7 +97,7 @@ pub(crate) async fn export(
     let (facts, original) = dunnock_engine::check_chain(log, session).await?;
     let mut records: Vec<Record> = Vec::new();
     let each = &mut |record: Record| {
-        let known = record.envelope.seq <= facts; // somebody may be working on it
+        let known = record.envelope.seq <= facts; // the session may be running
         if known {
             records.push(record);
         }
@@ -141,7 +142,7 @@ pub(crate) async fn export(
         Event::Created(created) => created.base.clone(),
         _ => None,
     });
-    let first = First {
+    let first = ExportHeader {
         dunnock_export: FORM,
         session: session.clone(),
         events: facts,
@@ -183,7 +184,7 @@ pub(crate) async fn export(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folder of a session and the states of its files, the last one last.
+/// The folder of a session and the snapshots of its files, the latest last.
 fn states(events: &[Event]) -> (Option<String>, Vec<Tree>) {
     let mut trees: Vec<Tree> = Vec::new();
     let mut workspace = None;
@@ -205,7 +206,7 @@ fn states(events: &[Event]) -> (Option<String>, Vec<Tree>) {
     (workspace, trees)
 }
 
-/// Secrets that have no form of their own: keys of providers, and what secret files of the folder say.
+/// Secrets that no pattern recognises: provider keys, and values from the folder's secret files.
 async fn words(open: &compose::Composed, events: &[Event]) -> Vec<String> {
     let keys = open.speaker.providers().iter().filter_map(|provider| provider.key.as_ref());
     let mut words: BTreeSet<String> = keys.map(|key| key.expose_secret().to_owned()).collect();
@@ -219,13 +220,14 @@ async fn words(open: &compose::Composed, events: &[Event]) -> Vec<String> {
             }
             Vec::new()
         });
-        let _ = keeper.pack_up(&workspace, trees, look).await; // what cannot be read cannot be taken along either
+        let _ = keeper.pack_up(&workspace, trees, look).await; // what cannot be read cannot be exported either
         words.extend(found.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
     }
     words.into_iter().filter(|word| word.len() >= 6).collect()
 }
 
-/// The states of the files that the events name, as far as they are still kept; without these words, keys and secret files.
+/// The file snapshots that the events name, as far as they still exist, with secrets and secret
+/// files removed.
 async fn files(
     open: &compose::Composed,
     events: &[Event],
@@ -270,7 +272,7 @@ pub(crate) async fn import(
     let wrong =
         |n: usize, why: &dyn std::fmt::Display| anyhow::anyhow!("line {n} is not of an exported session: {why}");
     let Some((_, first)) = lines.next() else { bail!("there is nothing to import") };
-    let first: First = serde_json::from_str(&first?).map_err(|e| wrong(1, &e))?;
+    let first: ExportHeader = serde_json::from_str(&first?).map_err(|e| wrong(1, &e))?;
     if !(1..=FORM).contains(&first.dunnock_export) {
         bail!("a later release exported this (form {}); use that release", first.dunnock_export);
     }
@@ -302,7 +304,7 @@ pub(crate) async fn import(
     let session = first.session.clone();
     let place = folder.clone().or_else(|| workspace(&records).filter(|folder| Path::new(folder).is_dir()));
     let said = |why: String| anyhow::anyhow!("its files could not be taken in: {why}");
-    // A folder that is here already is touched only for a session of the person's own.
+    // An existing folder is touched only for one of the user's own sessions.
     if let (Some(keeper), Some(place)) = (&open.keeper, place.as_ref().filter(|_| folder.is_some() || trust)) {
         keeper.unpack(place, session.clone(), objects, first.trees.clone()).await.map_err(said)?;
     }
@@ -353,7 +355,7 @@ pub(crate) async fn import(
     Ok(ExitCode::SUCCESS)
 }
 
-/// An empty folder for the files of a session.
+/// Creates an empty folder for a session's files.
 fn new_folder(into: &Path) -> anyhow::Result<String> {
     if std::fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(usage(format!("{} is not empty; give a folder that is new", into.display())));
@@ -362,7 +364,7 @@ fn new_folder(into: &Path) -> anyhow::Result<String> {
     Ok(into.canonicalize()?.to_string_lossy().into_owned())
 }
 
-/// The folder that a log last worked in.
+/// The last workspace named in the log.
 fn workspace(records: &[Record]) -> Option<String> {
     records.iter().rev().find_map(|record| match record.decode() {
         Decoded::Known(event) => place(&event),
@@ -370,7 +372,7 @@ fn workspace(records: &[Record]) -> Option<String> {
     })
 }
 
-/// The folder that an event says a session works in.
+/// The workspace that an event sets, if any.
 fn place(event: &Event) -> Option<String> {
     match event {
         Event::Moved(e) => Some(e.workspace.clone()),
@@ -383,7 +385,7 @@ fn place(event: &Event) -> Option<String> {
 /// The longest line of an export: an output of 64 MB, written as text.
 const MOST_LINE: u64 = 256 << 20;
 
-/// Lines that are not longer than that.
+/// Lines of limited length.
 struct Bounded(Box<dyn BufRead>);
 
 impl Iterator for Bounded {

@@ -1,4 +1,5 @@
-//! Trust in folders: what a folder brings becomes behaviour only after the person said so, of exactly that content.
+//! Trust in folders: a folder's own settings, commands and scripts apply only after the user has
+//! trusted exactly that content.
 
 use crate::exit::usage;
 use crate::{output, paths, rules};
@@ -8,9 +9,9 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Files of a folder that become behaviour.
+/// Files in `.dunnock` that affect behaviour.
 const BROUGHT: &[&str] = &["config.toml", "commands", "hooks", "profiles", "prompts"];
-/// More than anybody brings on purpose.
+/// The most bytes that are read, more than any project needs.
 const MOST: u64 = 4 << 20;
 
 #[derive(Debug, Default, Deserialize)]
@@ -50,7 +51,7 @@ fn save(trusted: &Trusted) -> anyhow::Result<()> {
     rules::write(&path, &text).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-/// The hash of everything that a folder brings; `None` if it brings nothing.
+/// The hash of all of a folder's files that need trust; `None` if it has none.
 pub(crate) fn brings(folder: &Path) -> Option<Hash> {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     let mut room = MOST;
@@ -72,12 +73,12 @@ fn gather(path: &Path, name: &str, files: &mut Vec<(String, Vec<u8>)>, room: &mu
         *room -= about.len();
         files.push((name.to_owned(), std::fs::read(path).unwrap_or_default()));
     } else {
-        // A link, or too much: what it holds is not known, so it is trusted as nothing that can be known.
+        // A link, or too large: the content is not read, so its metadata is hashed instead.
         files.push((name.to_owned(), format!("{about:?}").into_bytes()));
     }
 }
 
-/// Whether the person trusts a folder as it is now.
+/// Whether the user trusts a folder with its current content.
 pub(crate) fn is_trusted(folder: &Path) -> bool {
     let Some(content) = brings(folder) else { return false };
     let all = load().map(|trusted| trusted.folder).unwrap_or_default();
@@ -115,7 +116,7 @@ pub(crate) fn run(dir: Option<PathBuf>, list: bool, revoke: bool) -> anyhow::Res
         ));
         return Ok(ExitCode::SUCCESS);
     };
-    // Exactly what is trusted, before it is.
+    // Show the settings before they are trusted.
     let config = folder.join(".dunnock/config.toml");
     if let Ok(text) = std::fs::read_to_string(&config) {
         output::aside(&format!("{}:", config.display()));

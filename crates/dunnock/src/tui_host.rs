@@ -1,6 +1,6 @@
-//! What the terminal app asks of the program around it, and who answers: sessions, files, models, rules.
+//! Answers the requests of the terminal app: sessions, files, models, rules.
 //!
-//! One task holds the door and folds the same events as everybody. What takes long is done beside it.
+//! One task holds the connection and folds its events. Slow work runs in separate tasks.
 
 use crate::compose::Composed;
 use crate::settings::Settings;
@@ -15,31 +15,31 @@ use dunnock_tui::{HostEvent, HostRequest, Welcome};
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 
-/// What the app begins with.
-pub(crate) enum First {
-    /// What this folder has open, or nothing.
+/// What the app opens first.
+pub(crate) enum StartWith {
+    /// The folder's unfinished session, or none.
     Folder,
     /// A new session with this task.
     Task(String),
-    /// This session, or the newest of the folder.
+    /// This session, or the newest in the folder.
     Resume(Option<String>),
-    /// The same, only if somebody else drives it.
+    /// The same, but only if another process is running it.
     Attach(Option<String>),
 }
 
-/// Steps for one prompt where somebody sits who can say "go on".
+/// Steps per prompt if a user is present, who can then choose to continue.
 pub(crate) const STEPS: u32 = 20;
-/// Sessions in a list.
+/// The most sessions in a list.
 const ROWS: u32 = 200;
 
-/// A session that is open.
+/// The open session.
 struct Current {
     session: SessionId,
     door: Connection,
     state: State,
 }
 
-/// The program around an app.
+/// The host of the terminal app.
 pub(crate) struct TuiHost {
     settings: Settings,
     workspace: PathBuf,
@@ -49,7 +49,8 @@ pub(crate) struct TuiHost {
     model: Option<String>,
     current: Option<Current>,
     shell: Option<tokio::task::JoinHandle<()>>,
-    /// Events that were there when the session was opened: what they ask is looked into once all are read.
+    /// The last event when the session was opened; up to it, events are already folded into the
+    /// state.
     upto: Seq,
 }
 
@@ -66,13 +67,13 @@ impl TuiHost {
     }
 
     async fn tell(&self, told: HostEvent) {
-        let _ = self.tell.send(told).await; // an app that is gone needs nothing
+        let _ = self.tell.send(told).await; // the app may already be closed
     }
 
-    /// Until the app is gone.
+    /// Runs until the app closes.
     pub(crate) async fn run(
         mut self,
-        first: First,
+        first: StartWith,
         mut asked: mpsc::Receiver<HostRequest>,
         mut notes: mpsc::UnboundedReceiver<String>,
     ) -> anyhow::Result<()> {
@@ -116,7 +117,7 @@ impl TuiHost {
                     }
                 },
                 note = notes.recv() => if let Some(first) = note {
-                    // What was said in one breath is one text.
+                    // Notes that arrive together are shown as one text.
                     let rest = std::iter::from_fn(|| notes.try_recv().ok());
                     let all: Vec<String> = std::iter::once(first).chain(rest).collect();
                     let plain = |note: &String| note.strip_prefix("dunnock: ").unwrap_or(note).to_owned();
@@ -132,8 +133,8 @@ impl TuiHost {
         Ok(())
     }
 
-    /// The model: as configured, by its key, or the one that runs on this machine. None is no error here: the first screen
-    /// says what to do.
+    /// Finds the model: as configured, by a key, or the only one on this machine. Finding none is
+    /// not an error: the first screen shows what to do.
     async fn find_model(&mut self, open: &Composed) -> anyhow::Result<()> {
         self.welcome.notes.extend(environment::brought(&self.workspace, self.trusted));
         if let Some(model) = self.settings.text("model").map(str::to_owned) {
@@ -170,17 +171,17 @@ impl TuiHost {
         Ok(())
     }
 
-    async fn begin(&mut self, open: &Composed, first: First) -> anyhow::Result<()> {
+    async fn begin(&mut self, open: &Composed, first: StartWith) -> anyhow::Result<()> {
         match first {
-            First::Task(text) => {
+            StartWith::Task(text) => {
                 let begun = self.start(open, &text, &[], None).await;
                 self.give_back(begun, text, Vec::new()).await;
             }
-            First::Resume(id) => {
+            StartWith::Resume(id) => {
                 let session = run::meant(open, id.as_deref(), Some(&self.workspace)).await?;
                 self.open(open, session).await?;
             }
-            First::Attach(id) => {
+            StartWith::Attach(id) => {
                 let session = run::meant(open, id.as_deref(), Some(&self.workspace)).await?;
                 if !Ownership::is_driven(&open.world.locks, &session)? {
                     let id = output::id(&session);
@@ -188,8 +189,8 @@ impl TuiHost {
                 }
                 self.open(open, session).await?;
             }
-            // What was left open comes first: a question that waits, work that was cut off.
-            First::Folder => {
+            // Reopen an unfinished session first: a waiting question or interrupted work.
+            StartWith::Folder => {
                 let here = open.world.log.list(Some(&self.workspace.to_string_lossy()), 1).await?;
                 if let Some(row) = here.into_iter().find(|row| matches!(row.status.as_str(), "waiting" | "working")) {
                     if Ownership::is_driven(&open.world.locks, &row.id)? {
@@ -206,7 +207,7 @@ impl TuiHost {
         Ok(())
     }
 
-    /// What could not be sent goes back to who typed it.
+    /// Returns a prompt that could not be sent to the input field.
     async fn give_back(&mut self, sent: anyhow::Result<()>, text: String, pictures: Vec<String>) {
         if let Err(error) = sent {
             self.tell(HostEvent::Wrong(format!("{error:#}"))).await;
@@ -217,7 +218,7 @@ impl TuiHost {
         }
     }
 
-    /// Makes a session for a first prompt; if one was opened meanwhile, it goes there.
+    /// Creates a session for a first prompt; if one was opened meanwhile, the prompt goes there.
     async fn start(&mut self, open: &Composed, text: &str, paths: &[String], mode: Option<Mode>) -> anyhow::Result<()> {
         if self.current.is_some() {
             return self.say(open, text, paths).await;
@@ -247,7 +248,7 @@ impl TuiHost {
         self.command(Command::Prompt { text: text.into(), images }).await.map(drop)
     }
 
-    /// Gives the session that is open something more to do, with pictures.
+    /// Sends a prompt with images to the open session.
     async fn say(&mut self, open: &Composed, text: &str, paths: &[String]) -> anyhow::Result<()> {
         let pictures = pictures::read(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())?;
         let session = self.session()?.session.clone();
@@ -255,14 +256,15 @@ impl TuiHost {
         self.command(Command::Prompt { text: text.into(), images }).await.map(drop)
     }
 
-    /// Leaves the session that is open, if one is.
+    /// Closes the open session, if any.
     async fn leave(&mut self) {
         if let Some(current) = self.current.take() {
             current.door.close().await;
         }
     }
 
-    /// Opens a session in the place of the one that is open; if that fails, none is.
+    /// Opens a session in place of the current one; if that fails, the app may be left without a
+    /// session.
     async fn open(&mut self, open: &Composed, session: SessionId) -> anyhow::Result<()> {
         let opened = self.open_it(open, session).await;
         if opened.is_err() && self.current.is_none() {
@@ -281,7 +283,7 @@ impl TuiHost {
         let resumed = Some(environment::age(open.world.clock.now().0 - row.updated.0));
         let draft = paths::state_dir().ok().and_then(|dir| dunnock_tui::Keep::new(dir).draft(session.as_str()));
         let door = Connection::open(open.world.clone(), session.clone(), 0).await?;
-        // Who drives has read it; who looks in reads it once more.
+        // If we drive the session, its state is already loaded; otherwise load it.
         let state = match door.handle() {
             Some(handle) => handle.as_read().clone(),
             None => load(open.world.log.as_ref(), &session).await?.state,
@@ -294,17 +296,17 @@ impl TuiHost {
         self.tell(HostEvent::Opened { id: session.clone(), upto, resumed, draft }).await;
         let drives = door.handle().is_some();
         self.upto = upto;
-        // Its past is folded already; what comes after it is folded here.
+        // Past events are already folded; later ones are folded in `frame`.
         self.current = Some(Current { session: session.clone(), door, state });
         let (tell, open) = (self.tell.clone(), open.clone());
         tokio::spawn(async move {
-            // Once the session is on the screen: this reads all of it again.
+            // Wait until the session is on the screen, because this reads the whole log again.
             tokio::time::sleep(std::time::Duration::from_millis(700)).await;
             if let Some(since) = environment::changed_since(&open, &session).await {
                 let _ = tell.send(HostEvent::Text(vec![format!("since    {since}")])).await;
             }
         });
-        // Whoever drives is asked; who looks in changes nothing.
+        // Change settings only if we drive the session, not if we watch it.
         if let (true, Some(set)) = (drives, patch?) {
             self.command(Command::Configure { set }).await?;
         }
@@ -342,7 +344,7 @@ impl TuiHost {
         Ok(())
     }
 
-    /// A command of ours for the session.
+    /// Sends a command of our own to the session.
     async fn command(&mut self, command: Command) -> anyhow::Result<Seq> {
         let sent = self.session()?.door.send(command).await?;
         sent.map_err(|refusal| anyhow::anyhow!("{refusal}"))
@@ -448,7 +450,7 @@ impl TuiHost {
         Ok(())
     }
 
-    /// Until it is gone, and all that it started.
+    /// Stops the shell command and all processes it started.
     async fn stop_shell(&mut self) {
         if let Some(shell) = self.shell.take() {
             shell.abort();
@@ -456,13 +458,13 @@ impl TuiHost {
         }
     }
 
-    /// The folder of the session that is open, or of the app.
+    /// The folder of the open session, or else of the app.
     fn folder(&self) -> PathBuf {
         let of_session = self.current.as_ref().and_then(|c| c.state.workspace.as_deref().map(PathBuf::from));
         of_session.unwrap_or_else(|| self.workspace.clone())
     }
 
-    /// The session and its past.
+    /// The open session and its history.
     async fn at(&mut self, open: &Composed) -> anyhow::Result<SessionHistory> {
         let session = self.session()?.session.clone();
         SessionHistory::of(open.clone(), session).await
@@ -485,12 +487,12 @@ impl TuiHost {
     }
 }
 
-/// Tells what came of something, or what went wrong with it.
+/// Sends the result to the app, or the error.
 async fn told(tell: &mpsc::Sender<HostEvent>, what: anyhow::Result<HostEvent>) {
     let _ = tell.send(what.unwrap_or_else(|error| HostEvent::Wrong(format!("{error:#}")))).await;
 }
 
-/// Folds an event.
+/// Folds an event into the state.
 fn fold(state: &mut State, record: &Record) {
     match record.decode() {
         Decoded::Known(event) => apply(state, &event),

@@ -1,4 +1,4 @@
-//! `undo`, `rewind`, `diff`, `fork`: going back, looking back, branching off.
+//! `undo`, `rewind`, `diff`, `compact` and `fork`.
 
 use crate::args::Back;
 use crate::drive::Seen;
@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Names that are printed before "and more".
+/// Rows that are printed before "... and more".
 const NAMES: usize = 40;
 
-/// A session and its past.
+/// A session and its history.
 pub(crate) struct SessionHistory {
     open: compose::Composed,
     pub(crate) session: SessionId,
@@ -79,7 +79,7 @@ pub(crate) async fn undo(data: Option<PathBuf>, id: Option<String>, how: Back) -
     carry_out(at, way, how).await
 }
 
-/// A way back: where to, the files there, what goes, and what that does.
+/// A planned rewind: its target, the files at the target, its scope and a description.
 struct WayBack {
     to: RewindTo,
     tree: Option<Tree>,
@@ -88,7 +88,7 @@ struct WayBack {
 }
 
 impl SessionHistory {
-    /// The way that an undo goes.
+    /// What an undo would rewind.
     fn undoes(&self, force: bool) -> anyhow::Result<WayBack> {
         Ok(match self.past.undo_target() {
             Some(UndoTarget::Run(before)) => {
@@ -101,7 +101,7 @@ impl SessionHistory {
                     what: "takes back the last task".into(),
                 }
             }
-            // What others changed was left alone: now it goes, too.
+            // The last undo left changes by others alone; --force undoes them too.
             Some(UndoTarget::Rewind(to, scope @ (Scope::Files | Scope::Both))) if force => {
                 let tree = Some(self.tree(to, true)?);
                 WayBack { to: RewindTo::Event(to), tree, scope, what: "takes back what was left".into() }
@@ -115,7 +115,7 @@ impl SessionHistory {
         })
     }
 
-    /// What going to a state of the files would change.
+    /// What restoring a snapshot of the files would change.
     async fn preview(&self, to: &Tree, force: bool) -> anyhow::Result<Option<Preview>> {
         let Some(from) = self.past.last() else { return Ok(None) };
         let (ours, theirs) = self.past.since(to);
@@ -126,7 +126,7 @@ impl SessionHistory {
     }
 }
 
-/// For the terminal app: the way that an undo goes, and what it would change, in words.
+/// For the apps: the target and scope of an undo, and a description of what it would change.
 pub(crate) async fn undo_way(at: &SessionHistory) -> anyhow::Result<(RewindTo, Scope, Vec<String>)> {
     let way = at.undoes(false)?;
     let mut told = vec![format!("{} ({})", way.what, describe::scope(way.scope))];
@@ -138,10 +138,10 @@ pub(crate) async fn undo_way(at: &SessionHistory) -> anyhow::Result<(RewindTo, S
     Ok((way.to, way.scope, told))
 }
 
-/// Steps that the app looks into for what would change.
+/// The number of latest steps for which the app previews the changes.
 const LOOKED_AT: usize = 12;
 
-/// For the terminal app: the steps that can be gone back to.
+/// For the apps: the steps that can be rewound to.
 pub(crate) async fn points(at: &SessionHistory) -> Vec<dunnock_tui::RewindPoint> {
     let steps = at.past.steps();
     let titles = titles(at).await;
@@ -162,7 +162,7 @@ pub(crate) async fn points(at: &SessionHistory) -> Vec<dunnock_tui::RewindPoint>
     points
 }
 
-/// What each step did, by its last call or its first words.
+/// A title for each step: its last call, or else the start of its text.
 async fn titles(at: &SessionHistory) -> std::collections::BTreeMap<u32, String> {
     let mut titles = std::collections::BTreeMap::new();
     let each = &mut |record: dunnock_proto::Record| {
@@ -196,7 +196,7 @@ pub(crate) async fn rewind(
     carry_out(at, way, how).await
 }
 
-/// Says what will change, then changes it.
+/// Prints what will change, then changes it.
 async fn carry_out(at: SessionHistory, way: WayBack, how: Back) -> anyhow::Result<ExitCode> {
     let WayBack { to, tree, scope, what } = way;
     output::aside(&format!("session {} · {what} ({})", at.short(), describe::scope(scope)));
@@ -228,7 +228,7 @@ async fn carry_out(at: SessionHistory, way: WayBack, how: Back) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// What going back does, in words.
+/// Describes what a rewind does to each file.
 fn rows(preview: &Preview) -> Vec<String> {
     let word = |how: &'static str| match how {
         "added" | "folder added" => "brings back",
@@ -236,7 +236,7 @@ fn rows(preview: &Preview) -> Vec<String> {
         "mode" => "sets mode back",
         _ => "changes back",
     };
-    // A folder that comes or goes with its files is not worth a line; what lies in it follows it.
+    // Omit a folder that is added or deleted with its files; the files follow it in the list.
     let holds = |n: usize, folder: &DiffView| {
         let next = preview.changes.get(n + 1).map(|next| Path::new(&next.path));
         folder.how.starts_with("folder") && next.is_some_and(|next| next.starts_with(&folder.path))
@@ -266,7 +266,7 @@ pub(crate) async fn diff(
     steps: Option<String>,
     names: bool,
 ) -> anyhow::Result<ExitCode> {
-    // The steps alone mean the newest session.
+    // A range without an ID refers to the newest session.
     let (id, steps) = match (id, steps) {
         (Some(first), None) if first.contains("..") => (None, Some(first)),
         other => other,
@@ -286,7 +286,7 @@ pub(crate) async fn diff(
     Ok(ExitCode::SUCCESS)
 }
 
-/// For the terminal app: the same as one text.
+/// For the terminal app: the diff as one text.
 pub(crate) async fn diff_text(at: &SessionHistory, steps: Option<&str>) -> anyhow::Result<String> {
     let (from, to, changes) = differences(at, steps).await?;
     match changes.is_empty() {
@@ -295,7 +295,7 @@ pub(crate) async fn diff_text(at: &SessionHistory, steps: Option<&str>) -> anyho
     }
 }
 
-/// How the files differ between two steps.
+/// The differences in files between two steps.
 pub(crate) async fn differences(at: &SessionHistory, steps: Option<&str>) -> anyhow::Result<(u32, u32, Vec<DiffView>)> {
     let all = at.past.steps();
     let (Some(first), Some(last)) = (all.first().copied(), all.last().copied()) else {
@@ -347,7 +347,7 @@ pub(crate) fn text(change: &DiffView, colour: bool) -> String {
     text.lines().map(paint).collect()
 }
 
-/// Makes the conversation shorter, now.
+/// Compacts the conversation now.
 pub(crate) async fn compact(data: Option<PathBuf>, id: Option<String>) -> anyhow::Result<ExitCode> {
     let at = SessionHistory::find(data, id.as_deref()).await?;
     let mut door = Connection::open(at.open.world.clone(), at.session.clone(), at.seen.state.seq).await?;

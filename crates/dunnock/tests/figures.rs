@@ -87,7 +87,7 @@ fn panic_with(ran: &crate::Ran) -> Value {
     Value::Null
 }
 
-/// As built for tests, numbers are larger than those of a release, which stand in docs/benchmarks.md; what must not happen is the same.
+/// As built for tests, numbers are larger than those of a release, which stand in docs/internals/benchmarks.md; what must not happen is the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_picture_comes_at_once_and_nothing_moves_without_a_reason() {
     let server = ScriptedServer::start(Vec::new()).await;

@@ -12,7 +12,7 @@ fn lines(text: &str) -> Vec<Value> {
 
 #[test]
 fn the_schema_is_committed() {
-    fixture::check("docs/run-json.schema.json", &dunnock::json_schema());
+    fixture::check("docs/reference/run-json.schema.json", &dunnock::json_schema());
 }
 
 #[tokio::test(flavor = "multi_thread")]

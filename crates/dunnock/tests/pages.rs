@@ -9,7 +9,7 @@ fn help_pages_are_committed() {
     for (name, page) in dunnock::help_pages() {
         text.push_str(&format!("$ {name} --help\n{}\n\n", page.trim_end()));
     }
-    fixture::check("docs/help.txt", &text);
+    fixture::check("docs/reference/help.txt", &text);
 }
 
 #[test]
@@ -39,17 +39,17 @@ fn a_person_who_reads_only_help_finds_the_way() {
 
 #[test]
 fn the_page_of_settings_is_fresh() {
-    fixture::check("docs/settings.md", &dunnock::settings_page());
+    fixture::check("docs/reference/settings.md", &dunnock::settings_page());
 }
 
 #[test]
 fn the_page_of_keys_is_fresh() {
-    fixture::check("docs/keys.md", &dunnock_tui::page());
+    fixture::check("docs/reference/keys.md", &dunnock_tui::page());
 }
 
 #[test]
 fn the_page_of_tools_is_fresh() {
-    fixture::check("docs/tools.md", &dunnock_tools::page());
+    fixture::check("docs/reference/tools.md", &dunnock_tools::page());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -67,7 +67,7 @@ async fn the_recipe_of_a_session_that_travels_ends_proven() {
     let bin = home.dir.path().join(".local/bin");
     std::fs::create_dir_all(&bin).unwrap();
     std::fs::copy(binary(), bin.join("dunnock")).unwrap();
-    let blocks = blocks("docs/long-work.md");
+    let blocks = blocks("docs/concepts/long-sessions.md");
     assert_eq!(blocks.len(), 1);
     let script = format!("set -euo pipefail\n{}\n", blocks[0]);
     let mut command = home.command_of("bash".as_ref(), &["-c", &script]);

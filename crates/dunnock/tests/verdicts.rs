@@ -9,7 +9,7 @@ use std::time::Duration;
 
 #[test]
 fn the_schema_of_receipts_is_committed() {
-    fixture::check("docs/receipt.schema.json", &dunnock::receipt_schema());
+    fixture::check("docs/reference/receipt.schema.json", &dunnock::receipt_schema());
 }
 
 fn write(path: &str, text: &str) -> Served {

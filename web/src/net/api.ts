@@ -1,15 +1,19 @@
-/** Requests to the server that this page came from. Every one carries the cookie (by itself) and the token (a header). */
+/**
+ * Requests to the server of this page. The browser adds the cookie; the token goes into a header.
+ */
 
 import type * as api from '../api.gen';
 import type { Command, Config } from '../proto.gen';
 
-/** Where the token is kept: only pages of this origin, port included, can read it. All tabs have it. */
+/**
+ * Storage key of the token. Only pages of this origin, port included, can read it; tabs share it.
+ */
 const KEPT = 'dunnock.token';
 
 export const token = {
   get: () => localStorage.getItem(KEPT) ?? '',
   set: (value: string) => localStorage.setItem(KEPT, value),
-  /** Another tab came in: this one may use what it got. */
+  /** Calls `then` when another tab signs in, since this one can use the same token. */
   watch(then: () => void): () => void {
     const heard = (e: StorageEvent) => {
       if (e.key === KEPT && e.newValue) then();
@@ -19,7 +23,7 @@ export const token = {
   },
 };
 
-/** What went wrong, in words that say what to do; 0 where nobody answered. */
+/** A failed request. The message says what to do; status 0 means that the server did not answer. */
 export class Failed extends Error {
   constructor(readonly status: number, message: string, readonly body?: unknown) {
     super(message);
@@ -27,7 +31,7 @@ export class Failed extends Error {
 }
 
 let refused: () => void = () => {};
-/** What happens when the server no longer knows this page. */
+/** Sets what to do when the server no longer accepts this page's credentials. */
 export const onRefused = (then: () => void) => {
   refused = then;
 };
@@ -80,8 +84,9 @@ export const setRule = (rule: api.RuleRow['rule'], allow: boolean, active: boole
 const mint = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('');
 
 /**
- * A command, carried out once: where the connection breaks it is sent again under the same id, and gets the first answer. What does
- * not fit how things stand is `Failed` with 409 and says why.
+ * Sends a command that takes effect once: if the connection breaks, it is sent again with the same
+ * id and gets the first answer. A command that conflicts with the session's state throws `Failed`
+ * with status 409 and the reason.
  */
 export async function command(id: string, what: Command, expect?: number, patience = 20_000): Promise<api.Accepted> {
   const order = { id: mint(), command: what, ...(expect === undefined ? {} : { expect }) };

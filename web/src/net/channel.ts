@@ -1,12 +1,12 @@
-/** A WebSocket that comes back by itself, until it is closed. */
+/** A WebSocket that reconnects until it is closed. */
 
 import { token } from './api';
 
 export interface Hooks {
-  /** Where to, each time anew: what was received meanwhile is not asked for again. */
+  /** Called for each connection, so that events already received are not requested again. */
   path: () => string;
   message: (value: unknown) => void;
-  /** Connected, or not, and why not, if the server said. */
+  /** Whether it is connected; if not, the reason that the server gave, if any. */
   up: (is: boolean, why?: string) => void;
 }
 
@@ -25,7 +25,7 @@ export class Channel {
     document.addEventListener('visibilitychange', this.now);
   }
 
-  /** Tries at once, if it waits for the next try. */
+  /** Reconnects now instead of waiting for the timer. */
   readonly now = () => {
     if (this.socket || this.closed) return;
     window.clearTimeout(this.timer);
@@ -48,7 +48,7 @@ export class Channel {
       if (!this.closed) this.hooks.up(true);
     };
     socket.onmessage = (e) => {
-      this.pause = FIRST; // it is of use, not only open
+      this.pause = FIRST; // only a message proves that the connection works
       if (!this.closed) this.hooks.message(JSON.parse(e.data as string));
     };
     socket.onclose = (e) => {

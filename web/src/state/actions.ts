@@ -1,4 +1,4 @@
-/** What a person can do, by whatever key or button. */
+/** The user's actions, whether started by a key or a button. */
 
 import type { OpenQuestion, Conflict } from '../api.gen';
 import type { Answer, Command, Config, Rule } from '../proto.gen';
@@ -8,7 +8,7 @@ import { get, go, set, tell } from './store';
 
 const words = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
-/** Why a command was not taken, in words; and what happened instead. */
+/** The message for a command that was refused or failed. */
 function refusal(error: unknown): string {
   if (!(error instanceof api.Failed) || error.status !== 409) return words(error);
   const conflict = error.body as Conflict | undefined;
@@ -19,7 +19,7 @@ function refusal(error: unknown): string {
   return error.message;
 }
 
-/** A command to a session; says what went wrong, if anything did. */
+/** Sends a command to a session and shows a message if it fails. */
 export async function order(id: string, command: Command, expect?: number): Promise<boolean> {
   try {
     if (get().opened?.id === id && command !== 'interrupt') connect();
@@ -39,7 +39,7 @@ export interface Picture {
 
 const bytes = (picture: Picture) => picture.url.slice(picture.url.indexOf(',') + 1);
 
-/** More words for the session that is open. The text stays with its writer until it was taken. */
+/** Sends a prompt to the open session. The caller keeps the text until this returns true. */
 export async function prompt(text: string, pictures: Picture[]): Promise<boolean> {
   const session = get().opened?.session;
   if (!session) {
@@ -50,7 +50,7 @@ export async function prompt(text: string, pictures: Picture[]): Promise<boolean
     const images: string[] = [];
     for (const picture of pictures) images.push((await api.picture(session.id, bytes(picture))).hash);
     connect();
-    // What the writer saw: if somebody else was quicker, they look first.
+    // Expect the version on screen: if someone else was faster, the user looks at that first.
     await api.command(session.id, { prompt: { text, images } }, session.version);
     return true;
   } catch (error) {
@@ -59,7 +59,7 @@ export async function prompt(text: string, pictures: Picture[]): Promise<boolean
   }
 }
 
-/** A new session with its first words. */
+/** Creates a session with its first prompt. */
 export async function begin(text: string, pictures: Picture[], options: { workspace?: string; set: Partial<Config> }): Promise<boolean> {
   try {
     const body = { set: options.set, ...(options.workspace ? { workspace: options.workspace } : {}) };
@@ -68,7 +68,7 @@ export async function begin(text: string, pictures: Picture[], options: { worksp
       go({ at: 'session', id: made.id });
       return true;
     }
-    // The pictures need a session to be kept with.
+    // Images are stored in a session, so it has to exist first.
     const made = await api.make(body);
     const images: string[] = [];
     for (const picture of pictures) images.push((await api.picture(made.id, bytes(picture))).hash);
@@ -81,12 +81,12 @@ export async function begin(text: string, pictures: Picture[], options: { worksp
   }
 }
 
-/** An answer to exactly what was shown. */
+/** Answers a question. The hash ties the answer to exactly what was shown. */
 export async function reply(id: string, asks: Pick<OpenQuestion, 'id' | 'hash'>, answer: Answer, note?: string): Promise<boolean> {
   return order(id, { reply: { question: asks.id, hash: asks.hash, answer, ...(note ? { note } : {}) } });
 }
 
-/** Yes, and from now on in every session. The rule holds everywhere only once the answer was taken. */
+/** Answers “always” for every session. The rule is saved only after the answer was accepted. */
 export async function everywhere(id: string, asks: Pick<OpenQuestion, 'id' | 'hash'>, rule: Rule): Promise<boolean> {
   if (!(await reply(id, asks, { always: { rule } }))) return false;
   try {

@@ -1,6 +1,7 @@
 /**
- * A question as a person decides on it: built from the arguments that would run and from what the program itself says of
- * them, never from what the model says about them. The same words and keys as in the terminal (`dunnock-tui/src/panel.rs`).
+ * A question as it is shown for a decision: built from the arguments that would run and Dunnock's
+ * own description of them, never from the model's. Texts and keys match the terminal app
+ * (`dunnock-tui/src/panel.rs`).
  */
 
 import type { OpenQuestion } from '../api.gen';
@@ -8,7 +9,7 @@ import type { Answer, QuestionKind, Rule } from '../proto.gen';
 import { folded, visible, warnings } from '../text/safe';
 import { change, gist, shownArguments, title as callTitle } from './words';
 
-/** Milliseconds before a key counts: what was typed for something else must not answer. */
+/** Milliseconds before a key counts, so that a key meant for something else does not answer. */
 export const GUARD = 300;
 
 export interface Row {
@@ -16,19 +17,18 @@ export interface Row {
   value: string;
 }
 
-/** What a rule covers, for whoever is about to create one. */
+/** What a rule covers; shown before one is created. */
 export const RULE = 'A rule for commands applies only if every command in the line starts with these words and adds no options, variables or redirections.';
 
-/** What a dialog shows. */
 export interface Shown {
   id: number;
   hash: string;
   heading: string;
-  /** Why it is asked, in the program's own words. */
+  /** Why approval is needed, in Dunnock's words. */
   reasons: string[];
   /** Exactly what would run, all of it. */
   exact: string[];
-  /** They are lines of a change, with their sign. */
+  /** `exact` holds lines of a change, each with its sign. */
   isChange: boolean;
   rows: Row[];
   careful: string[];
@@ -36,10 +36,10 @@ export interface Shown {
   kind: 'approval' | 'person' | 'plain';
   rule: { rule: Rule; words: string } | null;
   explain: string[];
-  /** The labels of a yes and of a no. */
+  /** Button labels. */
   yes: string;
   no: string;
-  /** The question in words is still to come from the server. */
+  /** The server has not sent the texts of the question yet. */
   pending: boolean;
 }
 
@@ -49,7 +49,10 @@ interface Around {
   session: string;
 }
 
-/** What would run, exactly: nothing is cut, nothing is hidden. A command is shown as a command, everything else by its name. */
+/**
+ * Exactly what would run: nothing is cut or hidden. A command is shown as its command line, any
+ * other call by its tool name and arguments.
+ */
 function exact(asks: OpenQuestion): { lines: string[]; isChange: boolean } {
   const whole = (text: string) => text.split('\n').map((line) => visible(folded(line)));
   if (!asks.call) return { lines: whole(asks.text ?? ''), isChange: false };
@@ -64,7 +67,7 @@ function exact(asks: OpenQuestion): { lines: string[]; isChange: boolean } {
   return { lines: [...lines.map((line) => ` ${line}`), ...changed.flatMap((line) => whole(line))], isChange: true };
 }
 
-/** A question of which only the kind is known yet: the server says the rest in a moment. */
+/** A placeholder while only the kind of the question is known and the server sends the rest. */
 export function unknown(id: number, hash: string, kind: QuestionKind, call: OpenQuestion['call']): OpenQuestion & { pending: true } {
   return { id, hash, kind, call, heading: 'A question is waiting', reasons: [], access: [], preview: [], yes: 'Yes', no: 'No', pending: true };
 }
@@ -124,7 +127,7 @@ function explain(asks: OpenQuestion, rule: string | null, session: string): stri
   ];
 }
 
-/** Where the keys of a question lead. */
+/** What the keys of a question currently do. */
 export type Stage = 'choose' | 'note' | 'words' | 'always' | 'explain';
 
 export type Outcome =
@@ -137,7 +140,7 @@ export type Outcome =
 
 export const firstStage = (q: Shown): Stage => (q.kind === 'person' && q.choices.length === 0 ? 'words' : 'choose');
 
-/** What a key comes to. `read` says whether all of the question has been on the screen. */
+/** The effect of a key. `read`: all of the question has been on the screen. */
 export function key(q: Shown, stage: Stage, name: string, read: boolean): Outcome {
   const unread = { hint: q.pending ? 'a moment: it is being looked at what it would do' : 'read it to its end first' };
   read &&= !q.pending;
@@ -145,7 +148,7 @@ export function key(q: Shown, stage: Stage, name: string, read: boolean): Outcom
     if (!q.rule) return { stage: 'choose' };
     if (name === 'Enter') return { everywhere: q.rule.rule };
     if (name === 's') return { answer: { always: { rule: q.rule.rule } } };
-    // Whatever else is pressed was not meant for the rule.
+    // Any other key was not meant for the rule.
     return name.length === 1 || name === 'Escape' ? { stage: 'choose' } : null;
   }
   if (stage === 'note' || stage === 'words') return name === 'Escape' ? { stage: 'choose' } : null;

@@ -1,4 +1,4 @@
-/** Slash commands: those of the terminal that mean something on a page, and the person's own. */
+/** Slash commands: the terminal app's that make sense in a browser, and the user's own. */
 
 import type { Mode } from '../proto.gen';
 import { branch, configure, copyText, order } from './actions';
@@ -45,7 +45,10 @@ export const commands = (inSession: boolean, own: Own[]): Slash[] => [
   ...own.map(({ name, description }) => ({ name, about: description, args: ' ' })),
 ];
 
-/** Runs a command: done, or words to send instead (one of the person's own), or nothing of that name. */
+/**
+ * Runs a command. Returns true if it ran, the prompt to send if it is one of the user's own, or
+ * null if there is no such command.
+ */
 export function run(text: string, session: string | null, own: Own[]): true | string | null {
   const [first = '', ...rest] = text.slice(1).split(' ');
   const more = rest.join(' ').trim();

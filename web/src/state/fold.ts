@@ -1,9 +1,10 @@
 /**
- * A session as this door sees it: a fold over the frames that come through the live channel, or over facts that were read.
+ * A session as the web app sees it: a fold over frames of the live channel, or over events read
+ * from the log.
  *
- * Nothing here knows a socket, a clock or the page: `fold(session, frame, now)` changes the session it is given, and the store
- * hands out copies. Facts are taken in order and once; a fact that is known already is passed over, so that a
- * client that comes back may read a little too much and never too little.
+ * This module has no access to sockets, the clock or the page: `fold(session, frame, now)` changes
+ * the session it is given, and the store hands out copies. Events are applied in order and once.
+ * Known events are ignored, so a client that reconnects can read too many events without harm.
  */
 
 import type {
@@ -12,7 +13,7 @@ import type {
 import { byteLength, fresh } from '../text/safe';
 import { about, cost, count, firstLine, gist, soFar, title, titleLine, usd } from './words';
 
-/** Characters of a running command's output that are kept for its last lines. */
+/** How many characters of a running command's output are kept. */
 const TAIL = 64 << 10;
 
 export interface Call {
@@ -21,17 +22,17 @@ export interface Call {
   id: string;
   part: CallPart;
   harness: boolean;
-  /** When it began, by this door's clock. */
+  /** When it started, by this browser's clock. */
   began: number | null;
-  /** The last of its output, while it runs. */
+  /** The end of its output, while it runs. */
   tail: string;
   offset: number;
   end: Finished | null;
-  /** A question about it stands. */
+  /** A question about it is open. */
   asked: boolean;
-  /** What the person said to that. */
+  /** The user's answer to that question. */
   answer: string | null;
-  /** It was cut off by the end of the work. */
+  /** The task ended before the call did. */
   gone: boolean;
 }
 
@@ -54,14 +55,14 @@ export interface Question {
 /** A step of the timeline: one request to the model. */
 export interface Step {
   step: number;
-  /** The fact that began it. */
+  /** The event that started it. */
   seq: number;
   title: string;
   tree: string | null;
   micros: number;
   tokens: number;
   state: 'working' | 'done' | 'failed' | 'waiting';
-  /** It was taken back. */
+  /** It was undone by a rewind. */
   gone: boolean;
 }
 
@@ -93,7 +94,7 @@ interface Run {
 export interface Session {
   id: string;
   seq: number;
-  /** The last fact that a person caused: what a command expects. */
+  /** The last event caused by a user; commands send it as the expected version. */
   version: number;
   title: string;
   workspace: string;
@@ -105,11 +106,11 @@ export interface Session {
   plan: PlanStep[];
   /** The last answer, for the clipboard. */
   answer: string;
-  /** Prompts that no request has told yet. */
+  /** Prompts that have not been sent to the model yet. */
   waiting: Prompt[];
   working: boolean;
   asking: boolean;
-  /** A person carries the request: no model is at work until the answer is there. */
+  /** A copy-and-paste session that is waiting for the chat's reply; no model is running. */
   carried: boolean;
   compacting: boolean;
   rewinding: boolean;
@@ -118,7 +119,7 @@ export interface Session {
   grants: Rule[];
   said: string;
   ended: { reason: EndReason; proof: Proof } | null;
-  /** Another process drives it, and this door looks in. */
+  /** Another process runs the session; this page only watches. */
   elsewhere: boolean;
   items: Item[];
   steps: Step[];
@@ -126,12 +127,12 @@ export interface Session {
   total: Usage;
   micros: number;
   unknown: boolean;
-  /** The last facts could not be understood by this release. */
+  /** The log contains events that this version must understand and does not. */
   readOnly: boolean;
   live: Live | null;
-  /** Where calls stand in `items`. */
+  /** Index of each call in `items`. */
   places: Map<string, number>;
-  /** Where the items of the last request begin: whatever is open stands after it. */
+  /** Where the items of the last request start; all open items come after it. */
   mark: number;
 }
 
@@ -146,11 +147,11 @@ export function empty(id: string): Session {
   };
 }
 
-/** A copy that a component may hold on to. Items are never changed in place, so one level is enough. */
+/** A copy for components. Items are never changed in place, so a shallow copy is enough. */
 export const copy = (s: Session): Session => ({ ...s, items: s.items.slice(), steps: s.steps.slice(), questions: s.questions.slice(), waiting: s.waiting.slice() });
 
 export function greet(s: Session, greeting: Greeting): void {
-  // Nobody is owner 0: that is how the server says that it only looks in.
+  // Owner 0 means that the server does not own the session and only watches it.
   if (typeof greeting === 'object' && 'welcome' in greeting) s.elsewhere = /^0+$/.test(String(greeting.welcome.owner));
 }
 
@@ -161,16 +162,16 @@ export function fold(s: Session, frame: Frame, now: number): void {
   else if ('partial' in frame) partial(s, frame.partial);
 }
 
-/** Takes a fact in. */
+/** Applies an event, unless it is already known. */
 export function addEvent(s: Session, record: Stored, now: number): void {
   if (record.seq <= s.seq) return;
   s.seq = record.seq;
-  // What was erased, or is of a later form, is not understood by guessing.
+  // Do not guess the content of an event that was erased or has an unknown form.
   if (record.body === null || typeof record.body !== 'object') return note(s, `? ${record.kind} (nothing is left of it)`);
   event(s, record as KnownEvent, record.at, now);
 }
 
-/** Facts after which a person's next command must know of them (`dunnock-core/src/apply.rs`). */
+/** Events that change the version a command must expect (`dunnock-core/src/apply.rs`). */
 const BY_PERSON = new Set(['created', 'forked', 'configured', 'moved', 'prompted', 'continued', 'replied', 'revoked', 'interrupt_requested', 'titled', 'rewind_requested']);
 
 function event(s: Session, e: KnownEvent, at: number, now: number): void {
@@ -190,7 +191,7 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
       const set = e.body.set as Partial<Config>;
       const other = set.model !== undefined && set.model !== s.config.model;
       if (set.mode !== undefined && set.mode !== s.config.mode) note(s, `Who is asked: ${set.mode}`);
-      // What a model costs is known of that model only.
+      // The price belongs to the previous model.
       s.config = { ...s.config, ...(other ? { price: null } : {}), ...set };
       if (other) {
         s.window = null;
@@ -302,7 +303,7 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
     case 'timer_fired':
       return;
     default: {
-      // A kind of a later release. The log says whether one may go on without it.
+      // A kind from a later version. The log says whether it can be ignored.
       const unknown = e as Stored;
       if (unknown.need === 'must') s.readOnly = true;
       note(s, `? ${unknown.kind} (this release does not know it)`);
@@ -329,7 +330,7 @@ function say(s: Session, prompt: Prompt): void {
   put(s, { kind: 'prompt', key: `p${prompt.seq}`, seq: prompt.seq, text: prompt.text, images: prompt.images });
 }
 
-/** The items of the last request, with their places. */
+/** The items of the last request, with their indexes. */
 function* recent(s: Session): Generator<[number, Item]> {
   for (let at = s.mark; at < s.items.length; at++) yield [at, s.items[at] as Item];
 }
@@ -342,7 +343,8 @@ function prompted(s: Session, prompt: Prompt, at: number): void {
   if (!s.title) s.title = firstLine(prompt.text);
   s.answer = '';
   s.questions = s.questions.filter((q) => !(typeof q.kind === 'object' && 'limit' in q.kind));
-  // While something is under way it is told at the next step: until then it waits where it can be seen.
+  // While the session is working, a prompt is sent with the next step; until then it is shown as
+  // queued.
   if (s.working && (s.asking || s.carried || running(s) || s.questions.length > 0)) s.waiting.push(prompt);
   else {
     begin(s, at);
@@ -359,7 +361,7 @@ function addCall(s: Session, id: string, part: CallPart, harness: boolean): void
   put(s, { kind: 'call', key: `c${id}`, id, part, harness, began: null, tail: '', offset: 0, end: null, asked: false, answer: null, gone: false });
 }
 
-/** A person carries it to a chat: nobody here knows of tokens or money. */
+/** A copy-and-paste session: tokens and cost are unknown. */
 export const isByHand = (s: Session) => s.config?.model === 'bridge/chat';
 
 export function callOf(s: Session, id: string): Call | null {
@@ -403,13 +405,13 @@ function used(s: Session, usage: Usage): void {
 type Streaming = Extract<Item, { live: boolean }>;
 const isLive = (item: Item): item is Streaming => (item.kind === 'text' || item.kind === 'thought') && item.live;
 
-/** Ends what streams: what was shown stays. */
+/** Ends streaming; the text shown so far stays. */
 function endLive(s: Session): void {
   for (const [at, item] of recent(s)) if (isLive(item)) s.items[at] = { ...item, live: false };
   s.live = null;
 }
 
-/** Says what is to be carried. */
+/** Shows what to copy to the chat. */
 function outboxWritten(s: Session, e: OutboxWritten): void {
   s.asking = false;
   s.carried = true;
@@ -417,13 +419,13 @@ function outboxWritten(s: Session, e: OutboxWritten): void {
   patchStep(s, { title: 'carried to your chat', state: 'waiting' });
 }
 
-/** Nothing is carried any more: what was to be done stays as what was done. */
+/** Ends the wait for the chat's reply. The instructions stay, marked as done. */
 function brought(s: Session): void {
   s.carried = false;
   for (const [at, item] of recent(s)) if (item.kind === 'carry' && item.open) s.items[at] = { ...item, open: false };
 }
 
-/** Replaces what streamed by what was recorded. */
+/** Replaces the streamed text with the recorded answer. */
 function answered(s: Session, e: Answered): void {
   used(s, e.usage);
   if (e.usage.input === 0 && e.usage.output === 0 && !isByHand(s)) s.unknown = s.run.unknown = true;
@@ -432,7 +434,7 @@ function answered(s: Session, e: Answered): void {
   brought(s);
   const kept = s.items.splice(s.mark).filter((item) => !isLive(item));
   s.items.push(...kept);
-  // What streamed keeps its name, so that what was drawn of it stays.
+  // Streamed items keep their keys, so React keeps what it has rendered.
   const streamed = s.live?.step === e.step ? `l${e.step}.${s.live.attempt}` : null;
   const names = new Set<string>();
   const named = (sign: 't' | 'h') => {
@@ -480,7 +482,7 @@ function answered(s: Session, e: Answered): void {
   patchStep(s, { title: last || firstLine(words).replace(/^[#>*\s-]+/, '') || 'answer', state: calls.length > 0 ? 'working' : 'done' });
 }
 
-/** Calls whose line says nothing that is not seen elsewhere. */
+/** Calls whose content is shown elsewhere. */
 export const QUIET = new Set(['final_output', 'update_plan', 'ask_person']);
 
 /** Whether a call has a line of its own. */
@@ -504,7 +506,7 @@ function asked(s: Session, e: Asked): void {
   patchStep(s, { state: 'waiting' });
 }
 
-/** What a question that is no approval was about, for the line that its answer leaves. */
+/** What a question was about, for the line that shows its answer. Approvals have no such line. */
 function askedAs(kind: Asked['kind']): string {
   if (kind === 'budget') return 'Budget used up';
   if ('person' in kind) return firstLine(kind.person.text);
@@ -525,7 +527,7 @@ function replied(s: Session, id: number, answer: Answer, withNote: string | null
   const question = s.questions.find((q) => q.id === id);
   s.questions = s.questions.filter((q) => q.id !== id);
   if (!question) return;
-  // An answer to a call stands with the call.
+  // An answer about a call is shown with the call.
   const { kind } = question;
   if (typeof kind === 'object' && 'approval' in kind) {
     const said = saidOf(answer);
@@ -589,7 +591,7 @@ function partial(s: Session, p: Part2): void {
 
 function live(s: Session, step: number, attempt: number): Live {
   if (!s.live || s.live.step !== step || s.live.attempt !== attempt) {
-    // What was shown of an attempt that broke off stays, and is said to be that.
+    // The text of an attempt that was cut off stays, and a note says so.
     if (s.live && s.live.bytes > 0) {
       endLive(s);
       note(s, 'the answer broke off; asked again');

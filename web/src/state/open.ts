@@ -1,9 +1,10 @@
 /**
- * The session that is open on the page, kept in step with the server.
+ * Keeps the session that is open on the page in sync with the server.
  *
- * What rests is read by plain requests, which change nothing; the live channel is opened only for what works or waits, since
- * opening it takes a session up. The feed says when something happened that no channel told of. Whatever breaks,
- * the next try begins after the last fact that is here: nothing is lost, nothing is shown twice.
+ * An idle session is read with plain requests, which change nothing. The live channel is opened
+ * only for a session that is working or waiting, since opening it makes the server drive the
+ * session. The feed reports changes to sessions without a channel. After any failure, reading
+ * resumes after the last event received: nothing is lost or shown twice.
  */
 
 import type { Frame, Greeting } from '../proto.gen';
@@ -12,9 +13,9 @@ import { Channel } from '../net/channel';
 import { addEvent, copy, empty, fold, greet, type Session } from './fold';
 import { get, isActive, set } from './store';
 
-/** How long a channel stays after the work ended: the next prompt may come soon. */
+/** Milliseconds a channel stays open after the task ended, since the next prompt may come soon. */
 const LINGER = 2000;
-/** Milliseconds between two drawings of what streams. */
+/** Minimum milliseconds between two renders while streaming. */
 const PAUSE = 40;
 
 class Open {
@@ -42,7 +43,7 @@ class Open {
     this.channel = null;
   }
 
-  /** The feed said something: look whether it concerns this one. */
+  /** The feed reported a change; checks whether it concerns this session. */
   look() {
     const row = get().overview?.sessions.find((s) => s.id === this.id);
     if (!row || this.read) return;
@@ -51,7 +52,7 @@ class Open {
     else if (row.seq > this.state.seq) void this.catchUp();
   }
 
-  /** Something was sent: whatever comes of it is watched. */
+  /** Opens the live channel, for example to watch the effect of a command. */
   connect() {
     window.clearTimeout(this.leaving);
     this.leaving = 0;
@@ -68,7 +69,7 @@ class Open {
     });
   }
 
-  /** The last fact that is here, folded or not. */
+  /** The last event received, folded or not. */
   private last(): number {
     return this.frames.reduce((n, f) => (typeof f === 'object' && 'event' in f ? Math.max(n, f.event.seq) : n), this.state.seq);
   }
@@ -83,7 +84,7 @@ class Open {
     this.frames.push(value as Frame);
     if (this.planned) return;
     this.planned = true;
-    // One drawing for all that came since the last, a few times as often as an eye reads; where nobody looks, a timer does.
+    // One render for all frames since the last. A hidden page gets no frames, so use a timer.
     const pause = document.hidden ? 100 : PAUSE - (performance.now() - this.drawn);
     if (document.hidden) setTimeout(() => this.flush(), pause);
     else if (pause > 0) setTimeout(() => requestAnimationFrame(() => this.flush()), pause);
@@ -96,7 +97,7 @@ class Open {
     if (this.closed) return;
     const now = Date.now();
     for (const frame of this.frames.splice(0)) {
-      // A gap is never passed over: what is missing is read from the log.
+      // Never skip a gap: read the missing events from the log.
       if (typeof frame === 'object' && 'event' in frame && frame.event.seq > this.state.seq + 1) {
         void this.catchUp();
         break;
@@ -117,7 +118,7 @@ class Open {
     }
   }
 
-  /** What a question would do and which rule it offers is known to the server. */
+  /** Asks the server for the effect of the open questions and the rules they offer. */
   private async askMore() {
     const wanted = this.asked;
     try {
@@ -128,7 +129,7 @@ class Open {
     }
   }
 
-  /** Reads the facts that are not here yet. */
+  /** Reads the events that are missing here. */
   private catchUp(): Promise<void> {
     this.read ??= this.pages().finally(() => {
       this.read = null;
@@ -159,7 +160,7 @@ class Open {
     }
   }
 
-  /** What rests needs no channel: a channel would keep it open for nothing. */
+  /** Closes the channel of an idle session, since the server drives a session while one is open. */
   private maybeLeave() {
     const rests = !this.state.working && !this.state.compacting && !this.state.rewinding && this.state.questions.length === 0 && this.frames.length === 0;
     if (!rests) {
@@ -184,7 +185,7 @@ class Open {
 let current: Open | null = null;
 let feed: Channel | null = null;
 
-/** The open session follows the address. */
+/** Opens the session that the address names, and closes the previous one. */
 export function follow() {
   const { route, door } = get();
   const id = route.at === 'session' && door === 'in' ? route.id : null;
@@ -197,7 +198,7 @@ export function follow() {
 
 export const connect = () => current?.connect();
 
-/** All sessions at a glance, as long as the server knows this page. */
+/** Subscribes to the overview of all sessions, while this page is signed in. */
 export function watchAll() {
   feed?.close();
   feed = new Channel({
@@ -214,11 +215,11 @@ export function watchAll() {
 }
 
 let checking = false;
-/** A channel broke: is the server gone, or are we no longer known there? */
+/** After a broken channel: finds out whether the server is down or this page is signed out. */
 export async function check() {
   if (checking) return;
   checking = true;
-  await api.me().catch(() => {}); // what it says is dealt with where requests are made
+  await api.me().catch(() => {}); // `request` handles the outcome
   checking = false;
 }
 

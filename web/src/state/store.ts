@@ -1,4 +1,4 @@
-/** All that the page shows, in one place. Components read it; `actions.ts` and `open.ts` change it. */
+/** The state of the page. Components read it; `actions.ts` and `open.ts` change it. */
 
 import { create } from 'zustand';
 import type { OpenQuestion, OverviewRow, Overview } from '../api.gen';
@@ -21,35 +21,35 @@ export interface Toast {
   tone: 'plain' | 'bad';
 }
 
-/** A session that is open on the page. */
+/** The session that is open on the page. */
 export interface Opened {
   id: string;
   session: Session | null;
-  /** What is known of its questions beyond their words. */
+  /** Its open questions as the server describes them. */
   asks: OpenQuestion[];
-  /** The live channel: not needed, there, or lost. */
+  /** The live channel: not needed, connected, or lost. */
   link: 'rest' | 'up' | 'down';
-  /** Why the server ended it, if it said. */
+  /** Why the server closed the channel, if it gave a reason. */
   trouble: string | null;
   error: string | null;
 }
 
 interface State {
-  /** Whether the server knows this page. */
+  /** Whether this page is signed in. */
   door: 'opening' | 'in' | 'out';
   why: string;
-  /** The server answers. */
+  /** The server is responding. */
   up: boolean;
   overview: Overview | null;
   route: Route;
   opened: Opened | null;
   dialog: Dialog | null;
-  /** On a narrow page: which side is drawn over the conversation. */
+  /** On a narrow page: the panel that covers the conversation. */
   drawer: 'list' | 'side' | null;
   toasts: Toast[];
-  /** On a wide page: which sides are folded away. */
+  /** On a wide page: which panels are hidden. */
   folded: { list: boolean; side: boolean };
-  /** Somebody goes through the sessions by keys: the field leaves them their keys. */
+  /** The user moves through sessions by keys, so the input does not take the focus. */
   walking: boolean;
 }
 
@@ -82,7 +82,7 @@ function readFolded(): { list: boolean; side: boolean } {
   return { list: kept.includes('list'), side: kept.includes('side') };
 }
 
-/** Folds a side away or brings it back; where it does not fit beside the page, it is drawn over it. */
+/** Shows or hides a side panel. On a narrow page it opens over the conversation. */
 export function fold(side: 'list' | 'side'): void {
   const narrow = window.matchMedia(side === 'list' ? '(max-width: 760px)' : '(max-width: 1100px)').matches;
   if (narrow) return set((s) => ({ drawer: s.drawer === side ? null : side }));
@@ -100,6 +100,6 @@ export function tell(text: string, tone: Toast['tone'] = 'plain'): void {
   setTimeout(() => set((s) => ({ toasts: s.toasts.filter((t) => t.id !== id) })), tone === 'bad' ? 12_000 : 5_000);
 }
 
-/** What is asked in all sessions, for the badge. */
+/** The number of open questions in all sessions, for the badge. */
 export const waits = (overview: Overview | null) =>
   (overview?.sessions ?? []).reduce((n, row) => n + (row.state === 'waiting' ? Math.max(1, row.more?.questions.length ?? 1) : 0), 0);

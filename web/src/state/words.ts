@@ -1,4 +1,7 @@
-/** Numbers, times and calls in words: the same as in the terminal (`dunnock-tui/src/words.rs`, `calls.rs`). */
+/**
+ * Texts for numbers, times and calls, as in the terminal app (`dunnock-tui/src/words.rs`,
+ * `calls.rs`).
+ */
 
 import type { CallPart, Outcome, Usage, Price } from '../proto.gen';
 import { oneLine } from '../text/safe';
@@ -9,7 +12,7 @@ export function took(ms: number): string {
   return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s`;
 }
 
-/** The same while it goes on: whole seconds. */
+/** Elapsed time of something that is running, in whole seconds. */
 export function soFar(ms: number): string {
   const s = Math.max(0, Math.floor(ms / 1000));
   const two = (n: number) => String(n).padStart(2, '0');
@@ -38,13 +41,13 @@ export function about(n: number): string {
 
 export const count = (n: number, what: string) => (n === 1 ? `1 ${what}` : `${n} ${what}s`);
 
-/** What belongs to the first file of a request that is carried; nothing where it is all of it. */
+/** Names the other files of a copy-and-paste request; empty if there is only one. */
 export const furtherParts = (parts: number) => (parts > 1 ? ` and the ${count(parts - 1, 'further part')} beside it, one after the other,` : '');
 
 export const firstLine = (text: string) =>
   oneLine(text.split('\n').map((l) => l.trim()).find((l) => l !== '') ?? '');
 
-/** The last part of a path: how a folder is called in a list. */
+/** The last part of a path, as the name of a folder in lists. */
 export const folderName = (path: string) => path.replace(/\/+$/, '').split('/').pop() || path;
 
 export function cost(price: Price | null, usage: Usage): number {
@@ -86,17 +89,19 @@ function patched(patch: string): string {
     .join(', ');
 }
 
-/** A word as a shell would need it written. */
+/** Quotes a word for a shell, if needed. */
 const quoted = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
-/** Several lines stand below the name; anything else that cannot be seen is written out. */
+/** Text with several lines starts below its name; other control characters are escaped. */
 function shownValue(value: unknown): string {
   if (typeof value !== 'string') return JSON.stringify(value);
   if (value.replace(/\n+$/, '').includes('\n')) return `\n  ${value.replaceAll('\n', '\n  ')}`;
   return /\p{Cc}/u.test(value) ? JSON.stringify(value) : value;
 }
 
-/** All arguments as people read them: the command line first and without a name, the others with theirs. */
+/**
+ * All arguments in readable form: the command line first, without a name, then the others by name.
+ */
 export function shownArguments(call: Callish): [string | null, string][] {
   const args = argumentsOf(call);
   if (!args) return [[null, call.args]];
@@ -105,11 +110,11 @@ export function shownArguments(call: Callish): [string | null, string][] {
   const line = typeof command === 'string' ? command : words;
   const rest = Object.entries(line === null ? args : others).sort(([a], [b]) => (a < b ? -1 : 1));
   const named = rest.map(([key, value]): [string, string] => [key, shownValue(value)]);
-  // As at a prompt: what goes on is marked, and cannot pass for another argument.
+  // Continuation lines are marked as in a shell, so that they cannot pass for another argument.
   return line === null ? named : [[null, line.replaceAll('\n', '\n> ')], ...named];
 }
 
-/** The one argument of a call that says most; all of them where none does. */
+/** The most telling argument of a call, or all arguments if there is none. */
 export function gist(call: Callish): string {
   const args = argumentsOf(call);
   if (!args) return call.args;
@@ -167,20 +172,20 @@ const VERBS: Record<string, string> = {
   process_stop: 'stop process',
 };
 
-/** What a call does, in the words of its line. */
+/** The title of a call: what it does. */
 export function title(call: Callish, harness: boolean): string {
   if (harness) return `check ${wordsOf(argumentsOf(call)?.command) ?? call.args}`;
   if (call.tool === 'shell') return gist(call);
   return `${VERBS[call.tool] ?? call.tool} ${gist(call)}`.trimEnd();
 }
 
-/** A title keeps its first line; what follows is said to be there. */
+/** The first line of a title, with the number of further lines. */
 export function titleLine(text: string): string {
   const more = text.split('\n').length - 1;
   return more > 0 ? `${firstLine(text)} (+${count(more, 'line')})` : firstLine(text);
 }
 
-/** What an edit changes, from its arguments: lines with their sign. Nothing for other calls. */
+/** The lines that an edit changes, with their sign, from its arguments; empty for other calls. */
 export function change(call: Callish): string[] {
   const args = argumentsOf(call);
   if (!args) return [];
@@ -209,7 +214,7 @@ export function outcomeWord(outcome: Outcome): 'done' | 'failed' | 'declined' | 
   return typeof outcome === 'string' ? outcome : 'declined';
 }
 
-/** The sign of an end, its tone, and its name for those who do not see it. */
+/** The mark of an outcome, its tone, and its name for screen readers. */
 export function sign(outcome: Outcome): { mark: string; tone: Tone; name: string } {
   switch (outcomeWord(outcome)) {
     case 'done':
@@ -227,7 +232,7 @@ export function sign(outcome: Outcome): { mark: string; tone: Tone; name: string
   }
 }
 
-/** What a call came to, in a few words, for the right of its line. */
+/** The result of a call in a few words, shown at the right of its line. */
 export function result(part: CallPart, harness: boolean, end: { outcome: Outcome; shown: string; exit?: number | null }): string {
   const word = outcomeWord(end.outcome);
   if (word === 'failed') return end.exit == null ? 'failed' : `exit ${end.exit}`;

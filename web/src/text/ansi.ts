@@ -1,4 +1,6 @@
-/** A program's output: colours by an allowlist of SGR codes, everything else that it says to terminals is taken out. */
+/**
+ * Program output: colours from an allowlist of SGR codes; all other escape sequences are removed.
+ */
 
 export interface Span {
   text: string;
@@ -8,9 +10,12 @@ export interface Span {
 
 const COLOURS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'] as const;
 
-/** Control sequences: CSI, OSC and other strings, two-letter ones. A string that never ends takes its line only. */
+/**
+ * Escape sequences: CSI, OSC and other strings, two-character ones. An unterminated string ends
+ * with its line.
+ */
 const SEQUENCE =
-  // oxlint-disable-next-line no-control-regex -- this is about control characters
+  // oxlint-disable-next-line no-control-regex -- matches control characters on purpose
   /\u001b(?:\[([0-9;:<=>?!"'$ -/]*)([@-~])?|[\]PX^_][^\u0007\u001b\n\u009c]*(?:\u0007|\u001b\\|\u009c)?|[()*+#% ].|.)?/g;
 
 interface Pen {
@@ -38,7 +43,7 @@ function apply(pen: Pen, codes: string) {
     else if (code >= 30 && code <= 37) pen.fg = COLOURS[code - 30] ?? '';
     else if (code >= 90 && code <= 97) pen.fg = COLOURS[code - 90] ?? '';
     else if (code === 39) pen.fg = '';
-    else if (code === 38 || code === 48) n += list[n + 1] === 5 ? 2 : 4; // colours of their own: left out
+    else if (code === 38 || code === 48) n += list[n + 1] === 5 ? 2 : 4; // indexed and RGB colours are skipped
   }
 }
 
@@ -47,7 +52,7 @@ const styled = (pen: Pen) =>
     .filter(Boolean)
     .join(' ');
 
-/** Lines that were drawn over show what was drawn last. */
+/** Of a line overwritten by carriage returns, only the last version is shown. */
 const drawn = (text: string) =>
   text.includes('\r') ? text.split('\n').map((line) => line.replace(/\r+$/, '').split('\r').pop() ?? '').join('\n') : text;
 

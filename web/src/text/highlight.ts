@@ -1,11 +1,11 @@
-/** Colours for code, made by a worker that is started when there is code to colour. */
+/** Syntax highlighting in a worker, which starts when there is code to highlight. */
 
 export interface Token {
   text: string;
   kind: string;
 }
 
-/** Longer code is shown without colours. */
+/** Longer code is not highlighted. */
 const LONGEST = 12_000;
 
 const LANGUAGES = new Set([
@@ -18,7 +18,7 @@ const ALIASES: Record<string, string> = {
   rb: 'ruby', rs: 'rust', svg: 'xml', yml: 'yaml', jsonl: 'json', lock: 'toml',
 };
 
-/** The language of a name or of a path's ending, if it is one that we can colour. */
+/** The language for a language name or a path, if it can be highlighted. */
 export function languageOf(name: string): string | null {
   const word = (name.split('/').pop() ?? '').split('.').pop()?.toLowerCase() ?? '';
   const lang = ALIASES[word] ?? word;
@@ -35,7 +35,7 @@ function begin(): Worker {
     waiting.get(e.data.id)?.(e.data.lines);
     waiting.delete(e.data.id);
   };
-  // Without it there are no colours, and nothing else is missing.
+  // Without the worker only the colours are missing.
   made.onerror = () => {
     for (const done of waiting.values()) done(null);
     waiting.clear();
@@ -43,7 +43,7 @@ function begin(): Worker {
   return made;
 }
 
-/** Lines of tokens; nothing where there is no language for it. */
+/** Tokens by line; null if the code cannot be highlighted. */
 export function tokens(code: string, lang: string): Promise<Token[][] | null> {
   if (code.length > LONGEST || typeof Worker === 'undefined') return Promise.resolve(null);
   worker ??= begin();

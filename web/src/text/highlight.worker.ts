@@ -1,4 +1,7 @@
-/** Colours code beside the page, so that nothing it shows has to wait. Tokens have kinds, not styles: the page's policy lets no style be inline. */
+/**
+ * Highlights code in a worker, so that the page never waits for it. Tokens have kinds instead of
+ * styles, since the content security policy forbids inline styles.
+ */
 
 import type { HighlighterCore, LanguageInput } from 'shiki/core';
 import type { Token } from './highlight';
@@ -53,7 +56,7 @@ async function highlighter(lang: string): Promise<HighlighterCore> {
   return h;
 }
 
-/** A colour of the theme is the name of a variable: `var(--token-keyword)`. */
+/** The kind of a token, from a colour of the theme such as `var(--token-keyword)`. */
 const kindOf = (colour: string | undefined) => /^var\(--token-([a-z-]+)\)$/.exec(colour ?? '')?.[1] ?? '';
 
 async function tokens(code: string, lang: string): Promise<Token[][] | null> {
@@ -61,7 +64,7 @@ async function tokens(code: string, lang: string): Promise<Token[][] | null> {
     const h = await highlighter(lang);
     return h.codeToTokensBase(code, { lang, theme: 'ours', tokenizeTimeLimit: 200 }).map((line) => line.map((t) => ({ text: t.content, kind: kindOf(t.color) })));
   } catch {
-    return null; // colours are a comfort, never a need
+    return null; // code is readable without colours
   }
 }
 

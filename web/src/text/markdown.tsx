@@ -1,8 +1,9 @@
 /**
- * Markdown of a model as elements: no HTML of its making, no image that is fetched, no link that runs.
+ * Renders a model's Markdown as React elements: no raw HTML, no fetched images, no links that run
+ * code.
  *
- * It is drawn block by block. While text streams in, a block that is followed by two others can no longer change, so only the
- * last blocks are read again; what stands is kept by React (`memo`).
+ * It is rendered block by block. While text streams in, a block that is followed by two others can
+ * no longer change, so only the last blocks are parsed again; React keeps the rest (`memo`).
  */
 
 import type { Definition, Nodes, RootContent, Table } from 'mdast';
@@ -17,7 +18,7 @@ const parse = (text: string) => fromMarkdown(text, { extensions: [gfm()], mdastE
 
 const SAMPLES = ['## A\n\nwords `code` **b** *i* [l](https://a.example)\n\n', '- one\n- two\n\n1. a\n2. b\n', '```rs\nfn a() {}\n```\n\nmore\n', '| a | b |\n|---|--:|\n| 1 | 2 |\n', '> q ~~no~~ https://a.example\n\n---\n'];
 
-/** Reads a little while nobody waits, a piece at a time: the first answer then finds the reader quick. */
+/** Warms up the parser while the page is idle, so that the first answer renders quickly. */
 export function warm(round = 0): void {
   if (typeof requestIdleCallback === 'undefined' || round >= 8 * SAMPLES.length) return;
   requestIdleCallback(() => {
@@ -26,11 +27,14 @@ export function warm(round = 0): void {
   });
 }
 
-/** Text that was cut into blocks, and what may still change. */
+/** A text split into finished blocks and a tail that may still change. */
 export interface Cut {
-  /** In groups, so that drawing one more block looks at a few groups and not at all blocks. A group that is full stays the same. */
+  /**
+   * Blocks in groups, so that a render compares groups instead of all blocks. A full group never
+   * changes.
+   */
   groups: readonly (readonly string[])[];
-  /** Letters of all blocks. */
+  /** Length of all finished blocks. */
   done: number;
   tail: string;
 }
@@ -48,9 +52,12 @@ function joined(groups: readonly (readonly string[])[], more: string[]): (readon
   return all;
 }
 
-/** Blocks that may still change: the last one, and the one before it that it may turn out to belong to. */
+/** Blocks that may still change: the last one, and the one before it, which may absorb it. */
 const OPEN = 2;
-/** Code at the beginning of a text. It may be long, and there is nothing in it to be read; `end` is where it ends, if that has come. */
+/**
+ * A code block at the start of a text. It may be long and needs no parsing; `end` is where it ends,
+ * or null while it is still open.
+ */
 function fenced(tail: string): { lang: string; code: string; end: number | null } | null {
   const head = /^ {0,3}(`{3,}|~{3,})([^\n`]*)\n/.exec(tail);
   if (!head) return null;
@@ -63,17 +70,17 @@ function fenced(tail: string): { lang: string; code: string; end: number | null 
   return { lang, code: code.slice(0, Math.max(0, closed.index - 1)), end: whole.length + closed.index + closed[0].length };
 }
 
-/** A tail of this length is looked at for blocks that are done. */
+/** From this length on, a tail is checked for finished blocks. */
 const LONG = 400;
 
-/** What was read in order to cut is drawn in a moment: it is not read twice. */
+/** Nodes parsed while splitting, kept so that rendering does not parse them again. */
 const fresh = new Map<string, RootContent[]>();
 function remember(source: string, nodes: RootContent[]): void {
   if (fresh.size > 200) fresh.clear();
   fresh.set(source, nodes);
 }
 
-/** Takes a longer text of the same beginning in. */
+/** Splits a text that extends the one in `before`. */
 export function cut(before: Cut, text: string): Cut {
   let { groups, done } = before;
   let tail = text.slice(done);
@@ -84,11 +91,11 @@ export function cut(before: Cut, text: string): Cut {
     remember(block, [{ type: 'code', lang: code.lang, value: code.code }]);
     return cut({ groups: joined(groups, [block]), done: done + block.length, tail: '' }, text);
   }
-  // In pieces, so that even a long text is read once.
+  // In pieces, so that even a long text is parsed only once.
   for (;;) {
     const piece = tail.length > 16_000 ? tail.slice(0, tail.lastIndexOf('\n\n', 16_000) + 2 || tail.length) : tail;
     const nodes = parse(piece).children;
-    // Whatever stands before code that is under way is done.
+    // Everything before an open code block is finished.
     const open = nodes[nodes.length - 1]?.type === 'code' ? 1 : OPEN;
     const keep = piece.length < tail.length ? nodes.length - 1 : nodes.length - open;
     const until = keep > 0 ? (nodes[keep]?.position?.start.offset ?? 0) : 0;
@@ -105,7 +112,7 @@ export function cut(before: Cut, text: string): Cut {
 
 interface Around {
   links: Map<string, Definition>;
-  /** The level of the last heading: the next goes down by one at most. */
+  /** The level of the last heading; the next is at most one deeper. */
   level: { now: number };
   live: boolean;
 }
@@ -118,7 +125,7 @@ function link(url: string, inner: ReactNode[], words: string): ReactNode {
   const to = safeLink(url);
   if (!to) return <>{inner} <span className="faint">({visible(url)})</span></>;
   const host = to.startsWith('mailto:') ? to.slice(7) : new URL(to).host;
-  // Words that are an address speak for themselves, if they are this one's.
+  // The host is left out if the link text is itself a URL with the same host and protocol.
   const own = safeLink(words.trim());
   const same = own !== null && new URL(own).host === new URL(to).host && new URL(own).protocol === new URL(to).protocol;
   return (
@@ -177,7 +184,7 @@ function draw(node: Nodes, a: Around): ReactNode {
       const to = a.links.get(node.identifier);
       return to ? link(to.url, text(node.children, a), plain(node)) : <>[{text(node.children, a)}]</>;
     }
-    // An image is fetched from wherever a model says: it is named instead.
+    // A model could name any URL, so images are not fetched; their description is shown.
     case 'image':
       return link(node.url, [`image: ${visible(node.alt ?? '') || 'without words'}`], '');
     case 'imageReference':
@@ -214,13 +221,12 @@ const Block = memo(function Block({ source, level, live }: { source: string; lev
 });
 
 const Group = memo(function Group({ blocks, level }: { blocks: readonly string[]; level: number }) {
-  // Headings go down by one at most: below the first of them the next may be one lower.
+  // Headings go at most one level deeper; after the first, the next may be one deeper.
   const first = blocks.findIndex((block) => block.startsWith('#'));
   return <div className="grp">{blocks.map((block, n) => <Block key={n} source={block} level={level > 1 || (first >= 0 && n > first) ? 2 : 1} live={false} />)}</div>;
 });
 
 
-/** A text of the model. */
 export const Markdown = memo(function Markdown({ source, live }: { source: string; live: boolean }) {
   const kept = useRef<{ text: string; cut: Cut }>({ text: '', cut: NOTHING });
   const now = cut(source.startsWith(kept.current.text) ? kept.current.cut : NOTHING, source);

@@ -1,4 +1,7 @@
-/** All sessions at work, across projects: what each does, what waits, what it costs. Answers can be given from here. */
+/**
+ * Overview of all sessions across projects: what each does, what is waiting, and the cost.
+ * Questions can be answered here.
+ */
 
 import type { OverviewRow } from '../api.gen';
 import { addressOf, useStore } from '../state/store';
@@ -24,7 +27,7 @@ function Card({ row, first }: { row: OverviewRow; first: boolean }) {
 export function All() {
   const overview = useStore((s) => s.overview);
   const rows = overview?.sessions ?? [];
-  // Who waits longest comes first, and stays there: nothing slides under a key that was meant for another.
+  // The longest wait comes first and stays there, so that no key hits one that just moved up.
   const waiting = rows.filter((r) => r.state === 'waiting').sort((a, b) => a.updated.localeCompare(b.updated));
   const working = rows.filter((r) => r.state === 'working');
   const rest = rows.filter((r) => r.state !== 'waiting' && r.state !== 'working').slice(0, 12);

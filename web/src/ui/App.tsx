@@ -1,4 +1,7 @@
-/** The page: sessions left, the conversation, plan and timeline right; what needs you is in the title of the window. */
+/**
+ * The page: sessions on the left, the conversation, plan and timeline on the right. The window
+ * title shows how many questions are waiting.
+ */
 
 import { Component, useEffect, useRef, type ReactNode } from 'react';
 import { branch, stop } from '../state/actions';
@@ -14,7 +17,7 @@ import { Login } from './Login';
 import { Button, Wrong } from './parts';
 import { Start } from './Start';
 
-/** Whatever goes wrong while something is drawn: the rest stays, and says what to do. */
+/** Error boundary: replaces the page with a message and a reload button. */
 class Boundary extends Component<{ children: ReactNode }, { error: string | null }> {
   override state = { error: null as string | null };
   static getDerivedStateFromError(error: unknown) {
@@ -26,7 +29,7 @@ class Boundary extends Component<{ children: ReactNode }, { error: string | null
   }
 }
 
-/** The session after this one in the list, or before it. */
+/** Opens the next or previous session in the list. */
 function neighbour(by: 1 | -1) {
   const rows = get().overview?.sessions ?? [];
   const { route } = get();
@@ -36,7 +39,7 @@ function neighbour(by: 1 | -1) {
   if (next) go({ at: 'session', id: next.id });
 }
 
-/** Keys that mean something wherever the focus is, unless somebody types. */
+/** Keys that work wherever the focus is, except while typing. */
 function useKeys() {
   useEffect(() => {
     const heard = (e: KeyboardEvent) => {
@@ -71,13 +74,13 @@ function useKeys() {
         does();
       }
     };
-    // After those of a question, which come first where one waits.
+    // Runs after the handler of an open question, which listens in the capture phase.
     window.addEventListener('keydown', heard);
     return () => window.removeEventListener('keydown', heard);
   }, []);
 }
 
-/** What waits is seen in the title and on the icon, also when the page is behind others. */
+/** Shows waiting questions in the title and the icon, visible even in a background tab. */
 function useTitle() {
   const n = useStore((s) => waits(s.overview));
   const heading = useStore((s) => (s.route.at === 'session' ? firstLine(s.opened?.session?.title ?? '') : ''));
@@ -88,7 +91,7 @@ function useTitle() {
   return n;
 }
 
-/** Where a side is drawn over the page, the focus is in it, and goes back when it is closed. */
+/** Moves the focus into a panel that covers the page, and back when it is closed. */
 function useDrawer(drawer: 'list' | 'side' | null) {
   useEffect(() => {
     if (!drawer) return;
@@ -106,7 +109,7 @@ function useDrawer(drawer: 'list' | 'side' | null) {
 function Toasts() {
   const toasts = useStore((s) => s.toasts);
   const ref = useRef<HTMLDivElement>(null);
-  // Above whatever is open, dialogs too.
+  // Reopening the popover puts it above everything, including dialogs.
   useEffect(() => {
     const el = ref.current;
     if (!el) return;

@@ -1,4 +1,7 @@
-/** A call: one line until somebody wants more. An edit shows its diff, a command its last lines, an error all of it. */
+/**
+ * A call: one line until it is expanded. An edit shows its diff, a command its last lines, an error
+ * everything.
+ */
 
 import { useQuery } from '@tanstack/react-query';
 import { memo, useEffect, useState } from 'react';
@@ -11,10 +14,10 @@ import { visible } from '../text/safe';
 import { Lines, readDiff, signed, useSplit } from './Diff';
 import { Button } from './parts';
 
-/** Lines of output that stand below a command: one that ended well, one that failed, one that runs. */
+/** Lines of output shown below a command that succeeded, failed or is running. */
 const SHOWN = { done: 5, failed: 400, live: 12 };
 
-/** The time that goes on, where something runs. */
+/** Elapsed time, updated every second. */
 export function Clock({ since }: { since: number }) {
   const [, turn] = useState(0);
   useEffect(() => {
@@ -24,7 +27,7 @@ export function Clock({ since }: { since: number }) {
   return <>{soFar(Date.now() - since)}</>;
 }
 
-/** Output of a program: text and allowed colours, nothing else. */
+/** Program output: text and allowed colours only. */
 export function Output({ text, most, label }: { text: string; most?: number; label: string }) {
   const lines = text.replace(/\n+$/, '').split('\n');
   const hidden = most === undefined ? 0 : Math.max(0, lines.length - most);

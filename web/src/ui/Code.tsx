@@ -1,4 +1,4 @@
-/** Code with colours, once they are there, and a button that copies it. */
+/** A code block with a copy button, highlighted as soon as the tokens are ready. */
 
 import { memo, useEffect, useState } from 'react';
 import { copyText } from '../state/actions';
@@ -6,7 +6,7 @@ import { languageOf, tokens, type Token } from '../text/highlight';
 import { visible } from '../text/safe';
 import { Button } from './parts';
 
-/** Tokens of a code in a language; nothing until they are there. */
+/** The highlighted tokens, or null until they are ready. */
 export function useTokens(code: string, lang: string | null, wanted = true): Token[][] | null {
   const [done, setDone] = useState<{ code: string; lines: Token[][] | null } | null>(null);
   useEffect(() => {

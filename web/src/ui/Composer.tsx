@@ -1,4 +1,4 @@
-/** Where a person types: words, files by @, commands by /, pictures by pasting. */
+/** The input: prompts, files with @, commands with /, pasted images. */
 
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useLayoutEffect, useRef, useState, type ClipboardEvent, type KeyboardEvent, type ReactNode } from 'react';
@@ -15,9 +15,9 @@ interface Props {
   own: { name: string; description: string; text: string }[];
   placeholder: string;
   send: (text: string, pictures: Picture[]) => Promise<boolean>;
-  /** Escape, where no menu is open. */
+  /** Called on Escape when no menu is open. */
   stop?: () => void;
-  /** What stands beside the buttons. */
+  /** Controls next to the buttons. */
   children?: ReactNode;
   autoFocus?: boolean;
 }
@@ -27,7 +27,7 @@ interface Entry {
   about: string;
 }
 
-// For this tab alone, and gone with it: other programs may have this address after us.
+// Per tab, and deleted with it: another program may later serve this address.
 const kept = sessionStorage;
 export const draftOf = (id: string | null, workspace?: string) => `dunnock.draft.${id ?? workspace ?? 'new'}`;
 const HISTORY = 'dunnock.history';
@@ -41,7 +41,7 @@ const history = (): string[] => {
 };
 const remember = (text: string) => kept.setItem(HISTORY, JSON.stringify([text, ...history().filter((t) => t !== text)].slice(0, 200)));
 
-/** The word before the cursor that a menu is about. */
+/** The word before the cursor, if it opens a menu. */
 function word(text: string, at: number): { sign: '@' | '/'; letters: string; from: number } | null {
   const before = text.slice(0, at);
   const file = /(^|\s)@([^\s@]*)$/.exec(before);
@@ -80,10 +80,10 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
     el.style.height = `${Math.min(el.scrollHeight, 240)}px`;
   }, [text]);
   useEffect(() => {
-    // Not where it would open a keyboard over half of the page.
+    // Not on touch screens, where it would open the keyboard over half of the page.
     if (autoFocus && !window.matchMedia('(pointer: coarse)').matches) field.current?.focus();
-    // Once, when it comes: later the focus belongs to whoever has it.
-    // oxlint-disable-next-line react-hooks/exhaustive-deps -- as said
+    // Only on mount; after that, do not take the focus away.
+    // oxlint-disable-next-line react-hooks/exhaustive-deps -- see above
   }, []);
 
   const about = word(text, cursor);
@@ -134,7 +134,7 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
     setSending(false);
     if (taken) {
       remember(words);
-      kept.removeItem(draftOf(session, workspace)); // the page may go elsewhere before this one is drawn again
+      kept.removeItem(draftOf(session, workspace)); // the page may navigate away before the next render
       setPictures([]);
       setBack(-1);
       place('', 0);
@@ -174,7 +174,7 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
   };
 
   const pasted = (e: ClipboardEvent) => {
-    // Cells of a table come as a picture, too: their words are what is meant.
+    // Spreadsheet cells are pasted both as text and as an image; prefer the text.
     if (e.clipboardData.getData('text/plain')) return;
     for (const file of e.clipboardData.files) add(file);
     if (e.clipboardData.files.length > 0) e.preventDefault();

@@ -1,4 +1,4 @@
-/** One session: its head, its talk, what waits, the field. */
+/** One session: header, conversation, open questions, input. */
 
 import { useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
@@ -18,7 +18,7 @@ import { Questions } from './Question';
 import { Side } from './Side';
 import { Talk } from './Talk';
 
-/** A question as far as it is known here: the rest of it comes from the server in a moment. */
+/** The open questions; one that the server has not described yet is a placeholder. */
 function known(session: Session, asks: OpenQuestion[]): (OpenQuestion & { pending?: boolean })[] {
   return session.questions.map((q) => {
     const more = asks.find((a) => a.id === q.id && a.hash === q.hash);
@@ -28,7 +28,7 @@ function known(session: Session, asks: OpenQuestion[]): (OpenQuestion & { pendin
   });
 }
 
-/** What goes on, in one line that lives. */
+/** A status line with what is happening now. */
 export function Now({ session }: { session: Session }) {
   if (!session.working && !session.compacting && !session.rewinding) return null;
   const running = session.items.slice(session.mark).filter((i) => i.kind === 'call' && i.began !== null && !i.end && !i.gone);

@@ -1,4 +1,4 @@
-/** A unified diff: as one column or as two, with line numbers and colours. */
+/** A unified diff in one or two columns, with line numbers and highlighting. */
 
 import { parsePatch } from 'diff';
 import { memo, useMemo, useState } from 'react';
@@ -15,10 +15,10 @@ export interface DiffLine {
   text: string;
 }
 
-/** Lines that are drawn at once; the rest is there for a click. */
+/** Lines shown at first; a button shows the rest. */
 const SHOWN = 400;
 
-/** The files of a diff, each with its lines. What is no diff is shown as it is. */
+/** The files of a diff, each with its lines. Text that is not a diff is shown as it is. */
 export function readDiff(text: string): { path: string; lines: DiffLine[] }[] {
   try {
     const files = parsePatch(text).filter((file) => file.hunks.length > 0);
@@ -40,12 +40,12 @@ export function readDiff(text: string): { path: string; lines: DiffLine[] }[] {
       }));
     }
   } catch {
-    // not a diff that anybody could read
+    // not a valid diff
   }
   return [{ path: '', lines: signed(text.split('\n')) }];
 }
 
-/** Lines with their sign, as the arguments of an edit have them: without numbers. */
+/** Diff lines from signed lines, as in the arguments of an edit; they have no numbers. */
 export function signed(lines: string[]): DiffLine[] {
   return lines.map((line) => {
     const kind = line.startsWith('+') ? 'add' : line.startsWith('-') ? 'del' : 'same';
@@ -53,7 +53,7 @@ export function signed(lines: string[]): DiffLine[] {
   });
 }
 
-/** Rows of two columns: what was taken out beside what came in its place. */
+/** Rows for two columns: removed lines next to the lines that replaced them. */
 export function beside(lines: DiffLine[]): [DiffLine | null, DiffLine | null][] {
   const rows: [DiffLine | null, DiffLine | null][] = [];
   for (let n = 0; n < lines.length; ) {

@@ -1,4 +1,4 @@
-/** All sessions: what waits first, then what works, then the rest by day. */
+/** The session list: waiting sessions first, then working ones, then the rest by day. */
 
 import { memo, useEffect, useState } from 'react';
 import type { OverviewRow, Today } from '../api.gen';
@@ -6,7 +6,7 @@ import { addressOf, set, useStore } from '../state/store';
 import { age, cents, firstLine, folderName, title, titleLine } from '../state/words';
 import { Button, Dot, Empty, Kbd, stateName } from './parts';
 
-/** What a day cost: never less than it may be. */
+/** Today's cost; “at least” if some prices are unknown. */
 export function spent(today: Today): string {
   const sum = !today.unknown ? cents(today.micros) : today.micros > 0 ? `at least ${cents(today.micros)}` : 'price unknown';
   return today.budget ? `${sum} of ${cents(today.budget)}` : sum;
@@ -26,11 +26,11 @@ export function groups(rows: OverviewRow[]): [string, OverviewRow[]][] {
   return all.filter(([, list]) => list.length > 0);
 }
 
-/** What a session does right now, in a few words. */
+/** What a session is doing, in a few words. */
 export function doing(row: OverviewRow): string {
   const more = row.more;
   if (row.state === 'waiting') {
-    // Where nothing is asked, a request is carried.
+    // Without a question, it waits for the reply of a copy-and-paste chat.
     const since = age(Date.now() - Date.parse(row.updated));
     return more?.questions.length === 0 ? `carried by you · ${since}` : since;
   }

@@ -1,4 +1,4 @@
-/** Who is not known here: how to come in. */
+/** The sign-in page. */
 
 import { useState, type FormEvent } from 'react';
 import * as api from '../net/api';

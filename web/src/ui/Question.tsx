@@ -1,8 +1,10 @@
 /**
- * A question that waits: why it is asked, what exactly would happen, what it touches, whether it can be undone. One key answers.
+ * An open question: why you are asked, what exactly would happen, what it affects and whether it
+ * can be undone. One key answers.
  *
- * Nothing is allowed that was not on the screen to its end; and no key or click counts that was meant for something else: for a
- * moment after the question came, after it changed, and after each key that came too early.
+ * Nothing can be approved before all of it was on the screen. Keys and clicks meant for something
+ * else do not count: they are ignored for a moment after the question appears, after it changes,
+ * and after each key that came too early.
  */
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent as Press } from 'react';
@@ -19,7 +21,9 @@ interface Props {
   workspace: string;
   checkpoints: boolean;
   asks: (OpenQuestion & { pending?: boolean })[];
-  /** It takes the keys wherever the focus is, unless somebody types or another question has the focus. */
+  /**
+   * Takes keys wherever the focus is, except while typing or when another question has the focus.
+   */
   main?: boolean;
 }
 
@@ -37,7 +41,7 @@ export function Questions({ session, workspace, checkpoints, asks, main = false 
 const TYPING = 'input, textarea, select, [contenteditable]';
 const SCROLL: Record<string, number> = { ArrowUp: -40, ArrowDown: 40, PageUp: -0.9, PageDown: 0.9, ' ': 0.9 };
 
-/** What would run, exactly: every line of it, broken where it is long, in one scroller with the rest. */
+/** Exactly what would run: every line, wrapped, in the same scroll area as the rest. */
 function Exact({ q }: { q: Shown }) {
   if (q.kind !== 'approval' || !q.isChange) return <pre className={q.kind === 'approval' ? 'exact' : 'exact words'}>{q.exact.join('\n')}</pre>;
   return (
@@ -61,14 +65,14 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
   const body = useRef<HTMLDivElement>(null);
   const end = useRef<HTMLSpanElement>(null);
   const since = useRef(0);
-  /** What the server added: with another preview or rule it is another text. */
+  /** Details from the server. If they change, the question has to be read again. */
   const known = `${q.rows.map((row) => row.value).join()} ${q.rule?.words ?? ''} ${String(main)} ${String(q.pending)}`;
 
-  // Whoever says yes has seen all of it, as it is now.
+  // A yes requires that the end of the current text was on the screen.
   useEffect(() => {
     const mark = end.current;
     since.current = Date.now();
-    // oxlint-disable-next-line react/set-state-in-effect -- another text is to be read anew
+    // oxlint-disable-next-line react/set-state-in-effect -- a changed text must be read again
     setRead(false);
     if (!mark) return;
     const seen = new IntersectionObserver((all) => all.some((e) => e.isIntersecting) && setRead(true), { root: body.current, threshold: 0 });
@@ -76,7 +80,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
     return () => seen.disconnect();
   }, [known]);
 
-  // It comes into focus, unless somebody types or is elsewhere.
+  // Take the focus, unless the user is typing or the focus is in another panel.
   useEffect(() => {
     const typed = document.activeElement as HTMLTextAreaElement | null;
     const elsewhere = typed?.closest('section.ask, .side, .list, dialog');
@@ -97,32 +101,32 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
     if (!done) setBusy(false);
   }, [other, q, session]);
 
-  /** Whether it is too early for anything to count. */
+  /** Whether it is too early to accept input. */
   const early = useCallback(() => busy || Date.now() - since.current < GUARD, [busy]);
 
   const press = useCallback((name: string): boolean => {
     const outcome = key(q, stage, name, read);
     if (early()) {
-      since.current = Date.now(); // somebody is typing: it begins anew
+      since.current = Date.now(); // the user is typing: restart the guard time
       return outcome !== null;
     }
     if (outcome) void act(outcome);
     return outcome !== null;
   }, [act, early, q, read, stage]);
 
-  // With what is drawn, not a moment after it: a key that follows at once means what is seen.
+  // A layout effect, so that the handler always matches what is on the screen.
   useLayoutEffect(() => {
     const heard = (e: KeyboardEvent) => {
       const to = e.target as HTMLElement;
-      // A key belongs to the question that has the focus; the first takes those that belong to none.
+      // A key goes to the question with the focus; the main one takes keys outside any question.
       const mine = card.current?.contains(to) || (main && !to.closest('section.ask'));
       if (!mine || e.defaultPrevented || e.repeat || e.ctrlKey || e.metaKey || e.altKey || to.matches(TYPING) || document.querySelector('dialog[open]')) return;
       if ((e.key === 'Enter' || e.key === ' ') && to.matches('button, a, summary')) return;
-      // A letter that came while the question was drawn belongs to what was being typed.
+      // A letter typed while the question appeared belongs to the input.
       const field = document.getElementById('composer') as HTMLTextAreaElement | null;
       if (e.key.length === 1 && main && field && early()) {
         since.current = Date.now();
-        field.focus(); // the browser puts the letter there
+        field.focus(); // the browser inserts the letter there
         return e.stopPropagation();
       }
       const by = SCROLL[e.key];
@@ -136,7 +140,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
         e.stopPropagation();
       }
     };
-    // Before the keys of the page: here Escape goes a step back, there it stops the work.
+    // Runs before the page's keys: here Escape goes back one stage, there it stops the task.
     window.addEventListener('keydown', heard, true);
     return () => window.removeEventListener('keydown', heard, true);
   }, [early, main, many, press, stage]);
@@ -158,7 +162,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
   };
   const go = (name: string) => () => void press(name);
   const label = `question-${session}-${q.id}`;
-  // The field is where one goes on, if a key or a click led there; nobody's caret is taken.
+  // Focus the field only if a key or click led here; never take the caret from another field.
   const field = (el: HTMLTextAreaElement | null) => {
     const at = document.activeElement;
     if (el && (stage === 'note' || card.current?.contains(at) || at === document.body)) el.focus();

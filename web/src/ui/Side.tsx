@@ -1,4 +1,6 @@
-/** What stands beside a conversation: the plan, the steps that can be gone back to, the proof, the numbers. */
+/**
+ * The panel beside a conversation: plan, timeline of steps to rewind to, proof, tokens and cost.
+ */
 
 import { memo } from 'react';
 import { branch } from '../state/actions';
@@ -10,7 +12,7 @@ import { Clock } from './Call';
 import { Button, Empty } from './parts';
 
 const NAMES: Record<Step['state'], string> = { working: 'under way', done: 'done', failed: 'failed', waiting: 'waits for you' };
-/** Steps that are listed; earlier ones are in the dialog. */
+/** The most steps listed; earlier ones are in the rewind dialog. */
 const SHOWN = 60;
 
 function StepRow({ step, number, priced }: { step: Step; number: number; priced: boolean }) {

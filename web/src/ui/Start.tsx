@@ -1,4 +1,4 @@
-/** A new conversation: where, with which model, and three things to try. */
+/** The start page of a new conversation: folder, model and three prompts to try. */
 
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';

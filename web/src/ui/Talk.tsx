@@ -1,4 +1,4 @@
-/** The conversation: only what is in sight is drawn, however long it is. */
+/** The conversation. Only visible rows are rendered, however long it is. */
 
 import { useQuery } from '@tanstack/react-query';
 import { useVirtualizer } from '@tanstack/react-virtual';
@@ -20,7 +20,7 @@ const asUrl = (blob: Blob) =>
     reader.readAsDataURL(blob);
   });
 
-/** The kinds that are pictures and nothing else; by their first bytes, since the server calls everything bytes. */
+/** A data URL whose type comes from the first bytes, since the server sends all blobs untyped. */
 async function pictureUrl(blob: Blob): Promise<string> {
   const head = new Uint8Array(await blob.slice(0, 4).arrayBuffer());
   const kind = head[0] === 0x89 ? 'image/png' : head[0] === 0xff ? 'image/jpeg' : head[0] === 0x47 ? 'image/gif' : 'image/webp';
@@ -42,7 +42,7 @@ function Thought({ text, live }: { text: string; live: boolean }) {
   );
 }
 
-/** A path to be marked, or copied. */
+/** A path to select or copy. */
 function Path({ path, name }: { path: string; name: string }) {
   return <><code>{visible(path)}</code> <Button kind="quiet" onClick={() => void copyText(path)} aria-label={`Copy the path of ${name}`}>Copy</Button></>;
 }
@@ -95,7 +95,7 @@ export const Talk = memo(function Talk({ session }: { session: Session }) {
   const pinned = useRef(true);
   const [away, setAway] = useState(false);
   const items = useMemo(() => session.items.filter((item) => item.kind !== 'call' || isShown(item)), [session.items]);
-  // oxlint-disable-next-line react/incompatible-library -- no compiler is used here
+  // oxlint-disable-next-line react/incompatible-library -- the React compiler is not used
   const list = useVirtualizer({
     count: items.length,
     getScrollElement: () => scroller.current,
@@ -113,14 +113,14 @@ export const Talk = memo(function Talk({ session }: { session: Session }) {
     const el = scroller.current;
     if (el) el.scrollTop = el.scrollHeight;
   }, []);
-  // Whoever reads the end sees what comes; whoever reads something else is left there.
+  // Follow new content at the end; keep the position of a user who has scrolled up.
   useLayoutEffect(() => {
     if (pinned.current) down();
   }, [height, items, down]);
   useEffect(() => {
     const el = scroller.current;
     if (!el) return;
-    // A question or a longer field takes room away: the end stays in sight.
+    // A question or a taller input takes space: keep the end visible.
     const sized = new ResizeObserver(() => pinned.current && down());
     sized.observe(el);
     return () => sized.disconnect();
@@ -130,7 +130,7 @@ export const Talk = memo(function Talk({ session }: { session: Session }) {
     const el = scroller.current;
     if (!el) return;
     const left = el.scrollHeight - el.scrollTop - el.clientHeight;
-    // Going up by hand lets go at once, however little it is; what is ours only goes down.
+    // Any upward scroll is the user's and stops following; our own scrolling only goes down.
     if (el.scrollTop < last.current - 1 && left > 2) pinned.current = false;
     else if (left < 40) pinned.current = true;
     last.current = el.scrollTop;

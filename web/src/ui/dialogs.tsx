@@ -1,4 +1,4 @@
-/** What opens over the page: search, keys, going back, changes, rules, numbers. */
+/** The dialogs: search, keys, rewind, undo, changes, rules, cost. */
 
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';

@@ -1,4 +1,4 @@
-/** The small set of parts that everything else is made of. */
+/** Basic components that the others are built from. */
 
 import { useLayoutEffect, useRef, type ButtonHTMLAttributes, type ReactNode, type Ref } from 'react';
 import { fold, set, useStore } from '../state/store';
@@ -7,7 +7,7 @@ export const Kbd = ({ children }: { children: ReactNode }) => <kbd aria-hidden="
 
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { ref?: Ref<HTMLButtonElement>; kind?: 'go' | 'plain' | 'quiet' | 'chip'; k?: string };
 
-/** A button; `k` is the key that does the same, shown where the action is. */
+/** A button; `k` is the key for the same action, shown on the button. */
 export function Button({ kind = 'plain', k, children, className = '', ...rest }: ButtonProps) {
   return (
     <button type="button" className={`btn ${kind} ${className}`} aria-keyshortcuts={k && k.length === 1 ? k : undefined} {...rest}>
@@ -26,27 +26,27 @@ const STATES: Record<string, [string, string]> = {
   limit: ['warn', 'limit reached'],
 };
 
-/** How a session stands. The shape differs, too: colour is never the only sign. */
+/** The state of a session. Shapes differ too, so that colour is never the only cue. */
 export function Dot({ state }: { state: string }) {
   const [tone, name] = STATES[state] ?? ['', state];
   return <span className={`dot ${tone}`} role="img" aria-label={name} />;
 }
 export const stateName = (state: string) => STATES[state]?.[1] ?? state;
 
-/** A dialog: the browser's own, which keeps the focus in it and closes on Escape. */
+/** A dialog. It uses the browser's own, which traps the focus and closes on Escape. */
 export function Modal({ title, wide, children, onClose }: { title: string; wide?: boolean; children: ReactNode; onClose?: () => void }) {
   const ref = useRef<HTMLDialogElement>(null);
   const close = onClose ?? (() => set({ dialog: null }));
-  // Closed before it is taken away, so that the focus goes back to where it was.
+  // Close it before it is unmounted, so that the focus returns to where it was.
   useLayoutEffect(() => {
     const dialog = ref.current;
     const before = document.activeElement as HTMLElement | null;
     if (dialog && !dialog.open) dialog.showModal();
-    // Where one goes on, rather than where one closes it.
+    // Focus the first control to use, not the close button.
     dialog?.querySelector<HTMLElement>('[data-first]')?.focus();
     return () => {
       dialog?.close();
-      // A field that is focused while the page behind a dialog still counts as blocked gets the focus and no caret: once more.
+      // A field focused while the page is still inert gets no caret, so focus it again.
       requestAnimationFrame(() => {
         const now = document.activeElement;
         if (!before?.isConnected || (now !== before && now !== document.body)) return;
@@ -56,7 +56,7 @@ export function Modal({ title, wide, children, onClose }: { title: string; wide?
     };
   }, []);
   return (
-    // A click beside it closes it, as Escape does, which the browser sees to.
+    // A click outside closes it; the browser handles Escape.
     // oxlint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-noninteractive-element-interactions -- see above
     <dialog ref={ref} className={wide ? 'wide' : undefined} aria-label={title} onCancel={close} onClick={(e) => e.target === ref.current && close()}>
       <div className="sheet">
@@ -70,7 +70,7 @@ export function Modal({ title, wide, children, onClose }: { title: string; wide?
   );
 }
 
-/** Brings a side of the page in or folds it away. */
+/** The button that shows or hides a side panel. */
 export function Fold({ side }: { side: 'list' | 'side' }) {
   const folded = useStore((s) => s.folded[side]);
   const name = side === 'list' ? 'sessions' : 'timeline';
@@ -81,8 +81,8 @@ export function Fold({ side }: { side: 'list' | 'side' }) {
   );
 }
 
-/** Words that stand where nothing is. */
+/** A placeholder for an empty list. */
 export const Empty = ({ children }: { children: ReactNode }) => <p className="empty">{children}</p>;
 
-/** An error, with what to do next, next to where it happened. */
+/** An error message, shown where the error happened. */
 export const Wrong = ({ children }: { children: ReactNode }) => <p className="wrong" role="alert">{children}</p>;

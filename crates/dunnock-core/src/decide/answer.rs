@@ -1,4 +1,4 @@
-//! What came of work: the model's answer, the end of a call, and every other report.
+//! Results of work: the model's answer, the end of a call, and all other reports.
 
 use super::Draft;
 use crate::input::EffectOutcome as Outcome;
@@ -32,7 +32,8 @@ impl Draft<'_> {
                 if self.s.stopping { self.drop_unbegun() } else { self.judge_calls(previews) }
             }
             Outcome::Failed(mut failed) if thinking && failed.step == self.s.step => {
-                // An answer that broke off was paid for, and the server had no chance to say how much.
+                // An answer that was cut off was paid for, but the server could not report its
+                // usage.
                 if failed.incomplete {
                     failed.lost = self.s.unknown_beyond(&failed.usage);
                 }
@@ -52,7 +53,7 @@ impl Draft<'_> {
                 let note = kept.note.clone().unwrap_or_default();
                 self.record(kept);
                 if lost {
-                    // Without the files of now there would be no way back from the rewind.
+                    // Without a checkpoint of the current files, the rewind could not be undone.
                     let error = format!("the files as they are could not be kept first: {note}");
                     self.record(RewindFailed { error });
                 }
@@ -102,7 +103,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// An interrupt stops the step that was due behind a compaction, too.
+    /// An interrupt also stops the step that was due after a compaction.
     pub(super) fn after_shrinking(&mut self, stopped: bool) {
         if stopped && self.s.phase == Phase::Ready {
             self.end_held(EndReason::Stopped);

@@ -1,4 +1,4 @@
-//! Calls: which run, which need approval, which never run; and how they end without running.
+//! Calls: which ones run, need approval or never run, and how they end without running.
 
 use super::Draft;
 use crate::input::Previews;
@@ -10,14 +10,15 @@ use dunnock_proto::{
 };
 use std::sync::Arc;
 
-/// Calls of one answer that are considered.
+/// The maximum number of calls in one answer.
 pub(crate) const MOST_CALLS: usize = 500;
 
 /// Arguments that the person changed.
 type Args = Option<Arc<str>>;
 
 impl Draft<'_> {
-    /// Says of each call of the answer just recorded whether it runs, waits for the person, or does not run.
+    /// Decides for each call of the answer just recorded: it runs, waits for approval, or does not
+    /// run.
     pub(super) fn judge_calls(&mut self, mut previews: Previews) {
         for (n, call) in self.s.calls.clone().into_iter().enumerate() {
             if n >= MOST_CALLS {
@@ -68,7 +69,8 @@ impl Draft<'_> {
         }
     }
 
-    /// The call may run, isolated at least as it was `shown` (as it is now, where nobody was asked), with exactly this access.
+    /// Allows the call with exactly this access, isolated at least as well as was `shown` (or as
+    /// now, if nobody was asked).
     pub(super) fn allow(&mut self, call: &Call, by: AllowedBy, shown: Option<Isolation>, access: Access, args: Args) {
         let hash = call.hash_with(args.as_ref());
         let level = (call.class == Class::Command).then(|| shown.unwrap_or(self.s.level()));
@@ -79,7 +81,7 @@ impl Draft<'_> {
         self.record(Finished::plain(call, outcome, shown));
     }
 
-    /// Calls that no process has begun never will.
+    /// Calls that no process has started will never run.
     pub(super) fn drop_unbegun(&mut self) {
         for call in self.s.calls.clone() {
             if matches!(call.stage, Stage::Asked | Stage::Allowed) {

@@ -1,4 +1,4 @@
-//! Another process takes the session over.
+//! Another process takes over the session.
 
 use super::Draft;
 use crate::effect::cut_step;
@@ -9,7 +9,8 @@ use dunnock_proto::{
 };
 
 impl Draft<'_> {
-    /// Another process drives now. What the one before had begun and cannot be repeated is unknown, and said to be.
+    /// Another process becomes the owner. Calls that the previous owner started and that cannot be
+    /// repeated end with an unknown outcome.
     pub(super) fn take(&mut self, take: Claim) -> Result<(), Refused> {
         let Claim { owner, isolation: level, platform, app, untrusted } = take;
         if self.s.owner.is_some_and(|seat| seat.owner == owner) {
@@ -37,7 +38,8 @@ impl Draft<'_> {
                 self.after_shrinking(true);
             }
         } else if self.s.asks_model() && self.breaks_budget(self.s.reserved) {
-            // What was asked for may have been answered and paid for; asking again would be more than is left.
+            // The request may have been answered and paid for; sending it again would exceed the
+            // budget.
             let error = "it was not asked again after a restart: the budget does not cover that".to_owned();
             if self.s.phase == Phase::Thinking {
                 self.record(StepFailed::unsent(self.s.step, Failure::Transport, error));

@@ -1,4 +1,4 @@
-//! What follows when nothing is open: the next step, a check of the work, or the end.
+//! What happens when nothing is open: the next step, a check of the work, or the end.
 
 use super::Draft;
 use crate::state::{Call, Phase, Stage};
@@ -9,7 +9,7 @@ use dunnock_proto::{
 use std::sync::Arc;
 
 impl Draft<'_> {
-    /// What follows from where the session stands: events until nothing more follows.
+    /// Records what follows from the current state, until nothing more follows.
     pub(super) fn settle(&mut self) {
         if self.s.config.planner.is_some() {
             self.drop_behind_a_failure();
@@ -35,7 +35,8 @@ impl Draft<'_> {
         let checked = self.s.calls.iter().any(|c| c.harness);
         let said_done = self.s.calls.iter().all(|c| c.harness)
             || self.s.calls.iter().any(|c| c.role == Some(Role::Final) && c.stage == Stage::Finished { ok: true });
-        // Who carries words sees no result before the next round: what failed beside a "done" must be seen first.
+        // In a copy-and-paste session the chat sees no result before the next round, so failures
+        // next to a "done" must be sent first.
         let failed = |c: &Call| !c.harness && c.stage == Stage::Finished { ok: false };
         let unsaid = self.s.via_bridge() && self.s.calls.iter().any(failed);
         match self.s.proof {
@@ -44,7 +45,7 @@ impl Draft<'_> {
                     self.next_step();
                 }
             }
-            // A check that changed the files has said nothing of those it left: once more, on these.
+            // A check that changed files has not verified the changed ones: run it again on these.
             Proof::Proven if self.s.calls.iter().any(|c| c.moved) => {
                 if self.s.tried >= self.s.config.verify_tries {
                     self.end(EndReason::Unproven)
@@ -66,7 +67,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The model says that it is done: the harness makes calls of its own to find out.
+    /// The model says it is done: the harness makes calls of its own to verify that.
     pub(super) fn verify(&mut self) {
         let tried = self.s.tried + 1;
         let first = self.s.calls.len();
@@ -81,7 +82,7 @@ impl Draft<'_> {
         }
     }
 
-    /// A step is due: it begins, or what holds it is recorded.
+    /// A step is due: it starts, or the reason why it cannot is recorded.
     pub(super) fn next_step(&mut self) {
         if self.s.stopping {
             return self.end(EndReason::Stopped);
@@ -113,13 +114,13 @@ impl Draft<'_> {
         if self.s.config.attended { self.ask(kind) } else { self.end_held(why) }
     }
 
-    /// The step that was due does not begin; its prompts wait for the next.
+    /// The step that was due does not start; its prompts wait for the next one.
     pub(super) fn end_held(&mut self, why: EndReason) {
         let proof = self.s.proof;
         self.record(Ended { reason: why, proof, hold: true });
     }
 
-    /// Work ends; a prompt that came meanwhile makes the next step due at once.
+    /// Work ends; a prompt that arrived meanwhile makes the next step due at once.
     pub(super) fn end(&mut self, why: EndReason) {
         let proof = self.s.proof;
         self.record(Ended { reason: why, proof, hold: false });
@@ -128,7 +129,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Everything under way stops; what has stopped is settled, what has not will report.
+    /// Stops all work in progress. What has not started ends now; what is running will still
+    /// report.
     pub(super) fn stop(&mut self) {
         let waited = self.s.phase == Phase::Ready;
         self.record(InterruptRequested {});

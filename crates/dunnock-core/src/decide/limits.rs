@@ -1,10 +1,11 @@
-//! What holds the next step back: a budget that does not cover it, a window that is too full for it, a model that goes in circles.
+//! What prevents the next step: a budget that does not cover it, a context window that is too full,
+//! or a model that is stuck.
 
 use super::Draft;
 use dunnock_proto::{Noticed, QuestionKind, Reserved, Seq, Strength};
 
 impl Draft<'_> {
-    /// Whether a request that holds this back would go beyond what the session, or the day, may use.
+    /// Whether a request with this reservation would exceed the limit of the session or of the day.
     pub(super) fn breaks_budget(&self, reserved: Reserved) -> bool {
         let (s, budget) = (&self.s, &self.s.config.budget);
         let over = |bound: Option<u64>, used: u64| bound.is_some_and(|b| used > b.saturating_mul(1 + s.extended));
@@ -19,17 +20,20 @@ impl Draft<'_> {
                 }))
     }
 
-    /// How hard and up to where conversation must be compacted before the next step, if it must. The last steps are left alone as
-    /// far as they are short, unless the request has already proved too long.
+    /// How strongly and up to which event the conversation must be compacted before the next step,
+    /// if at all. The last steps are left alone if they are short, unless the request has already
+    /// proved too long.
     pub(super) fn must_shrink(&self) -> Option<(Strength, Seq)> {
         let s = &self.s;
-        // Shortening that leaves little room is followed by a summary at once: it would be full again after a step or two.
+        // If shortening frees little space, a summary follows at once: the window would be full
+        // again after a step or two.
         let (strength, bar) = match s.compacted {
             None => (Strength::Shorten, u64::from(s.config.compact_at)),
             Some(Strength::Shorten) => (Strength::Summarise, u64::from(s.config.compact_at) * 4 / 5),
             Some(Strength::Summarise) => return None,
         };
-        // Where the conversation itself is short, the rest is in the way, and shrinking would not help.
+        // If the conversation itself is short, something else fills the window, and compacting
+        // would not help.
         let full = s.window().is_some_and(|window| {
             let need = s.reserve().tokens.saturating_mul(100);
             need > window.saturating_mul(bar) && s.context.saturating_mul(8) >= window
@@ -42,17 +46,17 @@ impl Draft<'_> {
         first.or(s.bounds.last()).map(|(upto, _)| (strength, *upto))
     }
 
-    /// Whether a request that did not fit can be made shorter.
+    /// Whether a request that did not fit can be compacted.
     pub(super) fn can_shrink(&self) -> bool {
         self.s.overflowed && self.must_shrink().is_some()
     }
 
-    /// The same calls on the same files gave the same results again: the model is told once, then the person is asked.
-    /// Whether that holds the next step.
+    /// Handles an answer that repeated the same calls on the same files with the same results: the
+    /// model is warned once, then the person is asked. Returns whether that blocks the next step.
     pub(super) fn stalled(&mut self) -> bool {
         match (self.s.progress.same, self.s.progress.warned) {
             (0, _) | (1, true) => false,
-            // A planner that nobody attends to ends at its limit, and nowhere else.
+            // An unattended planner ends only at its limit.
             (_, true) if self.s.config.planner.is_some() && !self.s.config.attended => false,
             (_, false) => {
                 let text = "Nothing changed: the files are as they were, and the same calls gave the same results as before. Do \

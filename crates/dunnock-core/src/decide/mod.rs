@@ -1,13 +1,16 @@
-//! The loop: an input comes in, events come out.
+//! The core loop: inputs come in, events go out.
 //!
-//! [`decide`] decides what the input itself means, then what follows from where the session now stands (`settle`): another
-//! step, a check, a question, the end. Both work on a copy; the caller applies the events once they are durable. What must then
-//! be under way is not decided here: see [`wanted`](crate::wanted).
+//! [`decide`] determines what the input itself means, then what follows from the resulting state
+//! (`settle`): another step, a check, a question, the end. Both work on a copy; the caller applies
+//! the events once they are durable. Which work must then be running is not decided here: see
+//! [`wanted`](crate::wanted).
 //!
-//! One file for each concern: commands from the person (`prompt`), what they reply (`reply`), what the model answered and other
-//! reports (`answer`), calls (`call`), takeovers (`claim`), ends and the next step (`end`), what holds a step back (`limits`).
+//! One file per concern: commands from the user (`prompt`), replies to questions (`reply`), answers
+//! of the model and other reports (`answer`), calls (`call`), takeovers (`claim`), ends and the
+//! next step (`end`), what prevents a step (`limits`).
 //!
-//! Invariant: every arm on our own enums is written out, so a new input or phase cannot hide in a wildcard.
+//! Invariant: every match on our own enums is exhaustive, so a new input or phase cannot hide in a
+//! wildcard.
 
 mod answer;
 mod call;
@@ -26,10 +29,10 @@ use crate::input::{DecideContext, Input};
 use crate::state::State;
 use dunnock_proto::{Event, Refused};
 
-/// Decides what `input` makes true. Changes nothing.
+/// Decides which events `input` causes. Changes nothing.
 ///
 /// # Errors
-/// A refusal is an answer for the sender, not a failure: nothing became true.
+/// A refusal is an answer to the sender, not a failure: no event was caused.
 pub fn decide(s: &State, now: &DecideContext, input: Input) -> Result<Vec<Event>, Refused> {
     if s.workspace.is_none() {
         return Err(Refused::NoSession);
@@ -63,12 +66,12 @@ pub fn decide(s: &State, now: &DecideContext, input: Input) -> Result<Vec<Event>
     Ok(draft.events)
 }
 
-/// A decision in the making: the state as it would be, and the events that make it so.
+/// A decision in progress: the resulting state, and the events that lead to it.
 pub(crate) struct Draft<'a> {
     pub(crate) s: State,
     pub(crate) now: &'a DecideContext,
     events: Vec<Event>,
-    /// What had been spent before this decision.
+    /// The amount spent before this decision.
     pub(crate) spent: u64,
 }
 

@@ -1,11 +1,11 @@
-//! When a planner's work is over: the loop decides, not the model.
+//! When a planner's work is finished: the loop decides, not the model.
 
 use super::Draft;
 use crate::state::Stage;
 use dunnock_proto::{CallId, EndReason, Outcome, Proof};
 
 impl Draft<'_> {
-    /// An action that did not succeed ends its plan: what stands behind it is not run. What stands before it is.
+    /// An action that fails ends its plan: the actions after it are not run, those before it are.
     pub(super) fn drop_behind_a_failure(&mut self) {
         let actions = self.s.calls.iter().filter(|c| !c.harness);
         let behind = actions.skip_while(|c| c.stage != Stage::Finished { ok: false });
@@ -16,11 +16,11 @@ impl Draft<'_> {
         }
     }
 
-    /// Every action of a plan has ended, and every check behind it.
+    /// Every action of a plan has ended, and so has every check after it.
     pub(super) fn after_plan(&mut self) {
         let actions = self.s.calls.iter().filter(|c| !c.harness);
         let acts = actions.clone().next().is_some();
-        // A plan of which nothing was let run has changed nothing that could be checked.
+        // If no action of the plan was allowed to run, nothing changed that could be checked.
         let ran = actions.clone().any(|c| c.allowed.is_some());
         let checked = self.s.calls.iter().any(|c| c.harness);
         let moved = self.s.calls.iter().any(|c| c.moved);
@@ -41,7 +41,8 @@ impl Draft<'_> {
                 }
             }
             Proof::Proven if !moved => self.end(EndReason::Done),
-            // The checks left other files than they found: they say nothing of these, and run again.
+            // The checks changed the files, so they prove nothing about the new ones: run them
+            // again.
             Proof::Proven if self.s.tried <= self.s.config.max_steps => self.verify(),
             Proof::Proven => self.end(EndReason::Unproven),
             Proof::Failed | Proof::None => {

@@ -1,4 +1,4 @@
-//! Commands from the person.
+//! Commands from the user.
 
 use super::Draft;
 use crate::apply::is_done;

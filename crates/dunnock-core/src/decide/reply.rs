@@ -1,4 +1,4 @@
-//! What a person's answer to a question makes true.
+//! The effects of a person's answer to a question.
 
 use super::Draft;
 use crate::policy;
@@ -7,7 +7,7 @@ use dunnock_proto::{AllowedBy, Answer, EndReason, Granted, Hash, Outcome, Questi
 use std::sync::Arc;
 
 impl Draft<'_> {
-    /// One answer is taken, once, and only for what was really shown.
+    /// Accepts an answer once, and only for what was really shown.
     pub(super) fn reply(
         &mut self,
         id: QuestionId,
@@ -26,7 +26,8 @@ impl Draft<'_> {
                 if call.hash() != asked.call_hash {
                     return Err(Refused::Changed);
                 }
-                // Whatever lists say by now: a yes grants what was shown, and counts for the isolation that was shown.
+                // Whatever the lists say by now, a yes grants what was shown, at the isolation that
+                // was shown.
                 let (access, shown) = (asked.access, asked.isolation);
                 match answer {
                     Answer::Yes => {
@@ -36,7 +37,7 @@ impl Draft<'_> {
                     Answer::Edit { .. } if policy::guarded(&self.s, &call.part.tool) => {
                         return Err(Refused::InvalidAnswer);
                     }
-                    // Other arguments get what they need, and never more than was shown.
+                    // Edited arguments get the access they need, but never more than was shown.
                     Answer::Edit { args } => {
                         let edited = Call { edited: Some(args.clone()), ..call.clone() };
                         let found = (self.now.policy.findings)(&self.s, &edited);

@@ -1,6 +1,7 @@
-//! Going back, and going back from that.
+//! Rewinding, and undoing a rewind.
 //!
-//! Invariant: only at rest. Step numbers, budget, grants and ids never go back: only conversation and files do.
+//! Invariant: only while idle. Step numbers, budget, grants and ids are never rewound: only the
+//! conversation and files are.
 
 use super::Draft;
 use crate::apply::within;
@@ -9,7 +10,8 @@ use dunnock_proto::{Noticed, Refused, RewindRequested, RewindTo, Rewound, Scope,
 
 impl Draft<'_> {
     pub(super) fn rewind(&mut self, to: RewindTo, scope: Scope, force: bool) -> Result<(), Refused> {
-        // Files that are still to be kept are kept first: otherwise nobody could tell whose doing they are.
+        // A pending checkpoint must be saved first: otherwise it would be unclear who made the
+        // changes.
         if self.s.phase != Phase::Rest || self.s.dirty.is_some() {
             return Err(Refused::Busy);
         }
@@ -38,7 +40,8 @@ impl Draft<'_> {
 }
 
 impl Draft<'_> {
-    /// Where only one of conversation and files went back, the model must know that they no longer fit.
+    /// If only the conversation or only the files were rewound, the model must know that they no
+    /// longer match.
     pub(super) fn tell_of_rewind(&mut self) {
         let text = match self.s.undo.as_ref().map(|undo| undo.scope) {
             Some(Scope::Files) => {
@@ -52,11 +55,12 @@ impl Draft<'_> {
         self.record(Noticed::plain(text));
     }
 
-    /// What counts as said once the files are back: what was asked for, and whatever came while they went.
+    /// The events that count once the files are restored: the requested ones, and those recorded
+    /// during the restore.
     pub(super) fn rewound_spans(&self) -> Vec<Span> {
         let Phase::Rewinding { asked, spans, .. } = &self.s.phase else { return self.s.visible() };
         let mut all = spans.as_ref().clone();
-        all.push(Span { from: asked + 1, to: self.s.seq }); // never empty: the files of now were kept meanwhile
+        all.push(Span { from: asked + 1, to: self.s.seq }); // never empty: the current files were saved meanwhile
         all
     }
 }

@@ -1,7 +1,8 @@
-//! What the text of a command tells: what is never run, what asks although a box would hold it, and what only looks.
+//! What the text of a command reveals: what is never run, what needs approval although the sandbox
+//! would contain it, and what is read-only.
 //!
-//! Text may only tighten. Nothing here lets anything run that the box would not hold; where a line is not understood, what reads
-//! these lists takes the strict side.
+//! Text may only tighten the rules. Nothing here allows a command that the sandbox would not
+//! contain; if a line is not understood, the callers choose the strict side.
 
 use super::words::{CommandLine, Simple, Word};
 use super::wrap::{base, unwrapped};
@@ -15,16 +16,17 @@ const UNSANDBOXED: Access = Access { unsandboxed: true, ..Access::NOTHING };
 /// What the lists find in a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Why it never runs, if it never does.
+    /// Why it is never run, if so.
     pub never: Option<String>,
-    /// Why the person must be asked.
+    /// Why approval is needed.
     pub reasons: Vec<Reason>,
     /// What it needs beyond the sandbox.
     pub access: Access,
 }
 
-/// Files and folders that other programs act on by themselves, by the names that lead there: an edit can become a command
-/// that nobody was asked about. Commands find them read-only. `*` is any name.
+/// Files and folders that other programs run or follow automatically, as path components: an edit
+/// there can become a command that nobody approved. Commands see them as read-only. `*` matches one
+/// name, `**` several.
 pub const PROTECTED: &[&[&str]] = &[
     &[".git", "hooks"],
     &[".git", "config"],
@@ -52,12 +54,12 @@ pub const PROTECTED: &[&[&str]] = &[
     &[".cargo", "config"],
     &[".github", "workflows"],
 ];
-/// Edit tools ask for these, too: they speak to later sessions, or to git.
+/// Edit tools also need approval for these: later sessions or git read them.
 const SPOKEN: &[&[&str]] = &[&[".gitmodules"], &["agents.md"], &["claude.md"], &["gemini.md"]];
-/// Edit tools never go there.
+/// Edit tools never write there.
 const NEVER: &[&str] = &[".git", ".dunnock"];
 
-/// What an edit of a path comes to.
+/// What the lists find in an edit of a path.
 #[must_use]
 pub fn of_edit(path: &str) -> Findings {
     let names = names(path);
@@ -72,7 +74,8 @@ pub fn of_edit(path: &str) -> Findings {
     found
 }
 
-/// The names of a path as a file system may take them: without case, invisible characters, short forms and streams.
+/// The components of a path as a file system may read them: without case, invisible characters,
+/// short names and streams.
 fn names(path: &str) -> Vec<String> {
     let visible: String = path.chars().filter(|c| !is_invisible(*c)).collect();
     let parts = visible.split(['/', '\\']).map(|name| name.split(':').next().unwrap_or(name));
@@ -81,13 +84,13 @@ fn names(path: &str) -> Vec<String> {
     parts.filter(|name| !name.is_empty()).collect()
 }
 
-/// Whether a character is not seen.
+/// Whether a character is invisible.
 #[must_use]
 pub fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Whether a path names a file that holds keys by custom.
+/// Whether a path names a file that usually holds secrets.
 #[must_use]
 pub fn is_secret(path: &str) -> bool {
     let name = base(path).to_ascii_lowercase();
@@ -95,7 +98,7 @@ pub fn is_secret(path: &str) -> bool {
     (name == ".env" || name.starts_with(".env.")) && !example
 }
 
-/// What the text of a line comes to at a level.
+/// What the lists find in a command line at this isolation level.
 #[must_use]
 pub fn of_line(line: &CommandLine, level: Isolation) -> Findings {
     let all = unwrapped(line);
@@ -106,7 +109,8 @@ pub fn of_line(line: &CommandLine, level: Isolation) -> Findings {
             found.never.get_or_insert(why);
         }
         for (reason, mut access) in asks(command, level, beside) {
-            // Only one command that can be seen whole leaves the sandbox, never what stands beside it.
+            // Only a single command that is fully understood leaves the sandbox, never one next to
+            // it.
             access.unsandboxed &= line.commands.len() == 1 && !line.obscure;
             found.access = found.access.and(access);
             if !found.reasons.contains(&reason) {
@@ -119,13 +123,13 @@ pub fn of_line(line: &CommandLine, level: Isolation) -> Findings {
 
 pub(super) fn flag(command: &Simple, short: &[char], long: &str) -> bool {
     command.texts().skip(1).take_while(|w| *w != "--").any(|w| match w.strip_prefix("--") {
-        // Any beginning of a long option may stand for it.
+        // Any prefix of a long option may stand for it.
         Some(name) => name.len() > 1 && long.starts_with(name.split('=').next().unwrap_or(name)),
         None => w.starts_with('-') && w.contains(short),
     })
 }
 
-/// Whether a word is the whole machine, a home, or may become that.
+/// Whether a word means the whole machine or a home folder, or could expand to that.
 fn everything(word: &Word, line: &CommandLine) -> bool {
     let text = word.text.as_str();
     let cut = text.trim_end_matches(['/', '*', '.']);
@@ -213,7 +217,7 @@ fn never(command: &Simple, line: &CommandLine) -> Option<String> {
     }
 }
 
-/// The subcommand of git, and what follows it.
+/// The git subcommand, and what follows it.
 pub(crate) fn git(command: &Simple) -> Option<(&str, Vec<&str>)> {
     let mut words = command.texts();
     if base(words.next()?) != "git" {
@@ -230,7 +234,7 @@ pub(crate) fn git(command: &Simple) -> Option<(&str, Vec<&str>)> {
     }
 }
 
-/// Subcommands of git that write nothing.
+/// git subcommands that write nothing.
 const GIT_READS: &[&str] = &[
     "status",
     "diff",
@@ -265,7 +269,7 @@ const GIT_READS: &[&str] = &[
     "bisect",
 ];
 
-/// Whether a command of git throws work away.
+/// Whether a git command discards work.
 fn destroys(sub: &str, rest: &[&str]) -> bool {
     let said = |words: &[&str]| rest.iter().any(|w| words.contains(w));
     let short = |c: char| rest.iter().any(|w| w.starts_with('-') && !w.starts_with("--") && w.contains(c));
@@ -289,7 +293,7 @@ fn destroys(sub: &str, rest: &[&str]) -> bool {
     }
 }
 
-/// Why a command asks, although a box would hold it.
+/// Why a command needs approval although the sandbox would contain it.
 fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access)> {
     let mut why: Vec<(Reason, Access)> = Vec::new();
     let mut ask = |reason: Reason, access: Access| why.push((reason, access));
@@ -298,7 +302,7 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
     let first = args.iter().copied().find(|w| !w.starts_with('-')).unwrap_or_default();
     let has = |words: &[&str]| args.iter().any(|w| words.contains(w));
     let one = |words: &[&str]| words.contains(&first);
-    // What destroys work.
+    // Commands that destroy work.
     if let Some((sub, rest)) = git(command) {
         let said = |words: &[&str]| rest.iter().any(|w| words.contains(w));
         if destroys(sub, &rest) {
@@ -347,9 +351,9 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
             ask(Reason::DeletesFolder, PROTECTED_FILES);
         }
     }
-    // What names a secret.
+    // Commands that name a secret.
     let talks_only = matches!(name, "echo" | "printf" | "ls" | "test" | "[" | "stat" | "git" | "find" | "fd");
-    // What is looked for is no file.
+    // A search pattern is not a file.
     let pattern = if matches!(name, "grep" | "rg") { first } else { "" };
     let pieces = |text: &str| text.split(['=', '@', ':', ',']).any(is_secret);
     let copies_there = matches!(name, "cp" | "touch")
@@ -359,12 +363,12 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
     if named || command.files.iter().any(|(sign, file)| sign.contains('<') && pieces(&file.text)) {
         ask(Reason::NamesSecret, SECRETS);
     }
-    // What reaches others.
+    // Commands that contact other machines.
     let url = |w: &&str| w.contains("://") && !w.starts_with("file:");
     let loopback =
         |w: &str| ["127.0.0.1", "localhost", "[::1]", "0.0.0.0"].iter().any(|host| w.contains(&format!("//{host}")));
     let network = match name {
-        // A server that the same line starts is in the box with it.
+        // A server started by the same line runs in the same sandbox.
         "curl" | "wget" | "http" | "https" | "xh" => {
             let urls: Vec<&&str> = args.iter().filter(|w| url(w)).collect();
             let bare_host =
@@ -414,7 +418,7 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
     if network && !args.first().is_some_and(|w| local.contains(w)) {
         ask(Reason::UsesNetwork { program: name.to_owned() }, NETWORK);
     }
-    // What works on the machine itself.
+    // Commands that act on the machine itself.
     if matches!(
         name,
         "sudo"
@@ -462,22 +466,22 @@ fn asks(command: &Simple, level: Isolation, beside: bool) -> Vec<(Reason, Access
     why
 }
 
-/// What a command would lose.
+/// What a command would destroy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loses {
     /// These files and folders.
     Paths {
-        /// Those that can be named.
+        /// Those whose names are known.
         paths: Vec<String>,
-        /// There are patterns or variables beside them.
+        /// There are also patterns or variables.
         more: bool,
     },
-    /// What git does not track.
+    /// Files that git does not track.
     Untracked {
-        /// Also what it is told to ignore.
+        /// Also ignored files.
         ignored: bool,
     },
-    /// Changes that were not committed.
+    /// Uncommitted changes.
     Changes,
     /// Stashed changes.
     Stash,
@@ -506,7 +510,8 @@ pub(crate) fn loses(line: &CommandLine) -> Vec<Loses> {
     all
 }
 
-/// Whether a line only looks, by its parsed words: at any level, nobody need be asked.
+/// Whether a line is read-only, judging by its parsed words: it needs no approval at any isolation
+/// level.
 #[must_use]
 pub fn only_looks(line: &CommandLine) -> bool {
     !line.obscure && !line.commands.is_empty() && line.commands.iter().all(looks)
@@ -520,7 +525,7 @@ fn looks(command: &Simple) -> bool {
     let long =
         |name: &str| any(&|w| w.len() > 2 && w.starts_with("--") && name.starts_with(w.split('=').next().unwrap_or(w)));
     let secret = any(&|w| is_secret(w) || w.contains("/.ssh/") || w.contains("id_rsa") || w.contains("id_ed25519"));
-    // Whatever lies outside of the folder and the system may be anything.
+    // Paths outside the folder and the system could be anything.
     let outside = any(&|w| {
         let known =
             ["/usr/", "/lib", "/bin", "/opt/", "/proc/cpuinfo", "/proc/meminfo", "/dev/null", "/etc/os-release"];

@@ -1,8 +1,9 @@
-//! What may run, what asks, what never runs, and why.
+//! Decides what may run, what needs approval and what never runs, and why.
 //!
-//! The kernel is the boundary; this only chooses what to ask. Invariant: a denial wins over everything, and what is not
-//! understood falls to the strict side. Invariant: this is consulted when something is decided, never when a log is folded:
-//! what was decided is in the events.
+//! The kernel is the boundary; this only chooses what to ask.
+//! Invariant: a denial overrides everything else, and what is not understood is treated strictly.
+//! Invariant: policy is consulted when something is decided, never when a log is folded: past
+//! decisions are in the events.
 
 mod lists;
 mod planner;
@@ -22,7 +23,7 @@ use dunnock_proto::{
 use words::{CommandLine, Simple};
 use wrap::base;
 
-/// What policy says of a call.
+/// The policy's verdict on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It runs.
@@ -34,11 +35,11 @@ pub enum Verdict {
     },
     /// The person decides.
     Ask(Approval),
-    /// It never runs; why.
+    /// It never runs, for this reason.
     Deny(String),
 }
 
-/// The lists that policy consults. A release has its own; a log outlives them.
+/// The lists that policy consults. Each release has its own; logs outlive them.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
     /// What the lists find in a call.
@@ -51,7 +52,8 @@ impl Default for Policy {
     }
 }
 
-/// The command of a call, taken apart; and whether it asks for the network. `None` for a call without one.
+/// The parsed command of a call, and whether it requests the network. `None` for a call without a
+/// command.
 fn command(call: &Call) -> Option<(CommandLine, bool)> {
     if call.class != Class::Command {
         return None;
@@ -85,7 +87,7 @@ pub fn findings(s: &State, call: &Call) -> Findings {
                 found.reasons.push(Reason::NamesSecret);
             }
         }
-        // Each once, however many files there are.
+        // Each reason once, however many files there are.
         let mut seen: Vec<Reason> = Vec::new();
         found.reasons.retain(|reason| {
             !seen.contains(reason) && {
@@ -97,14 +99,15 @@ pub fn findings(s: &State, call: &Call) -> Findings {
     found
 }
 
-/// Every path that a call names. A patch that cannot be read touches nothing: its tool reads it with the same eyes.
+/// Every path that a call names. A patch that cannot be parsed touches nothing: its tool uses the
+/// same parser.
 fn paths(args: &PathArgs) -> Vec<String> {
     let patch = args.patch.as_deref().and_then(|text| Patch::parse(text).ok());
     let named = args.path.iter().chain(&args.to).map(String::as_str);
     named.chain(patch.iter().flat_map(Patch::paths)).map(plain_path).collect()
 }
 
-/// A path as tools read it: without white space around it, and without names that lead nowhere.
+/// A path as tools read it: without surrounding white space and redundant components.
 #[must_use]
 pub fn plain_path(path: &str) -> String {
     let path = path.trim();
@@ -112,13 +115,14 @@ pub fn plain_path(path: &str) -> String {
     format!("{}{}", if path.starts_with('/') { "/" } else { "" }, names.join("/"))
 }
 
-/// What the command of a call would lose, where its text tells: for whoever shows it.
+/// What the command of a call would destroy, as far as its text shows: for previews.
 #[must_use]
 pub fn loses(call: &Call) -> Vec<Loses> {
     command(call).map(|(line, _)| lists::loses(&line)).unwrap_or_default()
 }
 
-/// The calls of an answer that would lose something and need approval: what they would lose is worth a look before asking.
+/// The calls of an answer that need approval and would destroy something: a preview is made for
+/// these.
 #[must_use]
 pub fn calls_to_preview(s: &State, answered: &Answered) -> Vec<Call> {
     let calls = (0..)
@@ -128,7 +132,7 @@ pub fn calls_to_preview(s: &State, answered: &Answered) -> Vec<Call> {
     calls.filter(|call| !loses(call).is_empty() && asks(call)).collect()
 }
 
-/// Every reason to ask about a call, and what a yes means.
+/// The approval request for a call: all reasons, and what a yes means.
 fn approval(s: &State, call: &Call, reasons: Vec<Reason>, access: Access) -> Approval {
     let runs = command(call).is_some();
     let isolation = runs.then(|| s.level());
@@ -153,7 +157,7 @@ fn approval(s: &State, call: &Call, reasons: Vec<Reason>, access: Access) -> App
     Approval { call, call_hash, request, reasons, isolation, access, rule, preview: Vec::new() }
 }
 
-/// Whether a call is a patch that removes a file.
+/// Whether a call is a patch that deletes a file.
 fn patch_deletes(call: &Call) -> bool {
     let patch = PathArgs::parse(call.args()).ok().and_then(|args| Patch::parse(args.patch.as_deref()?).ok());
     patch.is_some_and(|patch| patch.removes_files())
@@ -175,7 +179,7 @@ impl Policy {
         };
         let line = command(call).map(|(line, _)| line);
         let mut unclear = None;
-        // A command that is denied is denied by whatever tool runs it.
+        // A denied command is denied for every tool that could run it.
         let about = |rule: &&Rule| {
             rule.tool == call.part.tool || (line.is_some() && !rule.words.is_empty() && rule.tool == "shell")
         };
@@ -209,15 +213,16 @@ impl Policy {
                 return Verdict::Deny("a rule forbids some of these, and this one is obscure".into());
             }
             (_, Some(rule)) => return ask(Reason::MayBeDenied { rule: rule.shape() }),
-            // Nobody is asked: a text alone takes nothing out of the sandbox.
+            // Nobody is asked, and text alone never takes a command out of the sandbox.
             (Mode::All, None) => {
                 let access = Access { unsandboxed: false, ..found.access };
                 return Verdict::Allow { by: AllowedBy::Policy("the mode is all".into()), access };
             }
             (Mode::Read | Mode::Ask | Mode::Edits | Mode::Auto, None) => {}
         }
-        // A rule without words does not cover calls that have a reason of their own to ask. A rule grants only the access
-        // recorded in it, and a rule made with a sandbox does not apply without one.
+        // A rule without words does not cover calls that need approval for a reason of their own. A
+        // rule grants only the access recorded in it, and a rule made with a sandbox does not apply
+        // without one.
         let enough = |rule: &Rule| {
             rule.access.covers(found.access)
                 && (s.level() != Isolation::D || call.class != Class::Command || rule.access.unsandboxed)
@@ -253,7 +258,7 @@ impl Policy {
     }
 }
 
-/// Programs that run what they are given: a rule for one would be a rule for everything.
+/// Programs that run whatever they are given: a rule for one would match everything.
 const INTERPRETERS: &[&str] = &[
     "python",
     "python2",
@@ -308,18 +313,19 @@ const INTERPRETERS: &[&str] = &[
     "git -c",
 ];
 
-/// Programs whose network is that of a registry.
+/// Programs that use the network only to reach a package registry.
 const FETCHERS: &[&str] = &[
     "npm", "pnpm", "yarn", "bun", "pip", "pip3", "uv", "poetry", "pipenv", "pdm", "cargo", "go", "gem", "bundle",
     "composer",
 ];
 
-/// Characters of a rule's words that can be offered: more than that nobody reads.
+/// The longest rule to offer, in characters: nobody reads more.
 const RULE_CHARS: usize = 200;
 
-/// The rule that "always" would create for a call, if there is one that would not match everything and can be read.
+/// The rule that "always" would create for a call, if it is readable and would not match
+/// everything.
 fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Option<Rule> {
-    // Where a denial may apply, no rule allows.
+    // If a deny rule may apply, no rule can allow the call.
     if reasons.iter().any(|reason| matches!(reason, Reason::MayBeDenied { .. })) {
         return None;
     }
@@ -340,16 +346,16 @@ fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Opti
         access.unsandboxed = true;
     }
     if access.network && !fetches {
-        // Where to is part of it.
+        // The destination is part of the rule.
         words = one.texts().map(str::to_owned).collect();
     } else {
-        // Of a program with many commands, one of them.
+        // For a program with subcommands, only this subcommand.
         let named = |text: &str| {
             text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == ':') && !text.starts_with('-')
         };
         words.extend(one.words.get(1).map(|word| word.text.clone()).filter(|text| named(text)));
     }
-    // No quote, comma or blank: a rule is shown in a sentence of ours.
+    // No quotes, commas or spaces: the rule is shown inside a sentence of ours.
     let readable = |word: &String| word.chars().all(|c| c.is_ascii_alphanumeric() || "_@%+=:./~-".contains(c));
     if !words.iter().all(readable) || words.iter().map(String::len).sum::<usize>() > RULE_CHARS {
         return None;
@@ -358,7 +364,7 @@ fn offer(s: &State, call: &Call, reasons: &[Reason], mut access: Access) -> Opti
     (grantable(&rule) && covers(&rule, call)).then_some(rule)
 }
 
-/// Whether a rule is about something, and not about everything.
+/// Whether a rule is specific enough that it does not match everything.
 #[must_use]
 pub fn grantable(rule: &Rule) -> bool {
     match rule.words.first() {
@@ -374,8 +380,8 @@ pub fn grantable(rule: &Rule) -> bool {
     }
 }
 
-/// Whether a grant speaks of this call: every simple command begins with the rule's words, goes on without options, and all
-/// was understood.
+/// Whether a grant covers this call: every simple command starts with the rule's words, has no
+/// further options, and was understood completely.
 #[must_use]
 pub fn covers(rule: &Rule, call: &Call) -> bool {
     if rule.tool != call.part.tool || !grantable(rule) {
@@ -388,7 +394,7 @@ pub fn covers(rule: &Rule, call: &Call) -> bool {
     let begins = |c: &Simple| {
         let texts: Vec<&str> = c.texts().collect();
         let rest = texts.get(rule.words.len()..);
-        // The very same options as the rule's own are part of its words; others may mean anything.
+        // Only the options in the rule's own words are covered; others may mean anything.
         let exact = rule.access.network && !FETCHERS.contains(&base(texts.first().copied().unwrap_or_default()));
         let harmless = |rest: &[&str]| {
             rest.iter().all(|word| !word.starts_with('-') && !is_secret(word)) && (!exact || rest.is_empty())
@@ -400,8 +406,8 @@ pub fn covers(rule: &Rule, call: &Call) -> bool {
     })
 }
 
-/// Whether a denial of its tool speaks of this call: some simple command begins with the rule's words. `None` if that
-/// cannot be told.
+/// Whether a deny rule for its tool applies to this call: some simple command starts with the
+/// rule's words. `None` if that cannot be determined.
 fn touches(rule: &Rule, line: Option<&CommandLine>) -> Option<bool> {
     if rule.words.is_empty() {
         return Some(true);
@@ -422,7 +428,7 @@ fn touches(rule: &Rule, line: Option<&CommandLine>) -> Option<bool> {
     }
 }
 
-/// Whether some denial speaks of the tool: then arguments that were not parsed are not let through.
+/// Whether a deny rule exists for the tool: then arguments that were not parsed are not allowed.
 #[must_use]
 pub fn guarded(s: &State, tool: &str) -> bool {
     s.config.deny.iter().any(|rule| rule.tool == tool)

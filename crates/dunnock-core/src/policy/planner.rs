@@ -1,10 +1,11 @@
-//! What a planner is denied beyond everything else: nobody watches it, so that only the person's own settings lift this.
+//! What a planner is denied in addition: nobody watches it, so only the user's own settings can
+//! lift this.
 
 use super::lists::flag;
 use super::words::{CommandLine, Simple};
 use super::wrap::{base, unwrapped};
 
-/// Disks and what is on them as a whole.
+/// Programs that act on whole disks.
 const DISKS: &[&str] = &[
     "dd",
     "fdisk",
@@ -39,7 +40,7 @@ const DISKS: &[&str] = &[
     "zpool",
     "btrfs",
 ];
-/// Accounts, and more rights than one has.
+/// Programs that manage accounts or raise privileges.
 const RIGHTS: &[&str] = &[
     "sudo",
     "su",
@@ -76,7 +77,7 @@ const RIGHTS: &[&str] = &[
     "chroot",
     "setpriv",
 ];
-/// Programs that talk to whomever they are told to.
+/// Programs that contact arbitrary hosts.
 const CLIENTS: &[&str] = &[
     "curl",
     "wget",
@@ -126,21 +127,22 @@ const CLIENTS: &[&str] = &[
 /// Programs that print the environment.
 const PRINTERS: &[&str] = &["printenv", "compgen"];
 
-/// Why a planner may not run a line, if it may not. A program that the person allows is not looked at.
+/// Why a planner may not run a line, if so. Programs that the user allows are not checked.
 ///
-/// This is no wall: a program can be told to do in its own words what is denied here. The box is the wall.
+/// This is not a security boundary: a program can be made to do in other ways what is denied here.
+/// The sandbox is the boundary.
 pub(super) fn denied(line: &CommandLine, allow: &[String]) -> Option<String> {
     if line.commands.is_empty() && line.obscure {
         return Some("a planner runs only lines that can be read".into());
     }
-    // To ask where a program is, is not to run it.
+    // Asking where a program is does not run it.
     let asks = |c: &Simple| {
         base(c.texts().next().unwrap_or_default()) == "command" && c.texts().any(|w| matches!(w, "-v" | "-V"))
     };
     let shown =
         CommandLine { commands: line.commands.iter().filter(|c| !asks(c)).cloned().collect(), obscure: line.obscure };
     let all = unwrapped(&shown);
-    // A test in brackets and a pattern of `case` are no programs.
+    // A test in brackets and a `case` pattern are not programs.
     let hidden = |c: &Simple| {
         c.words.first().is_some_and(|word| {
             (!word.plain && !matches!(word.text.as_str(), "[" | "[[" | "*")) || word.text.starts_with('-')
@@ -165,7 +167,7 @@ pub(super) fn denied(line: &CommandLine, allow: &[String]) -> Option<String> {
     })
 }
 
-/// Whether a program behind `env` is missing, so that it prints the environment.
+/// Whether `env` is called without a program, so that it prints the environment.
 fn prints(command: &Simple) -> bool {
     let mut words = command.texts().skip(1);
     while let Some(word) = words.next() {
@@ -215,7 +217,7 @@ fn reason(name: &str, command: &Simple) -> Option<&'static str> {
         {
             Some("it reads the environment")
         }
-        // What it would run comes from elsewhere, and nobody has read it.
+        // The commands it would run come from elsewhere, and nobody has reviewed them.
         "sh" | "bash" | "dash" | "zsh" | "ksh" | "fish" | "ash"
             if command.texts().skip(1).all(|w| w.starts_with('-')) =>
         {

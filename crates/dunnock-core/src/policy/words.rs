@@ -1,16 +1,17 @@
-//! A command line, as far as its text tells: the words of each simple command in it.
+//! Splits a command line into the words of its simple commands, as far as its text shows them.
 //!
-//! This is not a shell. It exists to choose what to ask and what to show; the box holds whatever it gets wrong. Where it does
-//! not understand, it says so ([`Line::obscure`]), and what reads it takes the strict side.
+//! This is not a shell. It exists to choose what to ask and what to show; the sandbox contains
+//! whatever it gets wrong. If it does not understand a line, it says so ([`CommandLine::obscure`]),
+//! and its callers choose the strict side.
 
 /// A word: its text without quotes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Word {
-    /// What it says. Of what the shell would put in its place, the text as it was written: `$HOME/x`.
+    /// Its text. What the shell would expand stays as written: `$HOME/x`.
     pub text: String,
-    /// The shell passes it on as it is: no variable, no pattern, no tilde.
+    /// The shell passes it on unchanged: no variable, no pattern, no tilde.
     pub plain: bool,
-    /// Some of it was quoted.
+    /// Part of it was quoted.
     pub quoted: bool,
 }
 
@@ -21,23 +22,23 @@ pub struct Simple {
     pub sets: Vec<Word>,
     /// The program and its arguments.
     pub words: Vec<Word>,
-    /// Files that the shell itself opens for it: the sign, and the name.
+    /// Files that the shell itself opens for it: the operator, and the name.
     pub files: Vec<(String, Word)>,
-    /// It runs beside the others.
+    /// It runs in the background.
     pub beside: bool,
 }
 
-/// A line, taken apart.
+/// A parsed line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandLine {
-    /// Its simple commands in order, those in substitutions among them.
+    /// Its simple commands in order, including those in substitutions.
     pub commands: Vec<Simple>,
-    /// Something in it was not understood, or is made only when it runs.
+    /// Part of it was not understood, or is only known at run time.
     pub obscure: bool,
 }
 
 impl Word {
-    /// A word that is passed on as it is.
+    /// A word that the shell passes on unchanged.
     #[must_use]
     pub fn plain(text: &str) -> Self {
         Self { text: text.into(), plain: true, quoted: true }
@@ -45,22 +46,22 @@ impl Word {
 }
 
 impl Simple {
-    /// The words as texts.
+    /// The texts of the words.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(|word| word.text.as_str())
     }
 }
 
-/// Words of the shell's grammar that stand before a command.
+/// Keywords of the shell that come before a command.
 const GRAMMAR: &[&str] = &["if", "then", "elif", "else", "while", "until", "do", "{", "!", "time", "coproc"];
-/// Those that stand alone.
+/// Keywords that stand alone.
 const CLOSING: &[&str] = &["fi", "done", "esac", "}"];
-/// Substitutions within substitutions that are looked into.
+/// How deep nested substitutions are parsed.
 const DEEP: usize = 8;
-/// Longer lines are not taken apart.
+/// Longer lines are not parsed.
 const LONG: usize = 100_000;
 
-/// Takes a line apart.
+/// Parses a line.
 #[must_use]
 pub fn split(line: &str) -> CommandLine {
     if line.len() > LONG {
@@ -71,7 +72,7 @@ pub fn split(line: &str) -> CommandLine {
     reader.out
 }
 
-/// A command given as words: nothing is expanded.
+/// A command given as an argument vector: nothing is expanded.
 #[must_use]
 pub fn given(words: &[String]) -> CommandLine {
     let words = words.iter().map(|word| Word::plain(word)).collect();
@@ -83,7 +84,7 @@ struct Splitter {
     at: usize,
     out: CommandLine,
     depth: usize,
-    /// Here-documents whose text is still to come: the last line, and whether it is taken as it is.
+    /// Here-documents whose text is still to come: the delimiter, and whether the text is literal.
     documents: Vec<(String, bool)>,
 }
 
@@ -106,7 +107,7 @@ impl Splitter {
         with.chars().enumerate().all(|(n, c)| self.peek(n) == Some(c))
     }
 
-    /// Commands up to a closing sign, or the end.
+    /// Parses commands up to a closing character, or to the end.
     fn list(&mut self, until: Option<char>) {
         let mut command = Simple::default();
         loop {
@@ -151,7 +152,7 @@ impl Splitter {
                 Some('<' | '>') => self.redirect(&mut command),
                 Some('(') => {
                     self.at += 1;
-                    // A function, or a list of its own.
+                    // A function definition or a subshell.
                     self.out.obscure |= !command.words.is_empty();
                     self.end(&mut command, false);
                 }
@@ -183,7 +184,7 @@ impl Splitter {
                 return;
             }
         }
-        // A number right before a redirection is a descriptor.
+        // A number right before a redirection is a file descriptor.
         if word.text.chars().all(|c| c.is_ascii_digit()) && matches!(self.peek(0), Some('<' | '>')) && !word.quoted {
             return;
         }
@@ -225,7 +226,7 @@ impl Splitter {
         }
     }
 
-    /// The texts of here-documents; what would be run in one is looked into.
+    /// Skips the texts of here-documents, but parses substitutions in them.
     fn skip_documents(&mut self) {
         for (last, as_it_is) in std::mem::take(&mut self.documents) {
             let mut body = String::new();
@@ -249,7 +250,7 @@ impl Splitter {
         }
     }
 
-    /// The commands of a substitution, up to its closing sign.
+    /// Parses the commands of a substitution, up to its closing character.
     fn inner(&mut self, until: char) {
         if self.depth >= DEEP {
             self.out.obscure = true;
@@ -322,7 +323,7 @@ impl Splitter {
         word
     }
 
-    /// Text in which only variables and substitutions mean something.
+    /// Parses text in which only variables and substitutions are special.
     fn quoted_text(&mut self, until: Option<char>, word: &mut Word) {
         loop {
             match self.peek(0) {
@@ -351,14 +352,14 @@ impl Splitter {
         }
     }
 
-    /// A variable or a substitution.
+    /// Parses a variable or a substitution.
     fn dollar(&mut self, word: &mut Word) {
         let c = self.next().unwrap_or('$');
         if c == '`' {
             word.plain = false;
             self.out.obscure = true;
             word.text.push_str("$()");
-            // What is escaped inside means itself.
+            // An escaped character inside stands for itself.
             let mut body = String::new();
             while let Some(c) = self.next().filter(|c| *c != '`') {
                 body.push(if c == '\\' { self.next().unwrap_or('\\') } else { c });
@@ -376,7 +377,7 @@ impl Splitter {
                 self.at += 1;
                 self.out.obscure = true;
                 if self.peek(0) == Some('(') {
-                    // Arithmetic; it ends with the same two signs.
+                    // Arithmetic; it ends with two closing parentheses.
                     let rest: String = self.text.get(self.at..).unwrap_or_default().iter().collect();
                     match rest.find("))") {
                         Some(end) => self.at += rest.get(..end + 2).map_or(0, |t| t.chars().count()),
@@ -401,7 +402,7 @@ impl Splitter {
                         break;
                     }
                 }
-                // More than a name can be a command again.
+                // Anything more than a name may contain commands.
                 self.out.obscure |= name.contains(['$', '`', '@', '!', ':', '=', '/']);
                 if name.contains("$(") || name.contains('`') {
                     let mut inner = Self::new(&name, self.depth + 1);
@@ -431,7 +432,7 @@ impl Splitter {
         }
     }
 
-    /// `$'...'`: what is escaped is put in.
+    /// Parses `$'...'` and resolves its escapes.
     fn escaped(&mut self, word: &mut Word) {
         word.quoted = true;
         while let Some(c) = self.next() {

@@ -1,8 +1,9 @@
-//! Looks through programs that run other programs.
+//! Finds the commands behind programs that run other programs.
 
 use super::words::{CommandLine, Simple, Word, split};
 
-/// Programs that run another: their options that take a value, and how many words of their own come before it.
+/// Programs that run another: their options that take a value, and how many arguments of their own
+/// precede the program.
 const WRAPPERS: &[(&str, &[&str], usize)] = &[
     ("env", &["-u", "--unset", "-C", "--chdir"], 0),
     ("nice", &["-n", "--adjustment"], 0),
@@ -31,25 +32,26 @@ const WRAPPERS: &[(&str, &[&str], usize)] = &[
     ("parallel", &["-j"], 0),
     ("chronic", &[], 0),
 ];
-/// Shells: `-c` is followed by a line.
+/// Shells: `-c` is followed by a command line.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh", "fish", "ash"];
-/// Wrappers within wrappers that are looked through.
+/// How deep nested wrappers are resolved.
 const NESTED: usize = 8;
 
-/// Whether a program runs another, so that a rule for it would be a rule for everything.
+/// Whether a program runs another, so that a rule for it would match everything.
 #[must_use]
 pub fn wraps(program: &str) -> bool {
     WRAPPERS.iter().any(|(name, ..)| *name == program) || SHELLS.contains(&program)
 }
 
-/// The last name of a path.
+/// The last component of a path.
 #[must_use]
 pub fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Every command that a line names, those behind wrappers and shells, and those that it gives to other programs to run, among
-/// them. Behind too many wrappers each word might be one: then each is taken for one.
+/// Every command that a line names, including those behind wrappers and shells and those passed to
+/// other programs to run. Behind too many wrappers any word might be a command, so each one counts
+/// as one.
 #[must_use]
 pub fn unwrapped(line: &CommandLine) -> CommandLine {
     let mut out = CommandLine { commands: Vec::new(), obscure: line.obscure };
@@ -130,7 +132,7 @@ fn unwrap(command: &Simple, depth: usize, out: &mut CommandLine) {
         }
     }
     let behind = rest.get(at..).unwrap_or_default();
-    // Some take a whole line as one word.
+    // Some wrappers take a whole line as one argument.
     if let Some(whole) = behind.first().filter(|word| word.text.contains(char::is_whitespace)) {
         line(&whole.text, out);
     }

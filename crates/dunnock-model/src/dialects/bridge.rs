@@ -1,14 +1,17 @@
-//! Commands in words that a person carries: `[READ path]`, `[WRITE path]` ... `[END]` and the like, each at the start of a line.
+//! Parses the commands of copy-and-paste sessions: `[READ path]`, `[WRITE path]` ... `[END]` and so
+//! on, each at the start of a line.
 //!
-//! Chats do things to text: fences, lists, bold, quotes, other line breaks, other brackets. What such a thing leaves beyond
-//! doubt is taken as it was meant; what is in doubt is refused with words, and nothing behind an open block is believed.
+//! Chats alter text: they add fences, lists, bold and quotes, and change line breaks and brackets.
+//! Where the meaning is still clear, the command is accepted; where it is in doubt, it is refused
+//! with a reason, and nothing after an unclosed block is trusted.
 //!
-//! Invariant: what is run stood there as a whole, between its marks. A body is never changed, but for a fence around it, the
-//! indentation of its command and its line breaks (and, for commands to be run, quotes that a chat made pretty).
+//! Invariant: a command runs only if it is complete, between its markers. A body is never changed,
+//! except for a fence around it, the indentation of its command and its line breaks (and, in
+//! commands to run, typographic quotes).
 
 use super::marks::*;
 
-/// What was found.
+/// A command, or the reason why it was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in the table of commands above")]
 pub enum InboxItem {
@@ -40,23 +43,23 @@ pub enum InboxItem {
         script: String,
     },
     Done,
-    /// What was meant cannot be told, or was not whole: why, and how to say it.
+    /// The command is ambiguous or incomplete: the reason, and how to write it correctly.
     Refused(String),
 }
 
-/// An inbox, read.
+/// A parsed inbox.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inbox {
-    /// The words around the commands.
+    /// The text around the commands.
     pub prose: String,
     /// The commands, in order.
     pub said: Vec<InboxItem>,
 }
 
-/// Commands in one answer that are considered.
+/// Maximum commands in one answer.
 const MOST: usize = 200;
 
-/// Reads an inbox.
+/// Parses an inbox.
 #[must_use]
 pub fn read(text: &str) -> Inbox {
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\r', "\n");
@@ -86,7 +89,7 @@ pub fn read(text: &str) -> Inbox {
                    done, write [DONE]";
         reader.said.push(InboxItem::Refused(why.into()));
     }
-    // Who was not understood in all is not done.
+    // [DONE] does not count if any command was refused.
     if reader.said.iter().any(|said| matches!(said, InboxItem::Refused(_))) {
         for said in reader.said.iter_mut().filter(|said| **said == InboxItem::Done) {
             *said = InboxItem::Refused("[DONE] does not count beside what was refused; mend that first".into());
@@ -96,17 +99,18 @@ pub fn read(text: &str) -> Inbox {
     Inbox { prose, said: reader.said }
 }
 
-/// Without what a model thought before it answered; nothing, where it is not clear what was thought.
+/// Removes the reasoning before the answer; `None` if it is not clear where the reasoning ends.
 fn without_thoughts(text: &str) -> Option<String> {
     for (open, close) in [("<think>", "</think>"), ("<thinking>", "</thinking>")] {
         let inside = text.trim_start().strip_prefix(open);
         match (inside, text.matches(close).count()) {
-            // A thought that does not end is all there is.
+            // Unclosed reasoning is the whole text.
             (Some(_), 0) => return Some(String::new()),
             (Some(inside), 1) => return inside.split_once(close).map(|(_, rest)| rest.to_owned()),
             (None, 0) => {}
-            (None, _) if text.contains(open) => {} // a text about thoughts
-            // Some chats swallow the mark at the beginning. A text that is written to a file may hold one, too.
+            (None, _) if text.contains(open) => {} // text that mentions the tags
+            // Some chats drop the opening tag. But a closing tag may also be part of a file's
+            // content.
             (None, 1) => {
                 let lone = format!("\n{close}\n");
                 let Some((before, after)) = text.split_once(&lone) else { continue };
@@ -124,13 +128,13 @@ fn without_thoughts(text: &str) -> Option<String> {
 struct InboxReader<'a> {
     lines: Vec<&'a str>,
     at: usize,
-    /// The fence around commands that is open.
+    /// The open fence around commands.
     outer: Option<(char, usize)>,
-    /// In a comment, which nobody who reads the chat sees.
+    /// Inside an HTML comment, which is invisible in the chat.
     comment: bool,
-    /// The last body was all that a fence held.
+    /// The last body was the whole content of a fence.
     whole: bool,
-    /// All of the answer is quoted, so that a quotation means nothing.
+    /// The whole answer is quoted, so quotation marks can be ignored.
     quoted: bool,
     prose: Vec<&'a str>,
     said: Vec<InboxItem>,
@@ -142,26 +146,27 @@ enum Until {
     With,
 }
 
-/// How a body stands to fences.
+/// How a body is fenced.
 enum Fenced {
-    /// It is all that is inside of one: the lines of the fence, and where what follows its mark begins.
+    /// It is the whole content of a fence: the first and last line of the fence, and the line after
+    /// the closing marker.
     Whole {
         first: usize,
         last: usize,
         next: usize,
     },
-    /// One was opened and not closed.
+    /// A fence was opened but not closed.
     Open,
     Not,
 }
 
-/// Why a body has no end.
-enum Open {
-    /// The text ends before it.
+/// Why a body is not closed properly.
+enum UnclosedBody {
+    /// The text ends first.
     Cut,
-    /// Another block begins before it.
+    /// Another block begins first.
     Another,
-    /// It ends without its second half, or has two of them.
+    /// `[WITH]` is missing or occurs twice.
     NoWith,
 }
 
@@ -180,7 +185,7 @@ impl<'a> InboxReader<'a> {
                 if let Some((word, block)) = half_marked(line) {
                     self.refuse(&format!("[{word} has no closing bracket on its line, so what is meant is not clear"));
                     if block {
-                        return; // its body would be taken for commands
+                        return; // its body could be mistaken for commands
                     }
                     continue;
                 }
@@ -216,7 +221,7 @@ impl<'a> InboxReader<'a> {
         }
     }
 
-    /// Whether the answer repeats the instructions.
+    /// Whether the answer repeats placeholders from the instructions.
     fn echoes(&self) -> bool {
         self.said.iter().any(|said| matches!(said, InboxItem::Refused(why) if why.contains("placeholder")))
     }
@@ -225,7 +230,7 @@ impl<'a> InboxReader<'a> {
         self.said.push(InboxItem::Refused(why.to_owned()));
     }
 
-    /// Takes a marked line in. Whether what follows can still be believed.
+    /// Processes a marked line. Returns whether the text after it can still be trusted.
     fn command(&mut self, marked: &Marked<'a>, line: &'a str) -> bool {
         let word = marked.word.as_str();
         if !is_ours(word) {
@@ -239,7 +244,8 @@ impl<'a> InboxReader<'a> {
             }
             return true;
         }
-        // What follows on the line decides whether it is a command or a part of a sentence, a link, a list of what was done.
+        // The rest of the line shows whether it is a command, or part of a sentence, a link or a
+        // list of finished work.
         let opener = matches!(word, "WRITE" | "REPLACE" | "RUN");
         let alone = only_marks(marked.behind) || (opener && ends_here(marked.behind).is_some());
         let looks = matches!(word, "READ" | "LIST" | "SEARCH");
@@ -289,7 +295,8 @@ impl<'a> InboxReader<'a> {
         true
     }
 
-    /// A mark that closes nothing: if a block was closed before it, where that ended is not clear any more.
+    /// Handles a marker that closes nothing. If a block was closed before it, it is no longer clear
+    /// where that block ended.
     fn stray(&mut self, word: &str) -> bool {
         let block = |said: &InboxItem| {
             matches!(said, InboxItem::Write { .. } | InboxItem::Replace { .. } | InboxItem::Run { .. })
@@ -331,7 +338,7 @@ impl<'a> InboxReader<'a> {
         }
     }
 
-    /// A command with a body. Whether its end was found.
+    /// Processes a command with a body. Returns whether the text after it can still be trusted.
     fn block(&mut self, marked: &Marked<'a>) -> bool {
         let word = marked.word.as_str();
         let name = match word {
@@ -363,7 +370,7 @@ impl<'a> InboxReader<'a> {
             let again =
                 |line: &String| mark_of(line).is_some_and(|m| m.word == "WITH" && m.capital && m.rest.is_empty());
             match name {
-                _ if new.iter().any(again) => drop(self.unclosed(word, &Open::NoWith)),
+                _ if new.iter().any(again) => drop(self.unclosed(word, &UnclosedBody::NoWith)),
                 Ok(_) if old.iter().all(|line| line.trim().is_empty()) => {
                     self.refuse("[REPLACE] needs the lines to be replaced between [REPLACE path] and [WITH]");
                 }
@@ -384,14 +391,16 @@ impl<'a> InboxReader<'a> {
         true
     }
 
-    fn unclosed(&mut self, word: &str, open: &Open) -> bool {
+    fn unclosed(&mut self, word: &str, open: &UnclosedBody) -> bool {
         let why = match open {
-            Open::Cut => format!("[{word}] was not closed: its [END] is missing, so the answer may have been cut off"),
-            Open::Another => format!(
+            UnclosedBody::Cut => {
+                format!("[{word}] was not closed: its [END] is missing, so the answer may have been cut off")
+            }
+            UnclosedBody::Another => format!(
                 "[{word}] was not closed: another block begins before its [END]. Put the body into a code fence"
             ),
-            // Its end was found: what follows it is clear.
-            Open::NoWith => {
+            // Its end was found, so the text after it can be trusted.
+            UnclosedBody::NoWith => {
                 self.refuse(
                     "[REPLACE] needs one [WITH]: write the old lines, [WITH], the new lines, [END]. It was not carried out",
                 );
@@ -403,19 +412,19 @@ impl<'a> InboxReader<'a> {
         false
     }
 
-    /// The lines up to a mark, which is passed.
-    fn body(&mut self, marked: &Marked<'a>, until: &Until) -> Result<Vec<String>, Open> {
+    /// Takes the lines up to a marker, and moves past it.
+    fn body(&mut self, marked: &Marked<'a>, until: &Until) -> Result<Vec<String>, UnclosedBody> {
         let from = self.at;
         self.whole = false;
         match self.fenced(marked, from, until) {
             Fenced::Whole { first, last, next } => {
                 let inside = &self.lines[first + 1..last];
-                // Marks of ours in a fence are content. An end that nothing inside opens, with another block behind it, is one
-                // that was meant for us.
+                // Our markers inside a fence are content. But an [END] that closes nothing inside,
+                // followed by another block, was meant as a real marker.
                 let mut open = 0_i32;
                 for found in inside.iter().filter_map(|line| mark_of(line)) {
                     if opens(&found, marked.capital) && open < 0 {
-                        return Err(Open::Another);
+                        return Err(UnclosedBody::Another);
                     }
                     open += i32::from(opens(&found, marked.capital)) - i32::from(is_end(&found, marked.capital));
                 }
@@ -423,7 +432,7 @@ impl<'a> InboxReader<'a> {
                 self.whole = true;
                 return Ok(shifted(inside, marked));
             }
-            Fenced::Open => return Err(Open::Cut),
+            Fenced::Open => return Err(UnclosedBody::Cut),
             Fenced::Not => {}
         }
         for at in from..self.lines.len() {
@@ -434,15 +443,15 @@ impl<'a> InboxReader<'a> {
                 Until::With if with => return Ok(self.taken(from, at, marked)),
                 Until::With if is_end(&found, marked.capital) => {
                     self.at = at + 1;
-                    return Err(Open::NoWith);
+                    return Err(UnclosedBody::NoWith);
                 }
                 Until::End | Until::With => {}
             }
             if opens(&found, marked.capital) {
-                return Err(Open::Another);
+                return Err(UnclosedBody::Another);
             }
         }
-        Err(Open::Cut)
+        Err(UnclosedBody::Cut)
     }
 
     fn taken(&mut self, from: usize, to: usize, marked: &Marked<'a>) -> Vec<String> {
@@ -451,11 +460,11 @@ impl<'a> InboxReader<'a> {
         without_buttons(lines)
     }
 
-    /// Whether a body is wholly in one fence, and where that and the mark behind it end.
+    /// Whether one fence encloses the whole body, and where the fence and the marker after it end.
     fn fenced(&self, marked: &Marked<'a>, from: usize, until: &Until) -> Fenced {
         let filled = |from: usize| (from..self.lines.len()).find(|at| !self.lines[*at].trim().is_empty());
         let Some(mut first) = filled(from) else { return Fenced::Not };
-        // What a button of a chat leaves stands before the fence, too.
+        // The label of a chat's copy button may come before the fence.
         while is_button(self.lines[first]) {
             let Some(next) = filled(first + 1) else { return Fenced::Not };
             first = next;
@@ -468,11 +477,11 @@ impl<'a> InboxReader<'a> {
             })
         };
         let whole = |last: usize, mark: usize| Fenced::Whole { first, last, next: mark + 1 };
-        // Of a text that has fences of its own the last one closes.
+        // Markdown has fences of its own, so the last one closes.
         let is_text = matches!(label, "markdown" | "md");
         let mut depth = 1;
         for at in first + 1..self.lines.len() {
-            // Inside of the fence, right before its end: a slip that leaves no doubt.
+            // The marker is inside the fence, right before its end: a slip, but unambiguous.
             if depth == 1
                 && is_mark(at)
                 && let Some(next) = filled(at + 1)
@@ -493,7 +502,8 @@ impl<'a> InboxReader<'a> {
                 _ => {}
             }
         }
-        // Fences that are a part of the text come in pairs before its mark; one that stays open is an answer that was cut off.
+        // Fences that belong to the text come in pairs before its marker; an unpaired one means
+        // that the answer was cut off.
         let mut fences = 0;
         for at in first..self.lines.len() {
             if is_mark(at) {
@@ -504,7 +514,7 @@ impl<'a> InboxReader<'a> {
         Fenced::Not
     }
 
-    /// A fence that was opened before the command and closed before its mark is no part of the body.
+    /// Removes the end of a fence that was opened before the command and closed before its marker.
     fn without_outer(&mut self, mut body: Vec<String>, opened: Option<(char, usize)>) -> Vec<String> {
         let Some((sign, long)) = opened else { return body };
         let fences = body.iter().filter(|line| fence(line).is_some_and(|(s, l, _)| s == sign && l >= long)).count();

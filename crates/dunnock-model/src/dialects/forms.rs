@@ -1,19 +1,21 @@
-//! The forms in which models write calls: marked JSON, tags with parameters, keys and values, bare and fenced JSON.
+//! The forms in which models write calls: marked JSON, tags with parameters, keys and values, bare
+//! and fenced JSON.
 //!
-//! Each is read from the beginning of a text: all of it, part of it, or not at all.
+//! Each parser starts at the beginning of a text; the form may be complete, incomplete or absent.
 
 use super::{Callable, FoundCall, checked, json_prefix, schema};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Languages of a fence that may hold a call, if the fence is all there is.
+/// Languages of a fence that may contain a call, if the fence is the whole answer.
 pub(super) const FENCES: &[&str] = &["json", "tool_call", "tool_code", "tool", "xml", ""];
 
-/// Marks that a value of a parameter cannot hold: it may show a call, and where it ends cannot be told then.
+/// Markers that a parameter value must not contain: it may quote a call, and then its end is
+/// ambiguous.
 const OPENINGS: &[&str] = &["<function=", "<parameter", "<invoke ", "<tool_call>", "<arg_key>", "<arg_value>"];
 
-/// An answer that is nothing but calls: bare, or in one fence.
+/// The calls of an answer that consists only of calls, bare or in one fence.
 pub(super) fn whole(tools: &[Callable], text: &str) -> Option<Vec<FoundCall>> {
     let mut text = text.trim();
     if let Some(rest) = text.strip_prefix("```") {
@@ -43,7 +45,7 @@ pub(super) fn whole(tools: &[Callable], text: &str) -> Option<Vec<FoundCall>> {
             other => vec![other],
         };
         for item in items {
-            // It must look like a call of ours: any other JSON is an answer.
+            // It must name one of our tools: any other JSON is an ordinary answer.
             let found = json_call(tools, &serde_json::value::to_raw_value(&item).ok()?)?;
             if !tools.iter().any(|t| t.name == found.tool) {
                 return None;
@@ -55,17 +57,17 @@ pub(super) fn whole(tools: &[Callable], text: &str) -> Option<Vec<FoundCall>> {
     (!calls.is_empty()).then_some(calls)
 }
 
-/// What came of reading a form.
+/// The result of parsing a form.
 pub(super) enum ParsedForm {
     More,
     Calls(Vec<FoundCall>, usize),
-    /// It was meant as a call and cannot be read: nothing behind it counts.
+    /// It was meant as a call but is malformed: no call after it counts.
     Broken(FoundCall, usize),
-    /// It is text.
+    /// It is ordinary text.
     Not,
 }
 
-/// A form at the beginning of a text.
+/// Parses the form at the beginning of a text.
 pub(super) fn parse(tools: &[Callable], text: &str, last: bool) -> ParsedForm {
     for (open, close) in [("<tool_calls>", "</tool_calls>"), ("<function_calls>", "</function_calls>")] {
         if let Some(inside) = text.strip_prefix(open) {
@@ -75,7 +77,7 @@ pub(super) fn parse(tools: &[Callable], text: &str, last: bool) -> ParsedForm {
     one(tools, text, last)
 }
 
-/// A form that is no group of others.
+/// Parses a single form, not a group.
 fn one(tools: &[Callable], text: &str, last: bool) -> ParsedForm {
     let rest = |mark: &str| text.strip_prefix(mark);
     if let Some(inside) = rest("<tool_call>") {
@@ -85,7 +87,7 @@ fn one(tools: &[Callable], text: &str, last: bool) -> ParsedForm {
         return match tagged(tools, text) {
             Ok(Some((call, len))) => ParsedForm::Calls(vec![call], len),
             Ok(None) => ParsedForm::More,
-            // Whoever names a tool of ours means it; any other tag is text.
+            // A tag that names one of our tools is meant as a call; any other tag is text.
             Err(()) if named(text).is_some_and(|name| tools.iter().any(|t| t.name == name)) => {
                 let close = if text.starts_with("<function=") { "</function>" } else { "</invoke>" };
                 broken(text, close, last, "its parameters cannot be read")
@@ -122,7 +124,7 @@ fn one(tools: &[Callable], text: &str, last: bool) -> ParsedForm {
     ParsedForm::Not
 }
 
-/// `<tool_call>` around JSON, around a `<function=`, or around keys and values.
+/// Parses `<tool_call>` around JSON, around `<function=`, or around keys and values.
 fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> ParsedForm {
     const CLOSE: &str = "</tool_call>";
     let body = inside.trim_start();
@@ -160,7 +162,7 @@ fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed
             let after = rest.trim_start();
             let len = match after.strip_prefix(CLOSE) {
                 Some(behind) => text.len() - behind.len(),
-                // Models forget the end of what they began.
+                // Models forget the closing tag.
                 None if last => start + len,
                 None if CLOSE.starts_with(after) => return ParsedForm::More,
                 None => start + len,
@@ -173,7 +175,8 @@ fn tool_call(tools: &[Callable], text: &str, inside: &str, last: bool) -> Parsed
     }
 }
 
-/// A marked call that cannot be read: the model is told, up to its end or the end of everything.
+/// A malformed marked call, up to its closing tag or the end of the text. The model is sent the
+/// reason.
 fn broken(text: &str, close: &str, last: bool, why: &str) -> ParsedForm {
     let len = match text.find(close) {
         Some(at) => at + close.len(),
@@ -188,7 +191,7 @@ fn broken(text: &str, close: &str, last: bool, why: &str) -> ParsedForm {
     )
 }
 
-/// The name that something broken seems to call.
+/// The tool that a malformed call seems to name.
 pub(super) fn name_in(text: &str) -> Option<String> {
     if let Some(name) = named(text) {
         return Some(name);
@@ -199,14 +202,14 @@ pub(super) fn name_in(text: &str) -> Option<String> {
     name.starts_with(|c: char| c.is_ascii_alphabetic()).then_some(name)
 }
 
-/// The name in a tag at the beginning.
+/// The tool name in a tag at the beginning of a text.
 fn named(text: &str) -> Option<String> {
     let rest = text.strip_prefix("<function=").or_else(|| text.strip_prefix("<invoke name="))?;
     let name = rest.split('>').next()?.trim().trim_matches(['"', '\'']);
     name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_').then(|| name.to_owned()).filter(|n| !n.is_empty())
 }
 
-/// Several forms between two marks.
+/// Parses several forms between two markers.
 fn group(tools: &[Callable], text: &str, inside: &str, close: &str, last: bool) -> ParsedForm {
     let mut calls = Vec::new();
     let mut rest = inside.trim_start();
@@ -247,8 +250,8 @@ fn group(tools: &[Callable], text: &str, inside: &str, close: &str, last: bool) 
     }
 }
 
-/// `<function=NAME>` or `<invoke name="NAME">` with parameters or JSON inside: the call and its length; `None`: more must
-/// come.
+/// Parses `<function=NAME>` or `<invoke name="NAME">` with parameters or JSON inside. Returns the
+/// call and its length; `None` if it is incomplete.
 fn tagged(tools: &[Callable], text: &str) -> Result<Option<(FoundCall, usize)>, ()> {
     let (open, close, param, end) = if text.starts_with("<function=") {
         ("<function=", "</function>", "<parameter=", "</parameter>")
@@ -289,20 +292,20 @@ fn tagged(tools: &[Callable], text: &str) -> Result<Option<(FoundCall, usize)>, 
         };
         let Some((key, value)) = more.split_once('>') else { return Ok(None) };
         let key = key.trim().trim_matches(['"', '\'']);
-        // Some add `string="true"` and the like behind the name.
+        // Some add attributes such as `string="true"` after the name.
         let key = key.split(['"', ' ']).next().unwrap_or_default();
         let Some((value, behind)) = value.split_once(end) else { return Ok(None) };
         if OPENINGS.iter().any(|mark| value.contains(mark)) {
             return Err(());
         }
-        // What is behind must be the next parameter or the end: else the value held the mark itself.
+        // Next must be a parameter or the end; otherwise the value contained the closing tag.
         rest = behind.trim_start();
         let property = known.and_then(|t| t.schema.get("properties")?.get(key));
         args.insert(key.to_owned(), typed(property, value));
     }
 }
 
-/// `NAME` and `<arg_key>K</arg_key><arg_value>V</arg_value>`.
+/// Parses `NAME` followed by `<arg_key>K</arg_key><arg_value>V</arg_value>` pairs.
 fn keyed(tools: &[Callable], name: &str, whole: &str) -> Option<FoundCall> {
     let mut rest = whole.get(whole.find(name)? + name.len()..)?.trim_start();
     let known = tools.iter().find(|t| t.name == name)?;
@@ -320,13 +323,13 @@ fn keyed(tools: &[Callable], name: &str, whole: &str) -> Option<FoundCall> {
     Some(checked(tools, name, Value::Object(args).to_string(), true))
 }
 
-/// A value that was written as plain text, by what the schema wants.
+/// Converts a value that was written as plain text to the type that the schema expects.
 fn typed(property: Option<&Value>, text: &str) -> Value {
     let text = text.strip_prefix('\n').unwrap_or(text);
     let text = text.strip_suffix('\n').unwrap_or(text);
     let plain = Value::String(text.to_owned());
     let Some(property) = property else { return plain };
-    // A text that the schema takes as a text is one, unless it is a list where that fits, too.
+    // Text that is valid as a string stays a string, unless it is also a valid list.
     let parsed = serde_json::from_str::<Value>(text.trim()).ok();
     match parsed {
         Some(value) if schema::check(property, &value).is_ok() => {
@@ -337,7 +340,7 @@ fn typed(property: Option<&Value>, text: &str) -> Value {
     }
 }
 
-/// One call or a list of them, as JSON; `None` if it is neither.
+/// Parses a JSON call or a list of them; `None` if it is neither.
 fn json_calls(tools: &[Callable], value: &RawValue) -> Option<Vec<FoundCall>> {
     if value.get().starts_with('[') {
         let items: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
@@ -347,10 +350,10 @@ fn json_calls(tools: &[Callable], value: &RawValue) -> Option<Vec<FoundCall>> {
     json_call(tools, value).map(|call| vec![call])
 }
 
-/// A call as JSON, in the words of whoever trained the model.
+/// Parses a JSON call, with the field names of various model vendors.
 fn json_call(tools: &[Callable], value: &RawValue) -> Option<FoundCall> {
     let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(value.get()).ok()?;
-    // Some put it one level deeper.
+    // Some nest it one level deeper.
     if let Some(inner) = fields.get("function").filter(|f| f.get().starts_with('{')) {
         fields = serde_json::from_str(inner.get()).ok()?;
     }
@@ -358,7 +361,7 @@ fn json_call(tools: &[Callable], value: &RawValue) -> Option<FoundCall> {
     let tool: String = serde_json::from_str(name.1.get()).ok()?;
     let args = ["arguments", "args", "parameters", "params", "input"].iter().find_map(|key| fields.get(*key));
     let args = match args {
-        // Written as a text that holds JSON.
+        // Arguments as a string that contains JSON.
         Some(text) if text.get().starts_with('"') => serde_json::from_str::<String>(text.get()).ok()?,
         Some(null) if null.get() == "null" => "{}".into(),
         Some(args) => args.get().to_owned(),

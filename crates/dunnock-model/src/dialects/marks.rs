@@ -1,4 +1,5 @@
-//! How marks of carried commands look once chats have been at them: brackets, lists, bold, fences, quotes.
+//! Recognises the markers of bridge commands after chats have altered them: brackets, lists, bold,
+//! fences, quotes.
 
 use dunnock_core::policy::is_invisible;
 
@@ -46,23 +47,23 @@ pub(super) const PROSE: &[&str] = &[
     "ANSWER",
 ];
 
-/// Placeholders of the instructions: an answer that repeats those wants nothing done.
+/// Placeholders from the instructions: a command that repeats one is not meant to run.
 pub(super) const PLACEHOLDERS: &[&str] =
     &["path", "<path>", "{path}", "path/to/file", "text", "<file>", "filename", "..."];
 
 /// A line that begins with something in brackets.
 pub(super) struct Marked<'a> {
-    /// The word, in capital letters.
+    /// The word, in upper case.
     pub(super) word: String,
-    /// Whether it was written so.
+    /// Whether it was written in upper case.
     pub(super) capital: bool,
-    /// What follows it inside.
+    /// What follows it inside the brackets.
     pub(super) rest: String,
-    /// What follows the bracket.
+    /// What follows the closing bracket.
     pub(super) behind: &'a str,
-    /// Where the bracket stands: what a list or an indentation put before it.
+    /// The byte offset of the bracket, after indentation and list markers.
     pub(super) column: usize,
-    /// A mark of quotation stood before it.
+    /// It was preceded by `>`.
     pub(super) quoted: bool,
 }
 
@@ -76,7 +77,7 @@ pub(super) fn opens(found: &Marked<'_>, capital: bool) -> bool {
     whole && (found.capital || !capital)
 }
 
-/// A command whose bracket does not close on its line, and whether a body would follow.
+/// A command whose bracket is not closed on its line, and whether a body would follow.
 pub(super) fn half_marked(line: &str) -> Option<(&'static str, bool)> {
     let text = line.get(lead(line).0..)?.strip_prefix('[')?;
     if text.contains(']') {
@@ -92,22 +93,23 @@ pub(super) fn is_ours(word: &str) -> bool {
         || word.starts_with('/')
 }
 
-/// Whether a line is the mark that closes a block.
+/// Whether a line is the marker that closes a block.
 pub(super) fn is_end(found: &Marked<'_>, capital: bool) -> bool {
     let rest = found.rest.to_ascii_uppercase();
     let of_block = matches!(rest.as_str(), "" | "WRITE" | "RUN" | "REPLACE");
     let closes =
         (found.word == "END" && of_block) || matches!(found.word.as_str(), "/WRITE" | "/RUN" | "/REPLACE" | "/END");
-    // In small letters it closes only what was opened so: files have sections of such names.
+    // In lower case it closes only a block opened in lower case: files have sections named [end].
     closes && only_marks(found.behind) && (found.capital || !capital)
 }
 
-/// Nothing but what a chat puts around words.
+/// Whether the text is only formatting that a chat puts around words.
 pub(super) fn only_marks(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || is_invisible(c) || "*_`.,!\\".contains(c))
 }
 
-/// A remark behind a command that only looks: after a dash, in brackets, or without a word.
+/// Whether the text after a read-only command is just a remark: after a dash, in parentheses, or
+/// without any words.
 pub(super) fn is_remark(behind: &str) -> bool {
     let text = behind.trim();
     let dash = text.strip_prefix(['-', '–', '—']).is_some_and(|rest| rest.starts_with(char::is_whitespace));
@@ -115,7 +117,7 @@ pub(super) fn is_remark(behind: &str) -> bool {
     dash || bracket || !text.chars().any(|c| c.is_alphanumeric() || matches!(c, '?' | ':' | '[' | '(' | '~' | '='))
 }
 
-/// What stands before the mark that closes a block on the same line.
+/// The text before the marker that closes a block on the same line.
 pub(super) fn ends_here(behind: &str) -> Option<&str> {
     let text = behind.trim_end_matches(|c: char| c.is_whitespace() || "*_`.".contains(c));
     let inside = text.strip_suffix("[END]").or_else(|| text.strip_suffix("[/RUN]"))?;
@@ -123,7 +125,7 @@ pub(super) fn ends_here(behind: &str) -> Option<&str> {
     (!inside.is_empty()).then_some(inside)
 }
 
-/// A line that begins with something in brackets, once what chats put before it is taken off.
+/// Parses a line that begins with something in brackets, ignoring what chats put before it.
 pub(super) fn mark_of(line: &str) -> Option<Marked<'_>> {
     let (column, quoted) = lead(line);
     let text = line.get(column..)?;
@@ -156,7 +158,7 @@ pub(super) fn mark_of(line: &str) -> Option<Marked<'_>> {
     let content = content.trim();
     let content = if content.starts_with(['*', '`']) { content.trim_matches(['*', '`']).trim() } else { content };
     let long = content.find(|c: char| !(c.is_ascii_alphabetic() || c == '/' || c == '_')).unwrap_or(content.len());
-    // A closing mark begins with a slash; a path does not stand here.
+    // A closing marker may begin with a slash; a path is not a word.
     let (word, rest) = content.split_at(long);
     let word_is_path = word.get(1..).is_some_and(|w| w.contains('/'));
     let follows = rest.chars().next();
@@ -184,7 +186,8 @@ pub(super) fn unescaped(text: &str) -> String {
     out
 }
 
-/// How much of a line's beginning is indentation, quotation, a mark of a list or of bold; and whether it quotes.
+/// The length of the indentation, quotation, list and bold markers at the start of a line; and
+/// whether the line is quoted.
 pub(super) fn lead(line: &str) -> (usize, bool) {
     let mut at = 0;
     let mut quoted = false;
@@ -215,7 +218,7 @@ pub(super) fn lead(line: &str) -> (usize, bool) {
     }
 }
 
-/// How long a number of a list is: `1.`, `2)`, `(3)`, `a)`.
+/// The length of a list number: `1.`, `2)`, `(3)`, `a)`.
 pub(super) fn number(text: &str) -> Option<usize> {
     let (open, rest) = match text.strip_prefix('(') {
         Some(rest) => (1, rest),
@@ -230,17 +233,17 @@ pub(super) fn number(text: &str) -> Option<usize> {
         .then_some(open + long + 1)
 }
 
-/// The sign of a fence, how long it is, and what follows it.
+/// The character of a fence, its length, and the text after it.
 pub(super) fn fence(line: &str) -> Option<(char, usize, &str)> {
     let text = line.trim_start_matches(|c: char| c == ' ' || c == '\t' || c == '>' || is_invisible(c));
     let sign = text.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let long = text.chars().take_while(|c| *c == sign).count();
     let rest = text.get(long..)?.trim();
-    // Code between three backticks on one line is no fence.
+    // Code between triple backticks on one line is not a fence.
     (long >= 3 && !(sign == '`' && rest.contains('`'))).then_some((sign, long, rest))
 }
 
-/// Lines without the indentation or quotation of their command, where all of them have it.
+/// Removes the indentation or quotation of the command from its lines, if all of them have it.
 pub(super) fn shifted(lines: &[&str], marked: &Marked<'_>) -> Vec<String> {
     if marked.quoted && lines.iter().all(|line| line.trim().is_empty() || line.trim_start().starts_with('>')) {
         let bare = |line: &&str| {
@@ -256,7 +259,7 @@ pub(super) fn shifted(lines: &[&str], marked: &Marked<'_>) -> Vec<String> {
     lines.iter().map(|line| line.get(off..).unwrap_or_default().to_owned()).collect()
 }
 
-/// What the button over a piece of code leaves when it is copied with it.
+/// Whether a line is the label of a copy button that was copied along with the code.
 pub(super) fn is_button(line: &str) -> bool {
     matches!(line.trim(), "Copy code" | "Copy" | "Code kopieren" | "Copier le code" | "复制代码" | "コードをコピーする")
 }
@@ -303,7 +306,7 @@ pub(super) fn without_buttons(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// The halves of a replacement that one fence goes around.
+/// Removes a fence that encloses both halves of a replacement.
 pub(super) fn both_unfenced(mut old: Vec<String>, mut new: Vec<String>) -> (Vec<String>, Vec<String>) {
     let opens = old.first().and_then(|line| fence(line)).map(|(sign, long, _)| (sign, long));
     let closed =
@@ -318,7 +321,7 @@ pub(super) fn both_unfenced(mut old: Vec<String>, mut new: Vec<String>) -> (Vec<
     (old, new)
 }
 
-/// A path as it was meant, or why it is none.
+/// The path that was meant, or why it is not usable.
 pub(super) fn path(text: &str) -> Result<String, String> {
     let path = unquoted(text);
     if path.is_empty() {
@@ -333,7 +336,7 @@ pub(super) fn path(text: &str) -> Result<String, String> {
     Ok(path)
 }
 
-/// A path with the lines that it is wanted of: `src/a.rs LINES 10-20`.
+/// Splits a path from its line range: `src/a.rs LINES 10-20`.
 pub(super) fn with_lines(text: String) -> (String, Option<(u32, u32)>) {
     let found = text.rsplit_once(" LINES ").and_then(|(path, lines)| {
         let (first, last) = lines.split_once('-')?;
@@ -345,7 +348,7 @@ pub(super) fn with_lines(text: String) -> (String, Option<(u32, u32)>) {
     }
 }
 
-/// Without quotes around it, plain or pretty.
+/// Removes quotes around a text, plain or typographic.
 pub(super) fn unquoted(text: &str) -> String {
     let mut text = text.trim();
     for (open, close) in
@@ -358,7 +361,7 @@ pub(super) fn unquoted(text: &str) -> String {
     text.to_owned()
 }
 
-/// A script as it can be run, or why it cannot.
+/// The script in runnable form, or why it cannot run.
 pub(super) fn runnable(script: &str, whole: bool) -> Result<String, String> {
     let script = script.replace(['\u{a0}', '\u{202f}'], " ");
     let script: String = script.chars().filter(|c| !is_invisible(*c)).collect();
@@ -366,7 +369,7 @@ pub(super) fn runnable(script: &str, whole: bool) -> Result<String, String> {
     if script.trim().is_empty() {
         return Err("has nothing between it and [END]".into());
     }
-    // To a shell a fence is a command whose output is run.
+    // A shell would treat a fence as command substitution and run its output.
     if script.lines().any(|line| fence(line).is_some()) {
         return Err("has a code fence and something beside it; write only the command between [RUN] and [END]".into());
     }

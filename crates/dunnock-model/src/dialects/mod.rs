@@ -1,9 +1,12 @@
-//! How calls are written, whatever wire carries them: as the wire's own, as marked text, or as a JSON plan.
+//! Dialects: how tool calls are written, independent of the wire: native, as marked text, or as a
+//! JSON plan.
 //!
-//! A dialect has three sides: what the model is told (`prompts/`), how its words are read ([`AnswerParser`]), and how the conversation
-//! so far is written for it again (`answer` and `result` of its file). The loop never knows which one is spoken.
+//! A dialect has three parts: the instructions to the model (`prompts/`), the parser of its answers
+//! ([`AnswerParser`]), and the rendering of the conversation so far (`answer` and `result` in its
+//! file). The agent loop does not know which dialect is in use.
 //!
-//! Invariant: a call found in words has a known name and arguments that fit, or it carries its fault and never runs.
+//! Invariant: a call found in text has a known name and valid arguments, or it has a fault and
+//! never runs.
 
 pub mod bridge;
 mod forms;
@@ -23,10 +26,10 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// As the wire has them.
+    /// As the wire's own tool calls.
     #[default]
     Native,
-    /// Marked, in the text of the answer.
+    /// Between markers in the text of the answer.
     Text,
     /// The whole answer is one JSON object.
     Plan,
@@ -34,44 +37,44 @@ pub enum Dialect {
 
 words!(Dialect { Native = "native", Text = "text", Plan = "plan", });
 
-/// A tool that may be called in words.
+/// A tool that can be called in text.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Callable {
-    /// Its name.
+    /// The tool's name.
     pub name: String,
     /// The schema of its arguments.
     pub schema: Value,
 }
 
-/// A call that was found in words.
+/// A call that was found in text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundCall {
     /// The tool.
     pub tool: String,
-    /// The arguments as they were written.
+    /// The arguments, as the model wrote them.
     pub args: String,
-    /// It was not asked for in this form.
+    /// It was not written in the form that the prompt asks for.
     pub recovered: bool,
     /// Why it cannot run.
     pub fault: Option<String>,
 }
 
-/// What was heard in words.
+/// What the parser found in the text of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parsed {
-    /// Words for the person.
+    /// Text for the user.
     Text(String),
-    /// Thoughts.
+    /// The model's reasoning.
     Reasoning(String),
     /// A call.
     Call(FoundCall),
-    /// Everything so far was thought.
+    /// Everything so far was reasoning.
     AllThought,
-    /// What was called so far may have been thought.
+    /// The calls so far may have been part of reasoning.
     Doubt,
 }
 
-/// Reads the words of one answer.
+/// Parses the text of one answer.
 #[derive(Debug)]
 pub(crate) struct AnswerParser {
     think: think::Think,
@@ -81,16 +84,16 @@ pub(crate) struct AnswerParser {
 #[derive(Debug)]
 enum Calls {
     Native,
-    Text(text_calls::Reader),
-    Plan(plan::Reader),
+    Text(text_calls::TextCallReader),
+    Plan(plan::PlanReader),
 }
 
 impl AnswerParser {
     pub(crate) fn new(dialect: Dialect, tools: &Arc<[Callable]>) -> Self {
         let calls = match dialect {
             Dialect::Native => Calls::Native,
-            Dialect::Text => Calls::Text(text_calls::Reader::new(tools.clone())),
-            Dialect::Plan => Calls::Plan(plan::Reader::new(tools.clone())),
+            Dialect::Text => Calls::Text(text_calls::TextCallReader::new(tools.clone())),
+            Dialect::Plan => Calls::Plan(plan::PlanReader::new(tools.clone())),
         };
         Self { think: think::Think::default(), calls }
     }
@@ -101,7 +104,7 @@ impl AnswerParser {
         self.calls.hear(first, out);
     }
 
-    /// The answer broke off: what was held back.
+    /// The answer broke off: releases held-back text as text.
     pub(crate) fn release(&mut self, out: &mut Vec<Parsed>) {
         let mut first = Vec::new();
         self.think.finish(&mut first);
@@ -112,7 +115,7 @@ impl AnswerParser {
         }
     }
 
-    /// Nothing more comes; `cut`: because the answer was too long.
+    /// Ends the answer; `cut` means that it reached the output limit.
     pub(crate) fn finish(&mut self, cut: bool, out: &mut Vec<Parsed>) {
         let mut first = Vec::new();
         self.think.finish(&mut first);
@@ -132,7 +135,7 @@ impl Calls {
                 (Self::Text(reader), Parsed::Text(text)) => reader.feed(&text, out),
                 (Self::Plan(reader), Parsed::Text(text)) => reader.feed(&text, out),
                 (Self::Text(reader), Parsed::AllThought) => {
-                    // What was held back was thought, too.
+                    // The text that was held back was reasoning, too.
                     out.push(Parsed::Text(reader.forget()));
                     out.push(Parsed::AllThought);
                 }
@@ -150,7 +153,7 @@ impl Calls {
     }
 }
 
-/// A call by its name and arguments, checked.
+/// Checks a call's name and arguments, and records any fault.
 pub(crate) fn checked(tools: &[Callable], name: &str, args: String, recovered: bool) -> FoundCall {
     let name = name.strip_prefix("functions.").unwrap_or(name);
     let fault = match tools.iter().find(|t| t.name == name) {
@@ -168,7 +171,8 @@ pub(crate) fn checked(tools: &[Callable], name: &str, args: String, recovered: b
     FoundCall { tool: name.to_owned(), args, recovered, fault }
 }
 
-/// A JSON value at the beginning of a text, as it is written, and how long it is; `None` in `Ok` when more must come.
+/// The JSON value at the beginning of a text, as written, and its length; `Ok(None)` if it is
+/// incomplete.
 pub(crate) fn json_prefix(text: &str) -> Result<Option<(&RawValue, usize)>, String> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     match values.next() {

@@ -1,7 +1,7 @@
 //! JSON plans: the whole answer is `{"thought", "plan": [], "actions": [{"tool", ...}]}`, checked against a schema.
 //!
-//! A plan that is not valid is kept as a call that cannot run, so that the model is told why (P4), and that is an event like
-//! any other. [`Reader`] shows the thought while it is being written.
+//! An invalid plan is kept as a call that cannot run, so that the model is sent the reason (P4) and
+//! it is recorded like any other call. [`Reader`] shows the thought while it is being written.
 
 use super::{Callable, FoundCall, Parsed, checked, json_prefix, schema};
 use dunnock_core::patch::Patch;
@@ -11,24 +11,27 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The name of a call that stands for an answer which is no plan.
+/// The tool name of the call that represents an invalid plan.
 pub(crate) const BROKEN: &str = "plan";
 
-/// Names that planners know our tools by. A planner is told these alone; to others they are slips that are understood.
+/// The planner's names for our tools. A planner sees only these; from other models they are
+/// accepted as slips.
 pub(crate) const NAMES: &[(&str, &str)] =
     &[("read_file", "view_file"), ("run", "shell"), ("apply_diff", "apply_patch")];
 
-/// The name by which a model knows a tool of ours.
+/// The model's name for one of our tools.
 fn name_for<'a>(tools: &[Callable], ours: &'a str) -> &'a str {
     let known = |name: &str| tools.iter().any(|t| t.name == name);
     let theirs = NAMES.iter().find(|(theirs, name)| *name == ours && known(theirs) && !known(ours));
     theirs.map_or(ours, |(theirs, _)| theirs)
 }
 
-/// What a plan must be, for servers that can be held to it: every string and array has a bound. Fields come in the order in
-/// which they are to be written: thoughts before deeds. The bounds leave a plan whole in `room` tokens, or nearly so.
+/// The JSON schema of a plan, for servers that can enforce one. Every string and array has a bound,
+/// so that a complete plan fits in about `room` tokens. Fields are in the order in which they
+/// should be written: the thought before the actions.
 pub(crate) fn schema(tools: &[Callable], room: u64) -> String {
-    // Where there is little room, a model that loops inside a string must still come to the end: a letter is a token then.
+    // With little room, a model that loops inside a string must still reach its end, so assume the
+    // worst case of one token per character.
     let small = room < 2_000;
     let letters = if small { room } else { room * 4 };
     let (thought, text) = (letters / 4, if small { letters / 4 } else { letters / 2 });
@@ -64,7 +67,7 @@ pub(crate) fn schema(tools: &[Callable], room: u64) -> String {
     )
 }
 
-/// Descriptions are for models that read; this is for a grammar.
+/// Removes descriptions and defaults: this schema becomes a grammar, which the model does not read.
 fn without_words(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(map) => {
@@ -78,23 +81,23 @@ fn without_words(mut schema: Value) -> Value {
     schema
 }
 
-/// Reads a plan.
+/// Parses a plan.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct PlanReader {
     tools: Arc<[Callable]>,
     raw: String,
     /// How much of the thought was shown, in bytes of the decoded text.
     shown: usize,
 }
 
-impl Reader {
+impl PlanReader {
     pub(crate) fn new(tools: Arc<[Callable]>) -> Self {
         Self { tools, raw: String::new(), shown: 0 }
     }
 
     pub(crate) fn feed(&mut self, more: &str, out: &mut Vec<Parsed>) {
         self.raw.push_str(more);
-        // Looked at again only while the thought is short: a long one comes whole, at the end.
+        // Parse again only while the text is short; a longer thought is shown at the end.
         if self.raw.len() <= 8_192
             && let Some(thought) = thought_so_far(&self.raw)
             && let Some(new) = thought.get(self.shown..).filter(|new| !new.is_empty())
@@ -123,7 +126,7 @@ impl Reader {
                 return;
             }
         };
-        // What was shown is the beginning of what was said, unless the thought stood elsewhere in the object.
+        // The shown text is a prefix of the whole text, unless the thought was not the first field.
         match said.get(self.shown..) {
             Some(rest) => out.push(Parsed::Text(rest.to_owned())),
             None => out.push(Parsed::Text(said)),
@@ -132,7 +135,7 @@ impl Reader {
     }
 }
 
-/// The thought of a plan that is still being written, as far as it can be told.
+/// The thought so far, of a plan that is still being written.
 fn thought_so_far(raw: &str) -> Option<String> {
     let rest = unfenced(raw).trim_start().strip_prefix('{')?.trim_start().strip_prefix("\"thought\"")?;
     let rest = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
@@ -149,7 +152,7 @@ fn thought_so_far(raw: &str) -> Option<String> {
             _ => {}
         }
     }
-    // Half an escape is not shown yet: at most a pair of `\uXXXX`.
+    // Drop an incomplete escape at the end: at most a pair of `\uXXXX`.
     let body = rest.get(..end)?;
     (0..=12).find_map(|less| {
         let body = body.get(..body.len().checked_sub(less)?)?;
@@ -157,7 +160,7 @@ fn thought_so_far(raw: &str) -> Option<String> {
     })
 }
 
-/// Without a fence around all of it.
+/// Removes a fence around the whole text.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let Some(rest) = text.strip_prefix("```") else { return text };
@@ -224,7 +227,7 @@ fn call(tools: &[Callable], mut action: Map<String, Value>) -> FoundCall {
     }
 }
 
-/// A diff of one file as a patch that names it: models leave the two lines at its beginning out.
+/// Turns a diff of one file into a patch that names the file: models omit the two header lines.
 fn patch(path: Option<&str>, diff: &str) -> Result<String, String> {
     let Some(path) = path else { return Ok(diff.to_owned()) };
     let named = |text: &str| {
@@ -242,7 +245,7 @@ fn patch(path: Option<&str>, diff: &str) -> Result<String, String> {
     }
 }
 
-/// An answer of the model's, as it would have written it.
+/// Renders an answer of the model in this dialect.
 pub(crate) fn answer(tools: &[Callable], parts: &[Part], cut: bool) -> String {
     let calls: Vec<_> = Part::calls(parts).collect();
     if let Some(broken) = calls.iter().find(|c| c.tool == BROKEN && c.fault.is_some()) {
@@ -273,7 +276,7 @@ pub(crate) fn answer(tools: &[Callable], parts: &[Part], cut: bool) -> String {
     format!(r#"{{"thought":{},"plan":[],"actions":[{}]}}"#, json!(thought), actions.join(","))
 }
 
-/// What came of an action, for the model.
+/// Renders the result of an action for the model.
 pub(crate) fn result(tools: &[Callable], tool: &str, text: &str, ok: bool, fault: Option<&str>) -> String {
     let tool = name_for(tools, tool);
     match fault {

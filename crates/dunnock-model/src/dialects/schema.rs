@@ -1,17 +1,18 @@
-//! The part of JSON Schema that our own tools use: whether a value fits, and a form in which everything has a bound.
+//! The subset of JSON Schema that our own tools use: validation, and schemas with bounds.
 //!
-//! Schemas come from our own code, never from a server; a test holds this beside a complete implementation.
+//! Schemas come only from our own code, never from a server. A test compares this validator with a
+//! complete implementation.
 
 use serde_json::{Map, Value, json};
 
-/// The longest string and array in a bounded schema.
+/// Maximum lengths of strings and arrays in a bounded schema.
 pub(crate) const STRING: u64 = 20_000;
 const ITEMS: u64 = 50;
 
-/// Whether a value fits.
+/// Validates a value.
 ///
 /// # Errors
-/// Where it does not, and why.
+/// Where the value is invalid, and why.
 pub fn check(schema: &Value, value: &Value) -> Result<(), String> {
     at(schema, value, "")
 }
@@ -125,7 +126,8 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The schema with a bound on every string and array, no string longer than `longest`: small models loop inside what has none.
+/// The schema with a bound on every string and array, and no string longer than `longest`: small
+/// models loop inside unbounded ones.
 #[must_use]
 pub fn bounded(schema: &Value, longest: u64) -> Value {
     let least = |bound: &Value, most: u64| json!(bound.as_u64().map_or(most, |bound| bound.min(most)));
@@ -163,7 +165,8 @@ pub fn unbounded(schema: &Value) -> Value {
     }
 }
 
-/// The properties of an object in words, one a line: shorter than a schema, and read better by small models.
+/// Describes the properties of an object, one per line: shorter than a schema, and easier for small
+/// models.
 #[must_use]
 pub fn told(schema: &Value) -> String {
     let required: Vec<&str> =
@@ -179,7 +182,7 @@ pub fn told(schema: &Value) -> String {
     if lines.is_empty() { "(no arguments)".into() } else { lines.join("\n") }
 }
 
-/// The form of a value in a few words.
+/// Describes the type of a value in a few words.
 fn form(schema: &Value) -> String {
     if let Some(all) = schema.get("enum").and_then(Value::as_array) {
         return all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");

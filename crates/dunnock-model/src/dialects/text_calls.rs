@@ -1,18 +1,18 @@
-//! Calls written as text: marked ones, as the prompt asks for, and the forms that models fall into instead.
+//! Calls written as text: marked as the prompt asks, or in other forms that models use instead.
 //!
-//! A mark counts only at the beginning of a line, outside of fences, with nothing behind it on its last line: whoever shows
-//! a call to somebody quotes it, indents it or puts it into a sentence. A bare JSON object, or one in a fence, counts only if
-//! it is all there is.
+//! A marker counts only at the start of a line, outside fences, with nothing after the call on its
+//! last line: a model that only shows a call quotes it, indents it or puts it in a sentence. A bare
+//! or fenced JSON object counts only if it is the whole answer.
 //!
-//! Invariant: the same calls come out whatever the pieces in which the text came in.
-//! Invariant: nothing that was cut off or does not fit comes out as a call that can run, nor does anything behind it.
+//! Invariant: the calls found do not depend on how the text was split into pieces.
+//! Invariant: a call that is cut off or invalid never runs, nor does any call after it.
 
 use super::forms::{FENCES, ParsedForm, name_in, parse, whole};
 use super::{Callable, FoundCall, Parsed};
 use dunnock_proto::Part;
 use std::sync::Arc;
 
-/// What a form begins with, and what ends it.
+/// Opening and closing markers of the forms.
 const MARKS: &[(&str, &str)] = &[
     ("<tool_call>", "</tool_call>"),
     ("<tool_calls>", "</tool_calls>"),
@@ -24,13 +24,13 @@ const MARKS: &[(&str, &str)] = &[
     ("```tool_call\n", "```"),
 ];
 
-/// So much of a line is looked at for what it opens.
+/// Maximum bytes of a line that are searched for the start of a quotation.
 const LINE: usize = 16 << 10;
 
-/// How often the end of one form is looked for; after that only at the end of the answer.
+/// Maximum attempts to parse one form; after that it is parsed only at the end of the answer.
 const TRIES: usize = 64;
 
-/// What begins something that is shown, and what ends it.
+/// Opening and closing tags of quoted blocks, in which calls do not count.
 const SHOWN: &[(&str, &str)] = &[
     ("<pre", "</pre>"),
     ("<code", "</code>"),
@@ -39,46 +39,46 @@ const SHOWN: &[(&str, &str)] = &[
     ("<details", "</details>"),
 ];
 
-/// The same for results, which models make up or repeat.
+/// The same for tool results, which models invent or repeat.
 const RESULTS: &[(&str, &str)] = &[
     ("<tool_result", "</tool_result>"),
     ("<tool_response", "</tool_response>"),
     ("<function_result", "</function_result"),
 ];
 
-/// A line of nothing but blanks is looked at as one up to here: what follows more of them is no mark.
+/// Maximum length of a blank line that is held back: no marker counts after more blanks.
 const BLANKS: usize = 200;
 
-/// Reads the words of an answer.
+/// Finds calls in the text of an answer.
 #[derive(Debug)]
-pub struct Reader {
+pub struct TextCallReader {
     tools: Arc<[Callable]>,
-    /// What was not let go yet, from `pos` on.
+    /// Text that was not released yet, from `pos` on.
     held: String,
     pos: usize,
     at: At,
     quote: Option<Quote>,
-    /// The line so far, as it was let go: what it opens is told at its end.
+    /// The released text of the current line, checked at its end for the start of a quotation.
     line: String,
-    /// Nothing but white space was let go so far.
+    /// Only whitespace was released so far.
     first: bool,
     /// A call was found.
     called: bool,
-    /// Whatever comes now is words: something was broken, or made up.
+    /// The rest is plain text, because something before it was malformed or made up.
     over: bool,
 }
 
-/// Words that are shown, not meant.
+/// An open quotation, in which calls do not count.
 #[derive(Debug)]
 enum Quote {
-    /// A fence: its character, how many, and how far in its end may stand.
+    /// A fence: its character, its length, and the maximum indentation of its end.
     Fence { mark: char, many: usize, indent: usize },
-    /// A block that ends with this.
+    /// A block that ends with this tag.
     Block(&'static str),
 }
 
 impl Quote {
-    /// Whether it ends with this line.
+    /// Whether this line ends it.
     fn ends(&self, line: &str) -> bool {
         let text = line.trim_start_matches(' ');
         match self {
@@ -98,21 +98,21 @@ enum At {
     Line,
     /// Inside a line.
     Words,
-    /// Inside a form, which ends with this; tries so far, and up to where the end was looked for.
+    /// Inside a form: its end marker, parse attempts so far, and how far the end was searched.
     Form { end: &'static str, tries: usize, looked: usize },
-    /// All of the answer may be one call.
+    /// The whole answer may be one call.
     Whole,
 }
 
-impl Reader {
-    /// A reader that knows these tools.
+impl TextCallReader {
+    /// Creates a reader for calls to these tools.
     #[must_use]
     pub fn new(tools: Arc<[Callable]>) -> Self {
         let (held, at) = (String::new(), At::Line);
         Self { tools, held, pos: 0, at, quote: None, line: String::new(), first: true, called: false, over: false }
     }
 
-    /// Takes more words.
+    /// Processes more text.
     pub fn feed(&mut self, more: &str, out: &mut Vec<Parsed>) {
         self.held.push_str(more);
         while self.step(false, out) {}
@@ -120,7 +120,7 @@ impl Reader {
         self.pos = 0;
     }
 
-    /// What is held back; the answer begins anew.
+    /// Resets the reader and returns the text that was held back.
     pub(crate) fn forget(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
         *self = Self::new(self.tools.clone());
@@ -131,7 +131,7 @@ impl Reader {
         self.held.get(self.pos..).unwrap_or_default()
     }
 
-    /// Nothing more comes.
+    /// Ends the answer; `cut` means that it reached the output limit.
     pub fn finish(&mut self, cut: bool, out: &mut Vec<Parsed>) {
         if self.at == At::Line && self.first && whole_may_be_a_call(self.rest()) != Some(false) {
             self.at = At::Whole;
@@ -174,7 +174,7 @@ impl Reader {
         }
     }
 
-    /// Does what can be done; whether there may be more to do.
+    /// Processes one unit of text. Returns whether there may be more to process.
     fn step(&mut self, last: bool, out: &mut Vec<Parsed>) -> bool {
         if self.rest().is_empty() {
             return false;
@@ -194,9 +194,9 @@ impl Reader {
         }
     }
 
-    /// A line is over: whether it ends a quotation, or opens one.
+    /// Ends a line, which may close or open a quotation.
     fn end_line(&mut self) {
-        // A result that nobody gave: what follows it is made up, too.
+        // The model invented a result, so what follows is invented, too.
         let start = self.line.trim_start();
         self.over |= self.called && RESULTS.iter().any(|(mark, _)| start.starts_with(mark));
         self.quote = match self.quote.take() {
@@ -208,7 +208,7 @@ impl Reader {
         self.at = At::Line;
     }
 
-    /// At the beginning of a line: what kind of line it is, once that can be told.
+    /// At the start of a line: decides what kind of line it is, once enough of it is known.
     fn line(&mut self, last: bool, out: &mut Vec<Parsed>) -> bool {
         let rest = self.rest();
         let line = rest.split_inclusive('\n').next().unwrap_or_default();
@@ -221,7 +221,7 @@ impl Reader {
             return true;
         }
         if blank {
-            // It says nothing; half of one may still become something.
+            // An incomplete blank line may still become something else.
             let len = line.len();
             if complete {
                 self.let_go(len, out);
@@ -257,7 +257,7 @@ impl Reader {
         if !last {
             let from = self.rest().floor_char_boundary(looked.saturating_sub(end.len()));
             let found = self.rest().get(from..).is_some_and(|new| new.contains(end));
-            // What stands behind a form that is whole is waited for without another look at the form.
+            // Wait for the rest of the line after a complete form without parsing the form again.
             let waits = tries > 0 && self.rest().get(looked..).is_some_and(|new| new.contains('\n'));
             if !(found || waits) || tries >= TRIES {
                 self.at = At::Form { end, tries, looked: held };
@@ -275,17 +275,17 @@ impl Reader {
                 true
             }
             ParsedForm::Calls(calls, len) => {
-                // Nothing may stand behind it on its line.
+                // Nothing may follow it on its line.
                 let rest = self.rest().get(len..).unwrap_or_default();
                 let behind = rest.split('\n').next().unwrap_or_default();
                 let next = behind.trim_start();
                 let another = MARKS.iter().any(|(mark, _)| next.starts_with(mark));
                 let may_be = MARKS.iter().any(|(mark, _)| mark.starts_with(next));
                 if !last && !rest.contains('\n') && !another && may_be {
-                    return false; // not to be told yet
+                    return false; // not decidable yet
                 }
                 if !next.trim().is_empty() && !another {
-                    // It was shown, not made, all of it.
+                    // The whole form was shown, not meant as a call.
                     self.let_go(len, out);
                     self.at = At::Words;
                     return true;
@@ -299,7 +299,8 @@ impl Reader {
                 true
             }
             ParsedForm::Not => {
-                // A fence is one like any other then; behind another mark nothing counts any more.
+                // A fence is then an ordinary fence; after any other marker no call counts any
+                // more.
                 self.over |= !self.rest().starts_with('`');
                 self.at = At::Words;
                 true
@@ -308,7 +309,7 @@ impl Reader {
     }
 }
 
-/// A line without the marks of a list.
+/// A line without its list markers.
 fn listed(text: &str) -> &str {
     let mut text = text;
     for _ in 0..8 {
@@ -325,7 +326,7 @@ fn listed(text: &str) -> &str {
     text
 }
 
-/// The quotation that a line leaves open: a fence at its beginning or its end, or a block anywhere in it.
+/// The quotation that a line leaves open: a fence at its start or end, or a block anywhere in it.
 fn opens(line: &str) -> Option<Quote> {
     let lower = line.to_ascii_lowercase();
     let open = SHOWN.iter().chain(RESULTS).find(|(open, end)| {
@@ -342,12 +343,12 @@ fn opens(line: &str) -> Option<Quote> {
         let info = inner.get(many..).unwrap_or_default();
         (many >= 3 && !(mark == '`' && info.contains('`'))).then_some(Quote::Fence { mark, many, indent })
     });
-    // "So: ```" is no fence by the book, and is meant as one.
+    // "So: ```" is not a fence in Markdown, but models mean it as one.
     let late = line.trim_end().ends_with("```") && !line.matches("```").count().is_multiple_of(2);
     fence.or_else(|| late.then_some(Quote::Fence { mark: '`', many: 3, indent: usize::MAX }))
 }
 
-/// Whether an answer that begins so may be one call and nothing else; `None` when that cannot be told yet.
+/// Whether an answer with this beginning may be just a call; `None` if it is too early to say.
 fn whole_may_be_a_call(text: &str) -> Option<bool> {
     let text = text.trim_start();
     if text.is_empty() {
@@ -376,7 +377,7 @@ fn whole_may_be_a_call(text: &str) -> Option<bool> {
     if "```".starts_with(text) { None } else { Some(false) }
 }
 
-/// An answer of the model's, as it would have written it.
+/// Renders an answer of the model in this dialect.
 pub(crate) fn answer(parts: &[Part], cut: bool) -> String {
     let mut text = Part::words(parts);
     for call in Part::calls(parts) {
@@ -384,7 +385,7 @@ pub(crate) fn answer(parts: &[Part], cut: bool) -> String {
             text.push('\n');
         }
         match (&call.fault, call.broken()) {
-            // As it was written, so that the model sees what it did.
+            // As the model wrote it, so that it sees its mistake.
             (Some(_), _) | (None, Some(_)) if call.args.starts_with('<') => text.push_str(&call.args),
             (_, broken) => {
                 let args = if broken.is_some() { "{}" } else { &call.args };
@@ -401,7 +402,7 @@ pub(crate) fn answer(parts: &[Part], cut: bool) -> String {
     text
 }
 
-/// What came of a call, for the model. Output cannot end its own mark.
+/// Renders the result of a call. The output cannot close its own tag.
 pub(crate) fn result(tool: &str, text: &str, ok: bool) -> String {
     let text = text.replace("</tool_result", "<\\/tool_result");
     let state = if ok { "" } else { " failed=\"true\"" };

@@ -1,7 +1,7 @@
-//! Thoughts inside the words: between tags at the beginning of a line, or before a closing tag whose opening the server
-//! swallowed.
+//! Separates reasoning from text: between tags at the start of a line, or before a closing tag
+//! whose opening tag the server removed.
 //!
-//! Invariant: the same is heard whatever the pieces in which the text came in.
+//! Invariant: the result does not depend on how the text was split into pieces.
 
 use super::Parsed;
 
@@ -9,32 +9,32 @@ const TAGS: &[(&str, &str)] = &[("<think>", "</think>"), ("<thinking>", "</think
 
 #[derive(Debug, Default)]
 pub(crate) struct Think {
-    /// Not to be told yet.
+    /// Text that cannot be classified yet.
     held: String,
-    /// White space that may belong to nothing.
+    /// Whitespace that may have to be dropped.
     gap: String,
-    /// Between tags, and which one ends it.
+    /// Inside tags: the closing tag.
     inside: Option<&'static str>,
-    /// There was a thought, or a closing tag cannot come any more.
+    /// Reasoning was found, so a lone closing tag is no longer expected.
     told: bool,
     /// The answer has begun.
     begun: bool,
-    /// Inside a fence: a tag that is quoted is none.
+    /// Inside a code fence, where tags do not count.
     fenced: bool,
-    /// The line so far, as far as it matters.
-    line: Line,
+    /// The relevant state of the current line.
+    line: LineStart,
 }
 
-/// What matters of a line.
+/// The relevant state of a line.
 #[derive(Debug, Default)]
-struct Line {
+struct LineStart {
     begun: bool,
     ticks: usize,
-    /// Its first letters, without white space.
+    /// Its first characters after leading whitespace.
     first: String,
 }
 
-impl Line {
+impl LineStart {
     fn add(&mut self, c: char) {
         self.ticks += usize::from(c == '`');
         if self.begun || !c.is_whitespace() {
@@ -56,7 +56,7 @@ impl Think {
         self.go(true, out);
     }
 
-    /// Goes through what is held, letter by letter, and stops where a tag may begin.
+    /// Processes the held text character by character, and stops where a tag may begin.
     fn go(&mut self, last: bool, out: &mut Vec<Parsed>) {
         let held = std::mem::take(&mut self.held);
         let mut words = String::new();
@@ -74,16 +74,16 @@ impl Think {
                     self.inside = Some(close);
                     self.told = true;
                     self.gap.clear();
-                    self.line = Line { begun: true, ..Line::default() };
+                    self.line = LineStart { begun: true, ..LineStart::default() };
                     at += open.len();
                 }
                 Tag::Close(len) => {
                     self.let_go(&mut words, out);
                     self.inside = None;
                     self.fenced = false;
-                    self.begun = false; // white space behind it is none of the answer
+                    self.begun = false; // whitespace after it is not part of the answer
                     self.gap.clear();
-                    self.line = Line::default();
+                    self.line = LineStart::default();
                     at += len;
                 }
                 Tag::Doubt(len) => {
@@ -100,7 +100,7 @@ impl Think {
                     self.told = true;
                     self.begun = false;
                     self.gap.clear();
-                    self.line = Line::default();
+                    self.line = LineStart::default();
                     at += len;
                 }
             }
@@ -113,7 +113,7 @@ impl Think {
         if c == '\n' {
             let fence = self.line.first == "```" || self.line.first == "~~~";
             self.fenced ^= fence;
-            self.line = Line::default();
+            self.line = LineStart::default();
         } else {
             self.line.add(c);
         }
@@ -122,7 +122,7 @@ impl Think {
                 return self.gap.push(c);
             }
             self.begun = true;
-            // Only what stands before the very first word is kept: behind a thought it is nothing.
+            // Keep whitespace before the very first word, but not after reasoning.
             let gap = std::mem::take(&mut self.gap);
             if !self.told {
                 words.push_str(&gap);
@@ -141,21 +141,23 @@ impl Think {
         }
     }
 
-    /// What begins here.
+    /// The tag that begins here, if any.
     fn tag(&self, rest: &str, last: bool) -> Tag {
         if !rest.starts_with(['<', '[']) {
             return Tag::None;
         }
         let fresh = !self.line.begun;
         if let Some(close) = self.inside {
-            // At the beginning of a line it always ends the thought: thoughts leave fences open.
+            // At the start of a line it always ends the reasoning, even in a fence: models leave
+            // fences open in reasoning.
             if rest.starts_with(close) {
                 return if fresh || self.line.ticks.is_multiple_of(2) { Tag::Close(close.len()) } else { Tag::None };
             }
             return if !last && close.starts_with(rest) { Tag::Unsure } else { Tag::None };
         }
         if self.fenced || !fresh {
-            // A closing tag where none is expected: words stay words, but what was called before may have been a thought.
+            // An unexpected closing tag: text stays text, but earlier calls may have been
+            // reasoning.
             if self.told || !self.line.ticks.is_multiple_of(2) {
                 return Tag::None;
             }
@@ -170,7 +172,7 @@ impl Think {
                 return Tag::Open(open, close);
             }
             if let Some(behind) = rest.strip_prefix(close).filter(|_| !self.told) {
-                // Alone on its line, or it is talked about.
+                // Only a tag alone on its line counts; otherwise the text may just mention it.
                 let line = behind.split('\n').next().unwrap_or_default();
                 return match line.trim().is_empty() {
                     true if last || behind.contains('\n') || line.len() > 200 => Tag::Lone(close.len()),
@@ -193,7 +195,7 @@ enum Tag {
     Close(usize),
     /// A closing tag without an opening one.
     Lone(usize),
-    /// One that may be, or may be talked about.
+    /// A closing tag that may be real or just mentioned.
     Doubt(usize),
 }
 

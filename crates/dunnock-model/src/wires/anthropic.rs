@@ -1,8 +1,9 @@
-//! Anthropic's Messages: thinking with signatures, and marks where the server may cache.
+//! Anthropic's Messages: signed thinking blocks and cache markers.
 //!
-//! Invariant: thinking goes back with its signature, unchanged, and only to its maker.
+//! Invariant: thinking blocks are sent back unchanged, with their signature, and only to the model
+//! that produced them.
 
-use super::{Body, Outgoing, Reader, json};
+use super::{Body, Outgoing, WireReader, json};
 use crate::answer::{Answer, Bad};
 use crate::dialects::schema;
 use crate::messages::{AssistantPart, ChatMessage, ContentPart};
@@ -12,32 +13,37 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// This wire wants a limit; an answer of this length is long enough for most files.
+/// Default output limit, which this wire requires; long enough for most files.
 const MAX_OUTPUT: u64 = 8_192;
 
 pub(crate) fn tool(offer: &ToolSpec, input_schema: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
     #[derive(Serialize)]
-    struct Tool<'a> {
+    struct AnthropicTool<'a> {
         name: &'a str,
         description: &'a str,
         input_schema: Box<RawValue>,
     }
-    serde_json::value::to_raw_value(&Tool { name: &offer.tool.name, description: &offer.description, input_schema })
+    serde_json::value::to_raw_value(&AnthropicTool {
+        name: &offer.tool.name,
+        description: &offer.description,
+        input_schema,
+    })
 }
 
-/// Tools come before the system text in what the server caches: one mark there covers both. The two others are at the end
-/// of this request and of the one before, so that what was cached then is found again.
+/// The request body. The server caches tools before the system prompt, so one cache marker after
+/// the system prompt covers both. The other two are at the end of this request and of the previous
+/// one, so that what was cached then is found again.
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let preamble = outgoing.preamble;
     let mut body = Body::new(preamble.names().1);
-    // Never more than the window has room for beside the request itself.
+    // At most a quarter of the window, to leave room for the request itself.
     let most = preamble.max_output.unwrap_or(MAX_OUTPUT).min(preamble.window.map_or(u64::MAX, |w| (w / 4).max(1)));
     body.field("max_tokens", &most).raw("stream", "true");
     if let Some(tools) = outgoing.tools() {
         body.raw("tools", tools);
     }
     if let Some(schema) = outgoing.schema() {
-        // This wire knows no bounds; they are checked here.
+        // This wire supports no bounds in schemas; we check them when the plan is read.
         let schema = schema::unbounded(&serde_json::from_str(schema).unwrap_or_default());
         body.raw("output_config", &format!(r#"{{"format":{{"type":"json_schema","schema":{schema}}}}}"#));
     }
@@ -60,19 +66,19 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
 
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}}"#;
 
-/// One message, whose results come first. No empty text: this wire refuses it.
+/// Writes one user message, results first. Empty text is replaced, because this wire rejects it.
 fn person(bits: &[ContentPart<'_>], mark: bool) -> String {
     let block = |bit: &ContentPart<'_>| match bit {
         ContentPart::Result { id, text, ok, .. } => {
             #[derive(Serialize)]
-            struct Block<'a> {
+            struct ToolResultBlock<'a> {
                 r#type: &'static str,
                 tool_use_id: &'a str,
                 content: &'a str,
                 #[serde(skip_serializing_if = "std::ops::Not::not")]
                 is_error: bool,
             }
-            json(&Block { r#type: "tool_result", tool_use_id: id, content: text, is_error: !ok })
+            json(&ToolResultBlock { r#type: "tool_result", tool_use_id: id, content: text, is_error: !ok })
         }
         ContentPart::Text(text) => text_block(if text.trim().is_empty() { "(nothing)" } else { text }),
         ContentPart::Picture(picture) => {
@@ -83,12 +89,12 @@ fn person(bits: &[ContentPart<'_>], mark: bool) -> String {
                 data: &'a str,
             }
             #[derive(Serialize)]
-            struct Block<'a> {
+            struct ImageBlock<'a> {
                 r#type: &'static str,
                 source: Source<'a>,
             }
             let source = Source { r#type: "base64", media_type: picture.media, data: &picture.base64 };
-            json(&Block { r#type: "image", source })
+            json(&ImageBlock { r#type: "image", source })
         }
     };
     let (results, others): (Vec<&ContentPart<'_>>, Vec<&ContentPart<'_>>) =
@@ -103,11 +109,11 @@ fn person(bits: &[ContentPart<'_>], mark: bool) -> String {
 
 fn text_block(text: &str) -> String {
     #[derive(Serialize)]
-    struct Block<'a> {
+    struct TextBlock<'a> {
         r#type: &'static str,
         text: &'a str,
     }
-    json(&Block { r#type: "text", text })
+    json(&TextBlock { r#type: "text", text })
 }
 
 fn answer(said: &[AssistantPart<'_>]) -> Option<String> {
@@ -128,22 +134,22 @@ fn answer(said: &[AssistantPart<'_>]) -> Option<String> {
 }
 
 #[derive(Debug, Deserialize)]
-struct Event<'a> {
+struct AnthropicEvent<'a> {
     #[serde(default)]
     r#type: String,
     #[serde(default)]
     index: Option<u64>,
     #[serde(default)]
-    message: Option<WireMessage>,
+    message: Option<MessageStart>,
     #[serde(default)]
-    content_block: Option<Block>,
+    content_block: Option<ContentBlock>,
     #[serde(default)]
     delta: Option<Delta>,
     #[serde(default)]
-    usage: Option<WireUsage>,
+    usage: Option<AnthropicUsage>,
     #[serde(default)]
     error: Option<Value>,
-    /// Of a whole message, from a server that does not stream.
+    /// The content of a whole message, from a server that does not stream.
     #[serde(default, borrow)]
     content: Option<&'a RawValue>,
     #[serde(default)]
@@ -152,13 +158,13 @@ struct Event<'a> {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct WireMessage {
-    usage: Option<WireUsage>,
+struct MessageStart {
+    usage: Option<AnthropicUsage>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Block {
+struct ContentBlock {
     r#type: String,
     id: Option<String>,
     name: Option<String>,
@@ -182,7 +188,7 @@ struct Delta {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct WireUsage {
+struct AnthropicUsage {
     input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
@@ -190,25 +196,25 @@ struct WireUsage {
 }
 
 #[derive(Debug)]
-enum Open {
+enum OpenBlock {
     Text,
     Thinking { signature: String },
     Call(usize),
     Other,
 }
 
-/// Reads Messages.
+/// Reads Messages responses.
 #[derive(Debug, Default)]
 pub(crate) struct Anthropic {
-    open: Vec<(u64, Open)>,
+    open: Vec<(u64, OpenBlock)>,
 }
 
-impl Reader for Anthropic {
+impl WireReader for Anthropic {
     fn take(&mut self, data: &str, answer: &mut Answer) -> Result<(), Bad> {
         if data.trim().is_empty() || data.trim() == "[DONE]" {
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
+        let event: AnthropicEvent<'_> = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
         let index = event.index.unwrap_or(0);
         match event.r#type.as_str() {
             "message_start" => {
@@ -244,7 +250,8 @@ impl Reader for Anthropic {
             }
             "message" => {
                 let blocks = event.content.map_or("[]", RawValue::get);
-                let blocks: Vec<Block> = serde_json::from_str(blocks).map_err(|e| Bad::Garbage(e.to_string()))?;
+                let blocks: Vec<ContentBlock> =
+                    serde_json::from_str(blocks).map_err(|e| Bad::Garbage(e.to_string()))?;
                 for (n, block) in blocks.into_iter().enumerate() {
                     self.begin(n as u64, block, answer)?;
                     self.stop(n as u64, answer)?;
@@ -279,8 +286,9 @@ fn stop(reason: String) -> Stop {
     }
 }
 
-/// Counts come twice, the later ones whole. Cached tokens are counted apart here, and with the others by us.
-fn count(wire: WireUsage, usage: &mut Usage) {
+/// Updates the usage. Counts arrive twice; later ones are totals. This wire counts cached tokens
+/// separately, while our `input` includes them.
+fn count(wire: AnthropicUsage, usage: &mut Usage) {
     let read = wire.cache_read_input_tokens.unwrap_or(usage.cached);
     let written = wire.cache_creation_input_tokens.unwrap_or(usage.written);
     if let Some(input) = wire.input_tokens.filter(|n| *n > 0 || usage.input == 0) {
@@ -293,23 +301,23 @@ fn count(wire: WireUsage, usage: &mut Usage) {
 }
 
 impl Anthropic {
-    fn begin(&mut self, index: u64, block: Block, answer: &mut Answer) -> Result<(), Bad> {
+    fn begin(&mut self, index: u64, block: ContentBlock, answer: &mut Answer) -> Result<(), Bad> {
         if self.open.iter().any(|(open, _)| *open == index) {
             return Ok(());
         }
         let open = match block.r#type.as_str() {
             "text" => {
                 answer.text(&block.text.unwrap_or_default())?;
-                Open::Text
+                OpenBlock::Text
             }
             "thinking" => {
                 answer.reasoning(&block.thinking.unwrap_or_default())?;
-                Open::Thinking { signature: block.signature.unwrap_or_default() }
+                OpenBlock::Thinking { signature: block.signature.unwrap_or_default() }
             }
             "redacted_thinking" => {
                 let data = block.data.unwrap_or_default();
                 answer.seal(|_| Some(json(&json!({"type": "redacted_thinking", "data": data}))))?;
-                Open::Other
+                OpenBlock::Other
             }
             "tool_use" => {
                 let at = answer.open_call()?;
@@ -320,9 +328,9 @@ impl Anthropic {
                 if let Some(input) = block.input.filter(|i| i.as_object().is_some_and(|map| !map.is_empty())) {
                     answer.args(at, &input.to_string())?;
                 }
-                Open::Call(at)
+                OpenBlock::Call(at)
             }
-            _ => Open::Other,
+            _ => OpenBlock::Other,
         };
         self.open.push((index, open));
         Ok(())
@@ -333,20 +341,22 @@ impl Anthropic {
         match (delta.r#type.as_str(), open) {
             ("text_delta", _) => answer.text(&delta.text.unwrap_or_default()),
             ("thinking_delta", _) => answer.reasoning(&delta.thinking.unwrap_or_default()),
-            ("signature_delta", Some(Open::Thinking { signature })) => {
+            ("signature_delta", Some(OpenBlock::Thinking { signature })) => {
                 signature.push_str(&delta.signature.unwrap_or_default());
                 if signature.len() > 1 << 20 { Err(Bad::TooLong) } else { Ok(()) }
             }
-            ("input_json_delta", Some(Open::Call(at))) => answer.args(*at, &delta.partial_json.unwrap_or_default()),
+            ("input_json_delta", Some(OpenBlock::Call(at))) => {
+                answer.args(*at, &delta.partial_json.unwrap_or_default())
+            }
             _ => Ok(()),
         }
     }
 
     fn stop(&mut self, index: u64, answer: &mut Answer) -> Result<(), Bad> {
         let Some(at) = self.open.iter().position(|(open, _)| *open == index) else { return Ok(()) };
-        // It stays known, so that a repeated beginning is none.
+        // The index stays in the list, so that a repeated start event is ignored.
         if let Some((_, open)) = self.open.get_mut(at)
-            && let Open::Thinking { signature } = std::mem::replace(open, Open::Other)
+            && let OpenBlock::Thinking { signature } = std::mem::replace(open, OpenBlock::Other)
         {
             answer.seal(|text| {
                 let block = json!({"type": "thinking", "thinking": text, "signature": signature});

@@ -1,9 +1,10 @@
-//! OpenAI's Chat Completions: most servers and gateways speak it, each a little differently.
+//! OpenAI's Chat Completions: most servers and gateways support it, each a little differently.
 //!
-//! Invariant: what servers are known to want back (`reasoning_details`, `thinking_blocks`, `extra_content`) goes back to its
-//! maker, whole or not at all; what else they send is passed over.
+//! Invariant: fields that servers require back (`reasoning_details`, `thinking_blocks`,
+//! `extra_content`) are sent back to the model that produced them, complete or not at all; other
+//! unknown fields are ignored.
 
-use super::{Body, Outgoing, Reader, json};
+use super::{Body, Outgoing, WireReader, json};
 use crate::answer::{Answer, Bad};
 use crate::messages::{self, AssistantPart, ChatMessage, ContentPart, Picture};
 use crate::provider::Quirks;
@@ -14,12 +15,12 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// How many bytes of what is wanted back may come.
+/// Maximum bytes of fields to send back.
 const KEEP: usize = 2 << 20;
-/// Fields of a message that their maker wants back.
+/// Fields of a message that its server requires back.
 const WANTED_BACK: &[&str] = &["reasoning_details", "thinking_blocks"];
 
-/// A tool, as this wire and Ollama's have it.
+/// A tool in the format of this wire and of Ollama's.
 pub(crate) fn tool(offer: &ToolSpec, parameters: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
     #[derive(Serialize)]
     struct Function<'a> {
@@ -28,15 +29,15 @@ pub(crate) fn tool(offer: &ToolSpec, parameters: Box<RawValue>) -> Result<Box<Ra
         parameters: Box<RawValue>,
     }
     #[derive(Serialize)]
-    struct Tool<'a> {
+    struct ChatTool<'a> {
         r#type: &'static str,
         function: Function<'a>,
     }
     let function = Function { name: &offer.tool.name, description: &offer.description, parameters };
-    serde_json::value::to_raw_value(&Tool { r#type: "function", function })
+    serde_json::value::to_raw_value(&ChatTool { r#type: "function", function })
 }
 
-/// A request. Everything that stays the same comes first.
+/// The request body. What stays the same between requests comes first.
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let preamble = outgoing.preamble;
     let mut body = Body::new(preamble.names().1);
@@ -51,12 +52,12 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         body.raw("tools", tools);
     }
     if let Some(schema) = outgoing.schema() {
-        // Not "strict", which knows no bounds and no fields that may be left out.
+        // Not "strict", which supports neither bounds nor optional fields.
         let name = r#"{"type":"json_schema","json_schema":{"name":"plan","strict":false,"schema":"#;
         body.raw("response_format", &format!("{name}{}}}}}", schema));
     }
     body.more(&preamble.body);
-    let mut messages = vec![json(&Out::plain("system", &preamble.system))];
+    let mut messages = vec![json(&ChatOutMessage::plain("system", &preamble.system))];
     for side in outgoing.sides {
         match side {
             ChatMessage::Person(bits) if preamble.quirks.merge => messages.push(merged(bits)),
@@ -68,14 +69,14 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
 }
 
 #[derive(Default, Serialize)]
-struct Out<'a> {
+struct ChatOutMessage<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Content<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<OutCall<'a>>,
+    tool_calls: Vec<ChatOutCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
     #[serde(flatten)]
@@ -87,12 +88,12 @@ struct Out<'a> {
 enum Content<'a> {
     Text(&'a str),
     Owned(String),
-    Pieces(Vec<Piece<'a>>),
+    Pieces(Vec<ChatContentPart<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Piece<'a> {
+enum ChatContentPart<'a> {
     Text { text: &'a str },
     ImageUrl { image_url: Url },
 }
@@ -103,21 +104,21 @@ struct Url {
 }
 
 #[derive(Serialize)]
-struct OutCall<'a> {
+struct ChatOutCall<'a> {
     id: &'a str,
     r#type: &'static str,
-    function: OutFunction<'a>,
+    function: ChatOutFunction<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extra_content: Option<Value>,
 }
 
 #[derive(Serialize)]
-struct OutFunction<'a> {
+struct ChatOutFunction<'a> {
     name: &'a str,
     arguments: &'a str,
 }
 
-impl<'a> Out<'a> {
+impl<'a> ChatOutMessage<'a> {
     fn plain(role: &'static str, content: &'a str) -> Self {
         Self { role, content: Some(Content::Text(content)), ..Self::default() }
     }
@@ -127,40 +128,46 @@ pub(crate) fn data_url(picture: &Picture) -> String {
     format!("data:{};base64,{}", picture.media, picture.base64)
 }
 
-fn image(picture: &Picture) -> Piece<'static> {
-    Piece::ImageUrl { image_url: Url { url: data_url(picture) } }
+fn image(picture: &Picture) -> ChatContentPart<'static> {
+    ChatContentPart::ImageUrl { image_url: Url { url: data_url(picture) } }
 }
 
-/// Each in a message of its own; pictures with the words that follow them.
+/// Writes each part as its own message; images go with the text that follows them.
 fn person(bits: &[ContentPart<'_>], messages: &mut Vec<String>) {
-    let mut pieces: Vec<Piece<'_>> = Vec::new();
+    let mut pieces: Vec<ChatContentPart<'_>> = Vec::new();
     for bit in bits {
         match bit {
             ContentPart::Result { id, text, .. } => {
-                messages.push(json(&Out { tool_call_id: Some(id), ..Out::plain("tool", text) }));
+                messages.push(json(&ChatOutMessage { tool_call_id: Some(id), ..ChatOutMessage::plain("tool", text) }));
             }
             ContentPart::Picture(picture) => pieces.push(image(picture)),
-            ContentPart::Text(text) if pieces.is_empty() => messages.push(json(&Out::plain("user", text))),
+            ContentPart::Text(text) if pieces.is_empty() => messages.push(json(&ChatOutMessage::plain("user", text))),
             ContentPart::Text(text) => {
-                pieces.push(Piece::Text { text });
+                pieces.push(ChatContentPart::Text { text });
                 let content = Some(Content::Pieces(std::mem::take(&mut pieces)));
-                messages.push(json(&Out { role: "user", content, ..Out::default() }));
+                messages.push(json(&ChatOutMessage { role: "user", content, ..ChatOutMessage::default() }));
             }
         }
     }
 }
 
-/// Results first, then everything else as one message.
+/// Writes the results first, then everything else as one message.
 fn merged(bits: &[ContentPart<'_>]) -> String {
     let messages::Merged { results, pictures, words } = messages::merged(bits);
-    let mut messages: Vec<String> =
-        results.iter().map(|(id, _, text)| json(&Out { tool_call_id: Some(id), ..Out::plain("tool", text) })).collect();
+    let mut messages: Vec<String> = results
+        .iter()
+        .map(|(id, _, text)| json(&ChatOutMessage { tool_call_id: Some(id), ..ChatOutMessage::plain("tool", text) }))
+        .collect();
     if !pictures.is_empty() {
-        let mut pieces: Vec<Piece<'_>> = pictures.into_iter().map(image).collect();
-        pieces.push(Piece::Text { text: &words });
-        messages.push(json(&Out { role: "user", content: Some(Content::Pieces(pieces)), ..Out::default() }));
+        let mut pieces: Vec<ChatContentPart<'_>> = pictures.into_iter().map(image).collect();
+        pieces.push(ChatContentPart::Text { text: &words });
+        messages.push(json(&ChatOutMessage {
+            role: "user",
+            content: Some(Content::Pieces(pieces)),
+            ..ChatOutMessage::default()
+        }));
     } else if !words.is_empty() || messages.is_empty() {
-        messages.push(json(&Out::plain("user", &words)));
+        messages.push(json(&ChatOutMessage::plain("user", &words)));
     }
     messages.join(",")
 }
@@ -177,8 +184,8 @@ fn answer(said: &[AssistantPart<'_>], quirks: &Quirks) -> String {
                 back.extend(kept.into_iter().flatten());
             }
             AssistantPart::Call { id, tool, args } => {
-                let function = OutFunction { name: tool.as_ref(), arguments: args };
-                tool_calls.push(OutCall { id, r#type: "function", function, extra_content: None });
+                let function = ChatOutFunction { name: tool.as_ref(), arguments: args };
+                tool_calls.push(ChatOutCall { id, r#type: "function", function, extra_content: None });
             }
         }
     }
@@ -186,15 +193,15 @@ fn answer(said: &[AssistantPart<'_>], quirks: &Quirks) -> String {
         call.extra_content = back.remove(&format!("tool_calls.{at}.extra_content"));
     }
     if let Some(first) = tool_calls.first_mut().filter(|call| quirks.signed && call.extra_content.is_none()) {
-        // A call that somebody else made has no signature; this is how it says so.
+        // A call from another model has no signature; this value skips the check.
         let skip = json!({"google": {"thought_signature": "skip_thought_signature_validator"}});
         first.extra_content = Some(skip);
     }
     let content = (!text.is_empty() || tool_calls.is_empty()).then_some(Content::Owned(text));
-    // With calls it is wanted even if there is none.
+    // With calls the field is required even if it is empty.
     let reasoning_content = (quirks.echo && !(thought.is_empty() && tool_calls.is_empty())).then_some(thought);
     let more = WANTED_BACK.iter().filter_map(|key| back.remove_entry(*key)).collect();
-    json(&Out { role: "assistant", content, reasoning_content, tool_calls, tool_call_id: None, more })
+    json(&ChatOutMessage { role: "assistant", content, reasoning_content, tool_calls, tool_call_id: None, more })
 }
 
 #[derive(Debug, Deserialize)]
@@ -202,7 +209,7 @@ struct Chunk {
     #[serde(default)]
     choices: Option<Vec<Choice>>,
     #[serde(default)]
-    usage: Option<WireUsage>,
+    usage: Option<ChatUsage>,
     #[serde(default)]
     error: Option<Value>,
 }
@@ -226,29 +233,29 @@ struct WireDelta {
     reasoning_content: Option<String>,
     #[serde(default)]
     reasoning: Option<Value>,
-    /// Words instead of an answer: they are one.
+    /// A refusal in place of content; treated as the answer's text.
     #[serde(default)]
     refusal: Option<String>,
     #[serde(default)]
-    tool_calls: Option<Vec<WireCall>>,
+    tool_calls: Option<Vec<ChatCall>>,
     #[serde(flatten)]
     other: Map<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
-struct WireCall {
+struct ChatCall {
     #[serde(default)]
     index: Option<usize>,
     #[serde(default)]
     id: Option<String>,
     #[serde(default)]
-    function: Option<WireFunction>,
+    function: Option<ChatFunction>,
     #[serde(flatten)]
     other: Map<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
-struct WireFunction {
+struct ChatFunction {
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
@@ -257,35 +264,35 @@ struct WireFunction {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct WireUsage {
+struct ChatUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
-    prompt_tokens_details: Option<Details>,
-    completion_tokens_details: Option<Details>,
+    prompt_tokens_details: Option<ChatTokenDetails>,
+    completion_tokens_details: Option<ChatTokenDetails>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Details {
+struct ChatTokenDetails {
     cached_tokens: Option<u64>,
     reasoning_tokens: Option<u64>,
 }
 
-/// How a part of an answer comes.
+/// Whether a delta is one piece of the answer or all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Come {
     Piece,
     Whole,
 }
 
-/// Where a call of the stream is in the answer.
+/// Maps a call in the stream to its index in the answer.
 #[derive(Debug)]
 struct Slot {
     index: Option<usize>,
     at: usize,
 }
 
-/// Reads Chat Completions.
+/// Reads Chat Completions responses.
 #[derive(Debug, Default)]
 pub(crate) struct Chat {
     calls: Vec<Slot>,
@@ -294,7 +301,7 @@ pub(crate) struct Chat {
     dropped: BTreeSet<String>,
 }
 
-impl Reader for Chat {
+impl WireReader for Chat {
     fn take(&mut self, data: &str, answer: &mut Answer) -> Result<(), Bad> {
         if data.trim() == "[DONE]" {
             answer.closed = true;
@@ -308,7 +315,9 @@ impl Reader for Chat {
             return Err(Bad::Server(crate::request_error::words(&error)));
         }
         if let Some(usage) = chunk.usage {
-            let details = |d: &Option<Details>, f: fn(&Details) -> Option<u64>| d.as_ref().and_then(f).unwrap_or(0);
+            let details = |d: &Option<ChatTokenDetails>, f: fn(&ChatTokenDetails) -> Option<u64>| {
+                d.as_ref().and_then(f).unwrap_or(0)
+            };
             answer.usage = Usage {
                 input: usage.prompt_tokens.unwrap_or(0),
                 cached: details(&usage.prompt_tokens_details, |d| d.cached_tokens),
@@ -317,7 +326,7 @@ impl Reader for Chat {
                 written: 0,
             };
         }
-        // One answer was asked for: a second choice is none of ours.
+        // Only one choice was requested; ignore any others.
         if let Some(choice) = chunk.choices.unwrap_or_default().into_iter().next() {
             if let Some(delta) = choice.delta {
                 self.add(delta, Come::Piece, answer)?;
@@ -364,9 +373,9 @@ impl Chat {
         Ok(())
     }
 
-    /// Servers repeat indexes, leave them out, and leave ids out: another id, or a name after whole arguments, begins a
-    /// new call.
-    fn add_call(&mut self, call: WireCall, come: Come, answer: &mut Answer) -> Result<(), Bad> {
+    /// Adds a piece of a call. Servers repeat or omit indexes and omit ids, so a different id, or a
+    /// name after complete arguments, begins a new call.
+    fn add_call(&mut self, call: ChatCall, come: Come, answer: &mut Answer) -> Result<(), Bad> {
         let (name, arguments) = call.function.map_or((None, None), |f| (f.name, f.arguments));
         let (name, id) = (name.unwrap_or_default(), call.id.unwrap_or_default());
         let mut same = |slot: &Slot| {
@@ -410,7 +419,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Keeps what is wanted back, whole or not at all: half of a seal is refused.
+    /// Keeps a field to send back, complete or not at all: servers reject incomplete signatures.
     fn keep(&mut self, key: &str, value: Value) {
         self.kept_bytes += value.to_string().len();
         if self.kept_bytes > KEEP || self.dropped.contains(key) {
@@ -425,7 +434,8 @@ impl Chat {
     }
 }
 
-/// Pieces of one item come one by one, with the same index: texts go together, a signature comes last.
+/// Merges the pieces of an item, which share an index: text is concatenated, other fields are
+/// replaced.
 fn merge(known: &mut Vec<Value>, item: Value) {
     let same = |old: &&mut Value| {
         !item["index"].is_null()
@@ -448,7 +458,7 @@ fn merge(known: &mut Vec<Value>, item: Value) {
     }
 }
 
-/// Text, or a list of pieces with text in them.
+/// The text of a content field, which is a string or a list of parts with text.
 fn text_of(content: Value) -> String {
     match content {
         Value::String(text) => text,

@@ -1,10 +1,11 @@
-//! Wires: the bytes that go out to a server and those that come back, one file each.
+//! Wires: the request and response formats of servers, one file each.
 //!
-//! A wire renders the sides of a conversation into a body ([`Wire::body`]), and reads what comes back into an [`Answer`]
-//! ([`Reader`]). Addresses, headers and framing are here; what is peculiar about a server is in its provider's data.
+//! A wire renders a conversation into a request body ([`Wire::body`]) and reads the response into
+//! an [`Answer`] ([`Reader`]). Addresses, headers and framing are here; the quirks of a server are
+//! in its provider's data.
 //!
-//! Invariant: each request begins with the bytes of the one before (where a cache mark moves, without that mark).
-//! Invariant: what a wire does not know is passed over or kept, never an error.
+//! Invariant: each request begins with the bytes of the previous one, apart from cache markers.
+//! Invariant: unknown fields and events are ignored or preserved, never an error.
 
 mod anthropic;
 mod chat;
@@ -23,7 +24,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// How a server is spoken to.
+/// The API of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wire {
@@ -34,52 +35,53 @@ pub enum Wire {
     Responses,
     /// Anthropic's Messages.
     Anthropic,
-    /// Ollama's own.
+    /// Ollama's native API.
     Ollama,
 }
 
 words!(Wire { Chat = "chat", Responses = "responses", Anthropic = "anthropic", Ollama = "ollama", });
 
-/// How the pieces of an answer are told apart.
+/// How a response is split into pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Server-sent events.
     Events,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Lines,
 }
 
-/// What goes out.
+/// A request to render.
 pub(crate) struct Outgoing<'a> {
     pub(crate) preamble: &'a RecordedPreamble,
     pub(crate) sides: &'a [ChatMessage<'a>],
-    /// Without what some models refuse: 1 a summary of reasoning and usage in streams, 2 sealed reasoning and a schema, too.
+    /// The level of optional features to omit, because the model rejects them: 1 reasoning
+    /// summaries and usage in streams; 2 also encrypted reasoning and the schema.
     pub(crate) bare: u8,
 }
 
-/// What a model may refuse is decided here, for every wire.
+/// Which optional features to send, decided here for all wires.
 impl Outgoing<'_> {
-    /// The tools, if there are any.
+    /// The tools, unless the list is empty.
     fn tools(&self) -> Option<&str> {
         Some(self.preamble.tools.get()).filter(|tools| *tools != "[]")
     }
-    /// What the answer is held to.
+    /// The schema that constrains the answer.
     fn schema(&self) -> Option<&str> {
         self.preamble.schema.as_ref().filter(|_| self.bare < 2).map(|schema| schema.get())
     }
-    /// Whether sealed reasoning is asked for, and goes back.
+    /// Whether encrypted reasoning is requested and sent back.
     fn sealed(&self) -> bool {
         self.bare < 2
     }
-    /// Whether a summary of reasoning, and usage in streams, are asked for.
+    /// Whether reasoning summaries and usage in streams are requested.
     fn extras(&self) -> bool {
         self.bare < 1
     }
 }
 
-/// Reads what comes back.
-pub(crate) trait Reader: Send + fmt::Debug {
-    /// Takes one event in.
+/// Reads the response of a wire.
+pub(crate) trait WireReader: Send + fmt::Debug {
+    /// Processes one event.
     fn take(&mut self, data: &str, answer: &mut Answer) -> Result<(), Bad>;
     /// The stream is over.
     fn end(&mut self, _answer: &mut Answer) -> Result<(), Bad> {
@@ -88,10 +90,10 @@ pub(crate) trait Reader: Send + fmt::Debug {
 }
 
 impl Wire {
-    /// Every one.
+    /// All wires.
     pub const ALL: &'static [Self] = &[Self::Chat, Self::Responses, Self::Anthropic, Self::Ollama];
 
-    /// How a key is usually shown on it.
+    /// The usual header for the key.
     #[must_use]
     pub fn auth(self) -> Auth {
         match self {
@@ -116,7 +118,7 @@ impl Wire {
         }
     }
 
-    /// Where models are listed.
+    /// The path of the list of models.
     pub(crate) fn models_path(self) -> &'static str {
         match self {
             Self::Chat | Self::Responses | Self::Anthropic => "/models",
@@ -124,7 +126,7 @@ impl Wire {
         }
     }
 
-    /// The tools, as this wire has them.
+    /// The tools in the format of this wire.
     pub(crate) fn tools(self, offers: &[ToolSpec]) -> Result<Box<RawValue>, String> {
         let tool = |offer: &ToolSpec| -> Result<Box<RawValue>, serde_json::Error> {
             let schema: Box<RawValue> = serde_json::from_str(&offer.schema)?;
@@ -147,7 +149,7 @@ impl Wire {
         }
     }
 
-    pub(crate) fn reader(self) -> Box<dyn Reader> {
+    pub(crate) fn reader(self) -> Box<dyn WireReader> {
         match self {
             Self::Chat => Box::<chat::Chat>::default(),
             Self::Responses => Box::<responses::Responses>::default(),
@@ -157,7 +159,7 @@ impl Wire {
     }
 }
 
-/// A request to a provider, with its address, key and headers, without a body.
+/// A request to a provider, with address, key and headers, but no body.
 pub(crate) fn request(
     client: &reqwest::Client,
     provider: &Provider,
@@ -169,7 +171,7 @@ pub(crate) fn request(
     authorised(client.request(method, url), provider, wire)
 }
 
-/// A request with the key and the headers that a provider wants.
+/// Adds the key and the headers that a provider requires.
 pub(crate) fn authorised(
     mut request: reqwest::RequestBuilder,
     provider: &Provider,
@@ -192,14 +194,14 @@ pub(crate) fn authorised(
     request
 }
 
-/// A JSON object that is written field by field, in this order.
+/// A JSON object written field by field, so that the order of fields is fixed.
 pub(crate) struct Body(Vec<(String, String)>);
 
 impl Body {
     pub(crate) fn new(model: &str) -> Self {
         Self(vec![("model".into(), Value::from(model).to_string())])
     }
-    /// A field with a value that is JSON already.
+    /// Adds a field whose value is already JSON.
     pub(crate) fn raw(&mut self, key: &str, value: &str) -> &mut Self {
         self.0.push((key.into(), value.into()));
         self
@@ -207,7 +209,7 @@ impl Body {
     pub(crate) fn field(&mut self, key: &str, value: &impl Serialize) -> &mut Self {
         self.raw(key, &json(value))
     }
-    /// What the person configured for each request: objects are joined, anything else replaces ours.
+    /// Adds the fields that the user configured: objects are merged, other values replace ours.
     pub(crate) fn more(&mut self, more: &Map<String, Value>) -> &mut Self {
         for (key, value) in more {
             let Some((_, ours)) = self.0.iter_mut().find(|(known, _)| known == key) else {
@@ -224,7 +226,7 @@ impl Body {
         }
         self
     }
-    /// A list as the last field, whose items only grow.
+    /// Ends the body with a list to which later requests only append.
     pub(crate) fn end_with(&mut self, key: &str, items: &[String]) -> Vec<u8> {
         let field = |(key, value): (String, String)| format!("{}:{value}", Value::from(key));
         let fields: Vec<String> = std::mem::take(&mut self.0).into_iter().map(field).collect();
@@ -232,7 +234,7 @@ impl Body {
     }
 }
 
-/// JSON of something plain.
+/// Serialises a value whose serialisation cannot fail.
 pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

@@ -1,8 +1,9 @@
-//! Ollama's own wire: the only one on which the size of the window can be set.
+//! Ollama's native API, the only one with a settable context window.
 //!
-//! Invariant: `num_ctx` is in every request. Without it the server takes 4,096 tokens and drops the beginning in silence.
+//! Invariant: every request has `num_ctx`. Without it the server uses 4,096 tokens and silently
+//! drops the beginning of the conversation.
 
-use super::{Body, Outgoing, Reader, json};
+use super::{Body, Outgoing, WireReader, json};
 use crate::answer::{Answer, Bad};
 use crate::messages::{self, AssistantPart, ChatMessage, ContentPart};
 use dunnock_proto::{Stop, Usage};
@@ -24,7 +25,8 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     if let Some(Value::Object(theirs)) = more.remove("options") {
         options.extend(theirs);
     }
-    // What does not fit is an error then, not a shorter request or a conversation without its beginning; older servers pass over it.
+    // With these, a request that does not fit is an error instead of being truncated silently;
+    // older servers ignore them.
     body.raw("stream", "true").raw("truncate", "false").raw("shift", "false").field("options", &options);
     if let Some(tools) = outgoing.tools() {
         body.raw("tools", tools);
@@ -33,7 +35,8 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
         body.raw("format", schema);
     }
     body.more(&more);
-    let mut messages = vec![json(&Out { role: "system", content: &preamble.system, ..Out::default() })];
+    let mut messages =
+        vec![json(&OllamaOutMessage { role: "system", content: &preamble.system, ..OllamaOutMessage::default() })];
     for side in outgoing.sides {
         match side {
             ChatMessage::Person(bits) => person(bits, preamble.quirks.merge, &mut messages),
@@ -44,7 +47,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
 }
 
 #[derive(Default, Serialize)]
-struct Out<'a> {
+struct OllamaOutMessage<'a> {
     role: &'static str,
     content: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -52,7 +55,7 @@ struct Out<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     images: Vec<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<OutCall<'a>>,
+    tool_calls: Vec<OllamaOutCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,13 +63,13 @@ struct Out<'a> {
 }
 
 #[derive(Serialize)]
-struct OutCall<'a> {
+struct OllamaOutCall<'a> {
     id: &'a str,
-    function: OutFunction<'a>,
+    function: OllamaOutFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct OutFunction<'a> {
+struct OllamaOutFunction<'a> {
     name: &'a str,
     arguments: &'a RawValue,
 }
@@ -76,11 +79,22 @@ fn person(bits: &[ContentPart<'_>], merge: bool, messages: &mut Vec<String>) {
         let messages::Merged { results, pictures, words } = messages::merged(bits);
         for (id, tool, text) in &results {
             let (tool_name, tool_call_id) = (Some(*tool), Some(*id));
-            messages.push(json(&Out { role: "tool", content: text, tool_name, tool_call_id, ..Out::default() }));
+            messages.push(json(&OllamaOutMessage {
+                role: "tool",
+                content: text,
+                tool_name,
+                tool_call_id,
+                ..OllamaOutMessage::default()
+            }));
         }
         if !(words.is_empty() && pictures.is_empty()) {
             let images = pictures.iter().map(|picture| picture.base64.as_str()).collect();
-            messages.push(json(&Out { role: "user", content: &words, images, ..Out::default() }));
+            messages.push(json(&OllamaOutMessage {
+                role: "user",
+                content: &words,
+                images,
+                ..OllamaOutMessage::default()
+            }));
         }
         return;
     }
@@ -89,12 +103,23 @@ fn person(bits: &[ContentPart<'_>], merge: bool, messages: &mut Vec<String>) {
         match bit {
             ContentPart::Result { id, tool, text, .. } => {
                 let (tool_name, tool_call_id) = (Some(tool.as_ref()), Some(id.as_str()));
-                messages.push(json(&Out { role: "tool", content: text, tool_name, tool_call_id, ..Out::default() }));
+                messages.push(json(&OllamaOutMessage {
+                    role: "tool",
+                    content: text,
+                    tool_name,
+                    tool_call_id,
+                    ..OllamaOutMessage::default()
+                }));
             }
             ContentPart::Picture(picture) => images.push(&picture.base64),
             ContentPart::Text(text) => {
                 let images = std::mem::take(&mut images);
-                messages.push(json(&Out { role: "user", content: text, images, ..Out::default() }));
+                messages.push(json(&OllamaOutMessage {
+                    role: "user",
+                    content: text,
+                    images,
+                    ..OllamaOutMessage::default()
+                }));
             }
         }
     }
@@ -109,18 +134,25 @@ fn answer(said: &[AssistantPart<'_>], echo: bool) -> String {
             AssistantPart::Reasoning { .. } => {}
             AssistantPart::Call { id, tool, args } => {
                 if let Ok(arguments) = serde_json::from_str::<&RawValue>(args) {
-                    tool_calls.push(OutCall { id, function: OutFunction { name: tool.as_ref(), arguments } });
+                    tool_calls
+                        .push(OllamaOutCall { id, function: OllamaOutFunction { name: tool.as_ref(), arguments } });
                 }
             }
         }
     }
-    json(&Out { role: "assistant", content: &text, thinking: &thought, tool_calls, ..Out::default() })
+    json(&OllamaOutMessage {
+        role: "assistant",
+        content: &text,
+        thinking: &thought,
+        tool_calls,
+        ..OllamaOutMessage::default()
+    })
 }
 
 #[derive(Debug, Deserialize)]
-struct Line {
+struct OllamaLine {
     #[serde(default)]
-    message: Option<WireMessage>,
+    message: Option<OllamaMessage>,
     #[serde(default)]
     done: bool,
     #[serde(default)]
@@ -135,23 +167,23 @@ struct Line {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct WireMessage {
+struct OllamaMessage {
     content: Option<String>,
     thinking: Option<String>,
-    tool_calls: Option<Vec<WireCall>>,
+    tool_calls: Option<Vec<OllamaCall>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct WireCall {
+struct OllamaCall {
     #[serde(default)]
     id: Option<String>,
     #[serde(default)]
-    function: Option<WireFunction>,
+    function: Option<OllamaFunction>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct WireFunction {
+struct OllamaFunction {
     name: String,
     arguments: Option<Box<RawValue>>,
 }
@@ -160,12 +192,12 @@ struct WireFunction {
 #[derive(Debug, Default)]
 pub(crate) struct Ollama;
 
-impl Reader for Ollama {
+impl WireReader for Ollama {
     fn take(&mut self, data: &str, answer: &mut Answer) -> Result<(), Bad> {
         if data.trim().is_empty() {
             return Ok(());
         }
-        let line: Line = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
+        let line: OllamaLine = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
         if let Some(error) = line.error.filter(|e| !e.is_null()) {
             return Err(Bad::Server(crate::request_error::words(&json!({ "error": error }))));
         }
@@ -180,7 +212,7 @@ impl Reader for Ollama {
                     open.name = function.name;
                 }
                 let args = function.arguments.as_ref().map_or("{}", |a| a.get());
-                // Some write the object as a text.
+                // Some send the object as a JSON string.
                 match serde_json::from_str::<String>(args) {
                     Ok(text) => answer.args(at, &text)?,
                     Err(_) => answer.args(at, args)?,

@@ -1,8 +1,8 @@
-//! OpenAI's Responses, without anything kept on the server: our log is the memory.
+//! OpenAI's Responses, with nothing stored on the server: our log is the only state.
 //!
-//! Invariant: a reasoning item goes back byte for byte as it came, and only to its maker.
+//! Invariant: a reasoning item is sent back byte for byte, and only to the model that produced it.
 
-use super::{Body, Outgoing, Reader, json};
+use super::{Body, Outgoing, WireReader, json};
 use crate::answer::{Answer, Bad};
 use crate::messages::{self, AssistantPart, ChatMessage, ContentPart};
 use crate::wires::chat::data_url;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 pub(crate) fn tool(offer: &ToolSpec, parameters: Box<RawValue>) -> Result<Box<RawValue>, serde_json::Error> {
     #[derive(Serialize)]
-    struct Tool<'a> {
+    struct ResponsesTool<'a> {
         r#type: &'static str,
         name: &'a str,
         description: &'a str,
@@ -22,7 +22,7 @@ pub(crate) fn tool(offer: &ToolSpec, parameters: Box<RawValue>) -> Result<Box<Ra
         parameters: Box<RawValue>,
     }
     let (name, description) = (offer.tool.name.as_str(), offer.description.as_str());
-    serde_json::value::to_raw_value(&Tool { r#type: "function", name, description, strict: false, parameters })
+    serde_json::value::to_raw_value(&ResponsesTool { r#type: "function", name, description, strict: false, parameters })
 }
 
 pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
@@ -62,12 +62,12 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
 struct Item<'a> {
     r#type: &'static str,
     role: &'static str,
-    content: Vec<Piece<'a>>,
+    content: Vec<ResponsesContentPart<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Piece<'a> {
+enum ResponsesContentPart<'a> {
     InputText { text: &'a str },
     OutputText { text: &'a str },
     InputImage { image_url: String },
@@ -80,7 +80,7 @@ struct Output<'a> {
     output: &'a str,
 }
 
-fn message<'a>(role: &'static str, content: Vec<Piece<'a>>) -> String {
+fn message<'a>(role: &'static str, content: Vec<ResponsesContentPart<'a>>) -> String {
     json(&Item { r#type: "message", role, content })
 }
 
@@ -89,13 +89,15 @@ fn output(id: &str, text: &str) -> String {
 }
 
 fn person(bits: &[ContentPart<'_>], input: &mut Vec<String>) {
-    let mut pieces: Vec<Piece<'_>> = Vec::new();
+    let mut pieces: Vec<ResponsesContentPart<'_>> = Vec::new();
     for bit in bits {
         match bit {
             ContentPart::Result { id, text, .. } => input.push(output(id, text)),
-            ContentPart::Picture(picture) => pieces.push(Piece::InputImage { image_url: data_url(picture) }),
+            ContentPart::Picture(picture) => {
+                pieces.push(ResponsesContentPart::InputImage { image_url: data_url(picture) })
+            }
             ContentPart::Text(text) => {
-                pieces.push(Piece::InputText { text });
+                pieces.push(ResponsesContentPart::InputText { text });
                 input.push(message("user", std::mem::take(&mut pieces)));
             }
         }
@@ -105,10 +107,10 @@ fn person(bits: &[ContentPart<'_>], input: &mut Vec<String>) {
 fn merged(bits: &[ContentPart<'_>], input: &mut Vec<String>) {
     let messages::Merged { results, pictures, words } = messages::merged(bits);
     input.extend(results.iter().map(|(id, _, text)| output(id, text)));
-    let mut pieces: Vec<Piece<'_>> =
-        pictures.into_iter().map(|picture| Piece::InputImage { image_url: data_url(picture) }).collect();
+    let mut pieces: Vec<ResponsesContentPart<'_>> =
+        pictures.into_iter().map(|picture| ResponsesContentPart::InputImage { image_url: data_url(picture) }).collect();
     if !words.is_empty() {
-        pieces.push(Piece::InputText { text: &words });
+        pieces.push(ResponsesContentPart::InputText { text: &words });
     }
     if !pieces.is_empty() {
         input.push(message("user", pieces));
@@ -118,7 +120,7 @@ fn merged(bits: &[ContentPart<'_>], input: &mut Vec<String>) {
 fn answer(said: &AssistantPart<'_>, sealed: bool) -> Option<String> {
     match said {
         AssistantPart::Reasoning { opaque, .. } => opaque.filter(|item| sealed && wanted_back(item)).map(str::to_owned),
-        AssistantPart::Text(text) => Some(message("assistant", vec![Piece::OutputText { text }])),
+        AssistantPart::Text(text) => Some(message("assistant", vec![ResponsesContentPart::OutputText { text }])),
         AssistantPart::Call { id, tool, args } => {
             #[derive(Serialize)]
             struct Call<'a> {
@@ -132,15 +134,16 @@ fn answer(said: &AssistantPart<'_>, sealed: bool) -> Option<String> {
     }
 }
 
-/// An item that holds nothing of its own is only a name for something on the server, which kept nothing.
+/// Whether an item has content of its own. One without is only a reference to something on the
+/// server, which stored nothing.
 fn wanted_back(item: &str) -> bool {
     let Ok(item) = serde_json::from_str::<Value>(item) else { return false };
     item["encrypted_content"].is_string() || item["content"].as_array().is_some_and(|c| !c.is_empty())
 }
 
-/// Any event: what it brings depends on its type.
+/// Any event; which fields it has depends on its type.
 #[derive(Debug, Deserialize)]
-struct Event<'a> {
+struct ResponsesEvent<'a> {
     #[serde(default)]
     r#type: String,
     #[serde(default)]
@@ -163,7 +166,7 @@ struct Event<'a> {
     object: Option<String>,
 }
 
-/// An item of an answer, as far as it is looked at.
+/// The fields of an output item that we use.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct WireItem {
@@ -182,23 +185,23 @@ struct WireResponse<'a> {
     status: Option<String>,
     error: Option<Value>,
     incomplete_details: Option<Value>,
-    usage: Option<WireUsage>,
+    usage: Option<ResponsesUsage>,
     #[serde(borrow)]
     output: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct WireUsage {
+struct ResponsesUsage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
-    input_tokens_details: Option<Details>,
-    output_tokens_details: Option<Details>,
+    input_tokens_details: Option<ResponsesTokenDetails>,
+    output_tokens_details: Option<ResponsesTokenDetails>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Details {
+struct ResponsesTokenDetails {
     cached_tokens: Option<u64>,
     reasoning_tokens: Option<u64>,
 }
@@ -211,30 +214,30 @@ enum Kind {
     Other,
 }
 
-/// What is known of an item that has begun.
+/// An item that has begun.
 #[derive(Debug)]
-struct Open {
+struct OpenItem {
     index: u64,
     kind: Kind,
-    /// Words of it have come in pieces.
+    /// Some of its text has arrived as deltas.
     told: bool,
     done: bool,
 }
 
-/// Reads Responses.
+/// Reads Responses events.
 #[derive(Debug, Default)]
 pub(crate) struct Responses {
-    open: Vec<Open>,
+    open: Vec<OpenItem>,
     last: Option<u64>,
 }
 
-impl Reader for Responses {
+impl WireReader for Responses {
     fn take(&mut self, data: &str, answer: &mut Answer) -> Result<(), Bad> {
         if data.trim().is_empty() || data.trim() == "[DONE]" {
             return Ok(());
         }
-        let event: Event<'_> = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
-        // A piece that comes twice is taken once.
+        let event: ResponsesEvent<'_> = serde_json::from_str(data).map_err(|e| Bad::Garbage(e.to_string()))?;
+        // Ignore repeated events.
         if let Some(n) = event.sequence_number {
             if self.last.is_some_and(|last| n <= last) {
                 return Ok(());
@@ -313,7 +316,7 @@ impl Responses {
     fn told(&mut self, index: u64, kind: Kind) {
         match self.open.iter_mut().rev().find(|o| o.index == index && !o.done) {
             Some(open) => open.told = true,
-            None => self.open.push(Open { index, kind, told: true, done: false }),
+            None => self.open.push(OpenItem { index, kind, told: true, done: false }),
         }
     }
 
@@ -335,11 +338,12 @@ impl Responses {
             "reasoning" => Kind::Reasoning,
             _ => Kind::Other,
         };
-        self.open.push(Open { index, kind, told: false, done: false });
+        self.open.push(OpenItem { index, kind, told: false, done: false });
         Ok(())
     }
 
-    /// An item is whole: what came in pieces stands, what did not is taken from here.
+    /// Completes an item: text that arrived as deltas stays; anything that did not is read from the
+    /// item.
     fn done(&mut self, index: u64, raw: &RawValue, answer: &mut Answer) -> Result<(), Bad> {
         if self.open.iter().any(|o| o.index == index && o.done) {
             return Ok(());
@@ -403,7 +407,7 @@ impl Responses {
         if response.status.as_deref() == Some("failed") {
             return Err(Bad::Server("the server gave up".into()));
         }
-        // Items that never came in events of their own.
+        // Items that had no events of their own.
         for (n, item) in response.output.unwrap_or_default().into_iter().enumerate() {
             self.done(n as u64, item, answer)?;
         }

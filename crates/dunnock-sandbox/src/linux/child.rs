@@ -1,11 +1,12 @@
-//! Makes a child, and what happens in it before its program begins.
+//! Creates a child process and runs it up to exec.
 //!
-//! Rung A and B: the child is the first process of its own process namespace. It makes the box, starts the command, buries what
-//! is orphaned, reports how the command ended, and ends; the kernel ends all others with it. Rung C, and no box at all: the
-//! child is the command.
+//! Levels A and B: the child is the first process (init) of its own process namespace. It sets up
+//! the sandbox, starts the command, reaps orphans, reports how the command ended, and exits; the
+//! kernel then kills everything else in the namespace. Level C and no sandbox: the child becomes
+//! the command.
 //!
-//! Invariant: from here to the program's beginning nothing is allocated, no lock is taken and nothing panics: only system calls
-//! on what lies ready. A call that fails is reported, and the child ends.
+//! Invariant: from clone to exec the child allocates nothing, takes no lock and does not panic; it
+//! only makes system calls on prepared data. A call that fails is reported, and the child exits.
 
 use super::plan::{MountStep, Plan};
 use super::{Isolation, landlock};
@@ -23,22 +24,23 @@ pub(crate) struct Ready {
     folder: CString,
     fds: [OwnedFd; 3],
     terminal: bool,
-    /// The most processes of this user, and what else a process is held by.
+    /// RLIMIT_NPROC for the command: the most processes this user may have.
     pub(crate) processes: Option<u64>,
-    /// How nice this program was started, whatever its launcher is by now.
+    /// The nice value this program was started with; the launcher may have changed its own.
     pub(crate) nice: c_int,
     plan: Option<Rc<Plan>>,
-    /// The network that it shares with others.
+    /// The network that it shares with other sandboxes.
     pub(crate) join: Option<Rc<Net>>,
 }
 
-/// A network of its own, which several boxes share: kept by its descriptors, with the user namespace that owns it.
+/// A private network that several sandboxes share. The descriptors keep it alive, with the user
+/// namespace that owns it.
 pub(crate) struct Net {
     user: OwnedFd,
     net: OwnedFd,
 }
 
-/// Texts, and the list of them that the kernel wants.
+/// Strings, and the null-terminated pointer array that execve needs.
 struct Pointers {
     _texts: Vec<CString>,
     list: Vec<*const c_char>,
@@ -68,19 +70,20 @@ impl Ready {
     }
 }
 
-/// How a child that reports came to its end.
+/// What a child reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The program began; how it ended, where the child is not the program itself.
+    /// The program was started; its wait status, if the child is not the program itself.
     Began(Option<i32>),
-    /// The same, and nobody is left in its box but the first process, which is about to go.
+    /// The same, and only the sandbox's first process is left, which is about to exit.
     Over(i32),
-    /// It did not begin: what failed.
+    /// It was not started; what failed.
     Failed(String),
 }
 
 impl Fate {
-    /// What a child has reported so far; nothing, if nothing has come yet. At the end of the report, that it began.
+    /// What the child has reported so far; `None` if nothing yet. A closed pipe means that the
+    /// program was started.
     pub(crate) fn read(report: &OwnedFd) -> Option<Self> {
         let mut bytes = [0; 8];
         let have = match rustix::io::read(report, &mut bytes) {
@@ -107,10 +110,10 @@ impl Fate {
     }
 }
 
-/// The report of a box in which nobody is left.
+/// Report code: the command ended and no other process is left in the sandbox.
 const ALONE: i32 = -1;
 
-/// What can fail, by its number.
+/// What can fail, indexed by report code.
 const WHAT: &[&str] = &[
     "",
     "execve",
@@ -168,28 +171,29 @@ const CLONE: i32 = 24;
 const PARENT: i32 = 25;
 const SETNS: i32 = 27;
 
-/// What the child works with: borrowed, on the stack of the launcher.
+/// Everything the child uses: borrowed, on the launcher's stack.
 struct Within<'a> {
     ready: &'a Ready,
-    /// Where it reports, and where that is read.
+    /// Write end of the report pipe, and its read end.
     report: RawFd,
     read: RawFd,
-    /// Its three descriptors, above all that it will close.
+    /// stdin, stdout and stderr of the command; their numbers are above those they replace.
     fds: [RawFd; 3],
-    /// For what is taken hold of.
+    /// For the mounts that [`MountStep::Take`] clones.
     slots: *mut RawFd,
-    /// For the command, where the child is not it; and behind it for the first process, where another one makes that.
+    /// Stack for the command, if the child is not the command itself; above it one for the
+    /// sandbox's first process, if `join` creates that.
     stack: *mut u8,
-    /// The first process, where another one made it.
+    /// Pid of the sandbox's first process, if `join` created it.
     joined: *mut libc::pid_t,
     launcher: libc::pid_t,
 }
 
 const STACK: usize = 64 << 10;
-/// Should memory run out all the same, commands go before anything else does.
+/// If memory runs out, the kernel kills commands first.
 const OOM: (&CStr, &[u8]) = (c"/proc/self/oom_score_adj", b"900");
 
-/// Starts a program; its process, and where it reports.
+/// Starts a program. Returns its pid and the pipe on which it reports.
 #[expect(unsafe_code, reason = "clone has no safe wrapper")]
 pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -212,19 +216,19 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
     let argument = std::ptr::from_ref(&within).cast_mut().cast::<c_void>();
     let rung = ready.plan.as_deref().map(|plan| plan.rung);
     let (first, flags): (extern "C" fn(*mut c_void) -> c_int, c_int) = match rung {
-        // Makes the first process of the box, as the launcher's child, and ends.
+        // Creates the sandbox's first process as a child of the launcher, and exits.
         Some(Isolation::A | Isolation::B) if ready.join.is_some() => (join, libc::CLONE_VM | libc::CLONE_VFORK),
         Some(rung @ (Isolation::A | Isolation::B)) => {
             let mounts = if rung == Isolation::A { libc::CLONE_NEWNS | libc::CLONE_NEWUTS } else { 0 };
             let net = if ready.plan.as_ref().is_some_and(|plan| plan.network) { 0 } else { libc::CLONE_NEWNET };
             (init, libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | mounts | net)
         }
-        // The launcher waits, and its memory is shared, until the program begins.
+        // The launcher is suspended, and shares its memory, until exec.
         Some(Isolation::C) | None => (command, libc::CLONE_VM | libc::CLONE_VFORK),
     };
-    // SAFETY: the stack is ours, large enough and used by this child alone. Without CLONE_VM the child has a copy of
-    // everything; with it, this thread does not run until the child has ended or become another program. The launcher has one
-    // thread, so no lock is held by another.
+    // SAFETY: the stack is ours, large enough and used by this child alone. Without CLONE_VM the
+    // child has a copy of everything; with it, this thread is suspended until the child exits or
+    // calls exec. The launcher has one thread, so no other thread holds a lock.
     #[cfg(test)]
     super::quiet::quiet(true);
     let pid = unsafe { libc::clone(first, base.wrapping_add(STACK).cast(), flags | libc::SIGCHLD, argument) };
@@ -254,10 +258,10 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
     Ok((pid, read))
 }
 
-/// Ends the child with a report of what failed.
+/// Reports what failed and exits the child.
 #[expect(unsafe_code, reason = "plain system calls")]
 fn fail(report: RawFd, what: i32) -> ! {
-    // SAFETY: reads this thread's error number, writes eight bytes of its own, and ends.
+    // SAFETY: reads this thread's errno, writes eight bytes of its own, and exits.
     unsafe {
         let numbers = [what, *libc::__errno_location()];
         libc::write(report, numbers.as_ptr().cast(), 8);
@@ -273,7 +277,7 @@ macro_rules! must {
     };
 }
 
-/// Makes a network that boxes can share.
+/// Creates a network that sandboxes can share.
 #[expect(unsafe_code, reason = "clone has no safe wrapper")]
 pub(crate) fn network() -> io::Result<Net> {
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
@@ -283,7 +287,7 @@ pub(crate) fn network() -> io::Result<Net> {
     let mut stack = vec![0u128; STACK / 16];
     let top = stack.as_mut_ptr().cast::<u8>().wrapping_add(STACK);
     let argument = std::ptr::from_ref(&holder).cast_mut().cast::<c_void>();
-    // SAFETY: the child has a copy of everything, and a stack of its own in it.
+    // SAFETY: the child has a copy of everything, including its own stack.
     let pid = unsafe {
         libc::clone(hold_network, top.cast(), libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::SIGCHLD, argument)
     };
@@ -303,7 +307,7 @@ pub(crate) fn network() -> io::Result<Net> {
         };
         Ok(Net { user: open("user")?, net: open("net")? })
     })();
-    // The descriptors keep it from now on.
+    // From now on the descriptors keep the namespaces alive.
     let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
     made
@@ -314,10 +318,11 @@ struct Holder<'a> {
     ready: RawFd,
 }
 
-/// Lives until its network was taken hold of.
+/// Lives until the descriptors of its network namespace have been opened.
 #[expect(unsafe_code, reason = "runs in a child: only system calls")]
 extern "C" fn hold_network(argument: *mut c_void) -> c_int {
-    // SAFETY: `network` passes a `Holder`, of which this process has a copy; plain system calls on it.
+    // SAFETY: `network` passes a `Holder`, of which this process has a copy; plain system calls on
+    // it.
     unsafe {
         let holder = &*argument.cast::<Holder<'_>>();
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -340,11 +345,12 @@ extern "C" fn hold_network(argument: *mut c_void) -> c_int {
     }
 }
 
-/// Enters a network that is there, and makes the first process of the box in it, as the launcher's own child.
+/// Enters an existing network and creates the sandbox's first process in it, as a child of the
+/// launcher.
 #[expect(unsafe_code, reason = "runs in a child that shares memory: only system calls")]
 extern "C" fn join(argument: *mut c_void) -> c_int {
-    // SAFETY: as in `command`: the launcher waits, and what it passed lives on its stack. What is written is the place that was
-    // made for it.
+    // SAFETY: as in `command`: the launcher waits, and what it passed lives on its stack. `joined`
+    // points to a variable meant to be written here.
     unsafe {
         let within = &*argument.cast::<Within<'_>>();
         let (Some(plan), Some(to)) = (&within.ready.plan, &within.ready.join) else { libc::_exit(127) };
@@ -360,26 +366,27 @@ extern "C" fn join(argument: *mut c_void) -> c_int {
     }
 }
 
-/// The first process of a box.
+/// The first process of a sandbox.
 #[expect(unsafe_code, reason = "runs in a child: only system calls")]
 extern "C" fn init(argument: *mut c_void) -> c_int {
-    // SAFETY: `spawn` passes a `Within`, of which this process has a copy. All pointers in it were made from live values and
-    // point into that copy. Each call below is a plain system call on them.
+    // SAFETY: `spawn` passes a `Within`, of which this process has a copy. All pointers in it were
+    // made from live values and point into that copy. Each call below is a plain system call on
+    // them.
     unsafe {
         let within = &*argument.cast::<Within<'_>>();
         let Some(plan) = &within.ready.plan else { libc::_exit(127) };
-        // Should the launcher be gone, so is this, and with it everything in here.
+        // If the launcher dies, the kernel kills this process and thereby the whole sandbox.
         must!(within, PARENT, libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL));
         libc::close(within.read);
         let mut reader = libc::pollfd { fd: within.report, events: 0, revents: 0 };
         if libc::poll(&raw mut reader, 1, 0) > 0 {
-            libc::_exit(127); // it was gone before that could be said
+            libc::_exit(127); // the launcher died before the call above took effect
         }
         must!(within, SETSID, libc::setsid());
-        // Here, since later this cannot be written any more. What it starts inherits it.
+        // Must be set now: it cannot be written later. Children inherit it.
         write_to(OOM.0, OOM.1);
         if within.ready.join.is_none() {
-            // Its own maps are root's while nobody may look into it.
+            // While a process is not dumpable, root owns its map files.
             libc::prctl(libc::PR_SET_DUMPABLE, 1);
             write_to(c"/proc/self/setgroups", b"deny");
             must!(within, UID_MAP, write_to(c"/proc/self/uid_map", &plan.uid_map));
@@ -391,13 +398,14 @@ extern "C" fn init(argument: *mut c_void) -> c_int {
         for step in &plan.steps {
             mount(within, step);
         }
-        // Nobody in the box looks into this process, or makes it do anything.
+        // Nothing in the sandbox may inspect or trace this process.
         libc::prctl(libc::PR_SET_DUMPABLE, 0);
         let (stack, argument) = (within.stack.wrapping_add(STACK), argument);
-        // SAFETY: as in `spawn`: a stack of its own, and this thread waits.
+        // SAFETY: as in `spawn`: the child has its own stack, and this thread waits.
         let pid = libc::clone(command, stack.cast(), libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD, argument);
         must!(within, CLONE, pid);
-        // All but the report: whoever reads the output must see its end, and locks are the launcher's to hold.
+        // Close all but the report: readers of the output must see its end, and locks are for the
+        // launcher to hold.
         let report = within.report as u32;
         must!(within, DESCRIPTORS, libc::syscall(libc::SYS_close_range, 0, report - 1, 0));
         must!(within, DESCRIPTORS, libc::syscall(libc::SYS_close_range, report + 1, u32::MAX, 0));
@@ -408,7 +416,8 @@ extern "C" fn init(argument: *mut c_void) -> c_int {
                 break;
             }
         }
-        // If nobody is left the end can be told now: taking the namespaces down takes longer than most commands.
+        // If no process is left, report the end now: tearing down the namespaces takes longer than
+        // most commands.
         let mut other = 0;
         let alone = libc::waitpid(-1, &raw mut other, libc::WNOHANG) < 0 && *libc::__errno_location() == libc::ECHILD;
         let numbers = [if alone { ALONE } else { 0 }, status];
@@ -419,7 +428,8 @@ extern "C" fn init(argument: *mut c_void) -> c_int {
 
 #[expect(unsafe_code, reason = "plain system calls")]
 fn write_to(path: &CStr, bytes: &[u8]) -> c_int {
-    // SAFETY: the path ends with a zero, the bytes are given with their length, and the descriptor is closed once.
+    // SAFETY: the path is NUL-terminated, the bytes are passed with their length, and the
+    // descriptor is closed once.
     unsafe {
         let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
         if file < 0 {
@@ -431,7 +441,7 @@ fn write_to(path: &CStr, bytes: &[u8]) -> c_int {
     }
 }
 
-/// Its own loopback is there, and must be switched on.
+/// Enables the loopback interface of the new network namespace.
 #[expect(unsafe_code, reason = "plain system calls")]
 fn loopback() -> c_int {
     // SAFETY: the request is zeroed and large enough for what these two calls read and write.
@@ -450,7 +460,7 @@ fn loopback() -> c_int {
     }
 }
 
-/// Of the kernel.
+/// `struct mount_attr` of the kernel.
 #[repr(C)]
 struct MountAttr {
     set: u64,
@@ -545,8 +555,9 @@ fn mount(within: &Within<'_>, step: &MountStep) {
 /// The process that becomes the command.
 #[expect(unsafe_code, reason = "runs in a child that shares memory: only system calls")]
 extern "C" fn command(argument: *mut c_void) -> c_int {
-    // SAFETY: whoever made this process waits, and the `Within` it passed lives on its stack. Each call below is a plain system
-    // call on what lies ready there; nothing is written to shared memory but this thread's own stack and error number.
+    // SAFETY: the parent is suspended, and the `Within` it passed lives on its stack. Each call
+    // below is a plain system call on prepared data; the only shared memory written is this
+    // thread's own stack and errno.
     unsafe {
         let within = &*argument.cast::<Within<'_>>();
         let ready = within.ready;
@@ -561,7 +572,8 @@ extern "C" fn command(argument: *mut c_void) -> c_int {
         }
         hold(ready.processes, ready.nice);
         if ready.terminal {
-            // A terminal belongs to the leader of a session; in a box of its own that is not the first process.
+            // A controlling terminal needs a session leader; in a process namespace only the first
+            // process is one so far.
             if own_tree {
                 must!(within, SETSID, libc::setsid());
             }
@@ -571,7 +583,8 @@ extern "C" fn command(argument: *mut c_void) -> c_int {
         for (to, from) in within.fds.iter().enumerate() {
             must!(within, DESCRIPTORS, libc::dup2(*from, to as c_int));
         }
-        // Everything else closes when the program begins, the report too: that is how its beginning is known.
+        // Everything else closes on exec, including the report pipe: that is how the launcher knows
+        // that the program was started.
         must!(within, DESCRIPTORS, libc::syscall(libc::SYS_close_range, 3, u32::MAX, 4 /* on exec */));
         if let Some(plan) = boxed {
             must!(within, NO_NEW_PRIVS, libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
@@ -581,19 +594,19 @@ extern "C" fn command(argument: *mut c_void) -> c_int {
             must!(within, SECCOMP, libc::syscall(libc::SYS_seccomp, 1 /* filter */, 0, &raw const program));
         }
         if ready.program.is_empty() {
-            libc::_exit(0); // only whether the box can be made was asked
+            libc::_exit(0); // a probe: only asks whether the sandbox can be created
         }
-        // Signals as a program expects them: Rust ignores this one.
+        // Restore the default: Rust ignores SIGPIPE.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::execve(ready.program.as_ptr(), ready.words.list.as_ptr(), ready.env.list.as_ptr());
         fail(within.report, EXECVE)
     }
 }
 
-/// What keeps a command from taking everything. One that fails leaves a bound out, not the command.
+/// Limits the command's resources. If a limit cannot be set, the command runs without it.
 #[expect(unsafe_code, reason = "plain system calls")]
 fn hold(processes: Option<u64>, nice: c_int) {
-    // SAFETY: limits are read into and written from a value of this function.
+    // SAFETY: limits are read into and written from local values.
     unsafe {
         let lower = |resource, to: u64| {
             let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -603,11 +616,12 @@ fn hold(processes: Option<u64>, nice: c_int) {
             }
         };
         if let Some(processes) = processes {
-            // The last line, for ordinary users: threads of all that a user runs are counted here, so it is far out.
+            // A last resort, for ordinary users: it counts all threads of the user, so it is set
+            // high.
             lower(libc::RLIMIT_NPROC, processes);
         }
         lower(libc::RLIMIT_CORE, 0);
-        // Where all want the machine at once, whoever watches comes first, and so do the person's own programs.
+        // Under load, the launcher and the user's own programs take precedence.
         libc::setpriority(libc::PRIO_PROCESS, 0, nice + 10);
     }
     write_to(OOM.0, OOM.1);
@@ -615,7 +629,7 @@ fn hold(processes: Option<u64>, nice: c_int) {
 
 #[expect(unsafe_code, reason = "plain system calls")]
 fn restrict(within: &Within<'_>, plan: &Plan) {
-    // Where there are mounts of its own, rules are made after them.
+    // With a mount namespace, the rules must be made after the mounts.
     let rules = match &plan.ruleset {
         Some(rules) => rules.as_raw_fd(),
         None => match landlock::ruleset(&plan.attr, &plan.rules) {
@@ -623,11 +637,11 @@ fn restrict(within: &Within<'_>, plan: &Plan) {
             Err(what) => fail(within.report, if what == landlock::Failed::Ruleset { LANDLOCK } else { LANDLOCK_RULE }),
         },
     };
-    // SAFETY: a descriptor and a number go in.
+    // SAFETY: passes a descriptor and a number.
     must!(within, RESTRICT, unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules, 0u32) });
 }
 
-/// Gives up every capability, also those that a program could be given.
+/// Drops every capability, including those that an executed file could grant.
 #[expect(unsafe_code, reason = "plain system calls")]
 fn without_capabilities() -> c_int {
     #[repr(C)]
@@ -635,10 +649,11 @@ fn without_capabilities() -> c_int {
         version: u32,
         pid: c_int,
     }
-    // SAFETY: the header and the sets are as this version of the call wants them.
+    // SAFETY: the header and the sets have the layout of this version of the call.
     unsafe {
         for capability in 0..64 {
-            // Ends at the first that this kernel does not know; without the right to, nothing changes, and there is nothing.
+            // Stops at the first capability that the kernel does not know, or at once without the
+            // right to drop any; then there is nothing to drop.
             if libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) < 0 {
                 break;
             }

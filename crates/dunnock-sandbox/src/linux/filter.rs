@@ -1,8 +1,9 @@
-//! The seccomp filter: which system calls a boxed command cannot make.
+//! The seccomp filter: which system calls a sandboxed command cannot make.
 //!
-//! Everything is allowed but what is listed: the namespaces and Landlock hold files, processes and the network, and this list
-//! holds what they do not see: other ways into the kernel, other kinds of sockets, and what would undo them. Numbers are found
-//! by bisection, so a call costs eight comparisons, not eighty.
+//! Everything is allowed except what is listed. Namespaces and Landlock confine files, processes
+//! and the network; this list covers what they do not: other ways into the kernel, other socket
+//! types, and calls that would undo them. Numbers are found by bisection, so a call costs eight
+//! comparisons, not eighty.
 
 use super::Isolation;
 use libc::sock_filter;
@@ -29,7 +30,7 @@ const fn refuse(errno: i32) -> u32 {
     0x0005_0000 | errno as u32
 }
 
-/// Where an argument lies; its upper half is not looked at, since the kernel takes these as 32 bits.
+/// Offset of an argument. Only its lower half is checked, since the kernel takes these as 32 bits.
 const fn argument(n: u32) -> u32 {
     16 + 8 * n
 }
@@ -38,18 +39,18 @@ const fn op(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
-/// What comes of a call that is listed.
+/// What the filter does with a listed call.
 #[derive(Debug, Clone)]
 enum Answer {
-    /// Refused with this error.
+    /// Refuse with this error.
     Refuse(i32),
-    /// Refused if this argument is none of these.
+    /// Refuse unless this argument is one of these.
     Unless(u32, Vec<u32>),
-    /// Refused if this argument is one of these.
+    /// Refuse if this argument is one of these.
     If(u32, Vec<u32>),
-    /// Refused if this argument has one of these bits.
+    /// Refuse if this argument has one of these bits.
     Bits(u32, u32),
-    /// Refused but for pairs of Unix sockets that stay with each other: one for datagrams can be sent from to any name.
+    /// Refuse except for connected pairs of Unix sockets: a datagram socket could send to any name.
     Pairs,
 }
 
@@ -62,7 +63,7 @@ impl Answer {
             Self::Unless(n, values) => {
                 let mut code = vec![op(LOAD, argument(*n), 0, 0)];
                 for (at, value) in values.iter().enumerate() {
-                    // To the last instruction, past the other values and the refusal.
+                    // Jump to the last instruction, past the other values and the refusal.
                     code.push(op(EQUAL, *value, jump(values.len() - at), 0));
                 }
                 code.extend([no, yes]);
@@ -95,7 +96,7 @@ fn jump(by: usize) -> u8 {
     u8::try_from(by).unwrap_or(u8::MAX)
 }
 
-/// Ways around what holds a command, on every rung.
+/// Ways around the sandbox, refused at every level.
 const NEVER: &[i64] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -151,7 +152,7 @@ const NEVER: &[i64] = &[
     libc::SYS_modify_ldt,
 ];
 
-/// Shared memory, semaphores and queues of the whole machine: where they are not the box's own.
+/// System V IPC and message queues of the whole machine, where the sandbox has no IPC namespace.
 const SHARED: &[i64] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -168,7 +169,7 @@ const SHARED: &[i64] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// Sockets beyond those that `socketpair` gives.
+/// Calls on sockets other than those from `socketpair`.
 const TALK: &[i64] =
     &[libc::SYS_connect, libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4, libc::SYS_sendmmsg];
 
@@ -184,16 +185,17 @@ const TIOCLINUX: u32 = 0x541C;
 const TIOCSETD: u32 = 0x5423;
 const TIOCCONS: u32 = 0x541D;
 
-/// The filter of a rung; with the machine's network, or without.
+/// The filter for a level, with or without the machine's network.
 pub(crate) fn filter(rung: Isolation, network: bool, abi: i64) -> Vec<sock_filter> {
     let mut listed: Vec<(i64, Answer)> = NEVER.iter().map(|n| (*n, Answer::Refuse(libc::EPERM))).collect();
-    // Its flags lie behind a pointer, which a filter cannot see; whoever gets this answer uses clone.
+    // Its flags are behind a pointer, which a filter cannot read; on ENOSYS, callers fall back to
+    // clone.
     listed.push((libc::SYS_clone3, Answer::Refuse(libc::ENOSYS)));
     listed.push((libc::SYS_clone, Answer::Bits(0, NAMESPACES)));
-    // Typing into the person's terminal.
+    // Injecting input into the user's terminal.
     listed.push((libc::SYS_ioctl, Answer::If(1, vec![TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS])));
     if rung == Isolation::C {
-        // Nothing keeps the rest of the machine out of sight: neither its memory nor its limits are touched.
+        // No namespace hides the rest of the machine: protect other processes' memory and limits.
         listed.extend(SHARED.iter().map(|n| (*n, Answer::Refuse(libc::EPERM))));
         let only_me = |n: i64, argument: u32| (n, Answer::Unless(argument, vec![0]));
         listed.extend([
@@ -211,7 +213,7 @@ pub(crate) fn filter(rung: Isolation, network: bool, abi: i64) -> Vec<sock_filte
         (Isolation::A, _) => {
             vec![libc::AF_UNIX as u32, libc::AF_INET as u32, libc::AF_INET6 as u32, libc::AF_NETLINK as u32]
         }
-        // A socket of another program, by its path, would be reached: no mount hides it.
+        // No mount hides sockets of other programs: they could be reached by path.
         (Isolation::B, _) | (Isolation::C, true) => {
             vec![libc::AF_INET as u32, libc::AF_INET6 as u32, libc::AF_NETLINK as u32]
         }
@@ -223,7 +225,8 @@ pub(crate) fn filter(rung: Isolation, network: bool, abi: i64) -> Vec<sock_filte
         if rung == Isolation::A { Answer::Unless(0, vec![libc::AF_UNIX as u32]) } else { Answer::Pairs },
     ));
     if rung == Isolation::C && abi < 6 {
-        // Landlock does not hold signals yet: at least not everything that a person runs at once.
+        // Landlock cannot restrict signals yet: at least refuse to signal all of the user's
+        // processes at once.
         listed.push((libc::SYS_kill, Answer::If(0, vec![u32::MAX])));
     }
     if rung == Isolation::C && !network {
@@ -232,10 +235,11 @@ pub(crate) fn filter(rung: Isolation, network: bool, abi: i64) -> Vec<sock_filte
     assemble(listed)
 }
 
-/// A tree of comparisons over the places where the answer changes; its leaves jump to the answers, of which each stands once.
+/// Builds a tree of comparisons over the numbers at which the answer changes. Its leaves jump to
+/// the answers, each of which exists once.
 fn assemble(mut listed: Vec<(i64, Answer)>) -> Vec<sock_filter> {
     listed.sort_by_key(|(number, _)| *number);
-    // Where an answer begins to hold, by its place in the list of answers; 0 is "allowed".
+    // From which number an answer applies, as an index into the answers; 0 is "allowed".
     let mut answers = vec![vec![op(RETURN, ALLOW, 0, 0)]];
     let mut changes: Vec<(u32, usize)> = vec![(0, 0)];
     for (number, answer) in &listed {
@@ -251,12 +255,12 @@ fn assemble(mut listed: Vec<(i64, Answer)>) -> Vec<sock_filter> {
             }
         }
     }
-    // Another machine's numbers mean other calls: whoever uses them is ended.
+    // Numbers of another architecture mean other calls: kill the caller.
     let mut code = vec![op(LOAD, ARCH, 0, 0), op(EQUAL, OURS, 1, 0), op(RETURN, KILL, 0, 0), op(LOAD, NUMBER, 0, 0)];
-    // The x32 numbers of the same processor.
+    // Refuse the x32 numbers of the same processor.
     #[cfg(target_arch = "x86_64")]
     code.extend([op(AT_LEAST, 0x4000_0000, 0, 1), op(RETURN, refuse(libc::EPERM), 0, 0)]);
-    // The answers stand behind the tree, which has one comparison less than there are changes.
+    // The answers follow the tree, which has one comparison fewer than there are changes.
     let tree = changes.len() - 1;
     let mut starts = Vec::new();
     let mut at = tree;
@@ -276,7 +280,7 @@ fn same(a: &[sock_filter], b: &[sock_filter]) -> bool {
     a.iter().map(key).eq(b.iter().map(key))
 }
 
-/// Puts the comparisons for these changes; where they begin, or where the only answer is.
+/// Emits the comparisons for these changes; returns where they start, or where the only answer is.
 fn branch(changes: &[(u32, usize)], starts: &[usize], code: &mut Vec<sock_filter>) -> usize {
     let (low, high) = changes.split_at(changes.len() / 2);
     let Some((first, which)) = high.first() else { return 0 };

@@ -1,4 +1,5 @@
-//! Landlock, in its plain system calls: the child makes its rules after its mounts, where nothing may be allocated.
+//! Landlock through raw system calls: the child makes its rules after its mounts, where it must not
+//! allocate.
 
 use std::ffi::CString;
 use std::path::Path;
@@ -11,16 +12,16 @@ const MAKE_CHAR: u64 = 1 << 6;
 const MAKE_BLOCK: u64 = 1 << 11;
 const TRUNCATE: u64 = 1 << 14;
 const IOCTL_DEV: u64 = 1 << 15;
-/// What can be granted for a file alone.
+/// Rights that apply to a single file.
 const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
-/// To look and to run.
+/// Read, list and execute.
 pub(crate) const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
-/// To use a device.
+/// Use a device.
 pub(crate) const DEVICE: u64 = READ_FILE | WRITE_FILE | IOCTL_DEV;
-/// Everything, but for making devices.
+/// Everything except creating device nodes.
 pub(crate) const ALL: u64 = !(MAKE_CHAR | MAKE_BLOCK);
 
-/// Of the kernel.
+/// `struct landlock_ruleset_attr` of the kernel.
 #[repr(C)]
 pub(crate) struct Attr {
     pub(crate) fs: u64,
@@ -28,23 +29,24 @@ pub(crate) struct Attr {
     pub(crate) scoped: u64,
 }
 
-/// A folder or file, and what may be done below it.
+/// A file or folder and the rights granted on it and below.
 pub(crate) struct Rule {
     pub(crate) path: CString,
     pub(crate) access: u64,
-    /// How it is opened: one that somebody else could have made a link is not followed.
+    /// Flags for opening it: a path that someone could have replaced by a symlink is not followed.
     pub(crate) flags: libc::c_int,
 }
 
-/// Which version the kernel has; 0 for none.
+/// The kernel's Landlock ABI version; 0 if it has none.
 #[expect(unsafe_code, reason = "a system call without a safe wrapper")]
 pub(crate) fn abi() -> i64 {
-    // SAFETY: asks for a number; no memory is passed.
+    // SAFETY: only queries a version number; no memory is passed.
     unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<Attr>(), 0usize, 1u32) }.max(0)
 }
 
 impl Attr {
-    /// Everything that this version of the kernel can hold. The network is held by other means.
+    /// Every file system right that this ABI version can restrict. The network is restricted by
+    /// other means.
     pub(crate) fn of(abi: i64) -> Self {
         let bits = match abi {
             ..=0 => 0,
@@ -53,24 +55,24 @@ impl Attr {
             3 | 4 => 15,
             _ => 16,
         };
-        // Abstract sockets and signals of others.
+        // Scope abstract sockets and signals.
         Self { fs: (1 << bits) - 1, net: 0, scoped: if abi >= 6 { 3 } else { 0 } }
     }
 
-    /// As much of an access as the kernel knows of, and as a file can have.
+    /// The part of `access` that the kernel knows and, for a file, that applies to files.
     pub(crate) fn fits(&self, access: u64, is_file: bool) -> u64 {
         access & self.fs & if is_file { OF_FILES } else { u64::MAX }
     }
 }
 
-/// What of a set of rules could not be made; the error is the thread's.
+/// Which step of making a ruleset failed; the error is in `errno`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failed {
     Ruleset,
     Rule,
 }
 
-/// Makes a set of rules; its descriptor. Allocates nothing: a child may call this.
+/// Makes a ruleset and returns its descriptor. Allocates nothing, so a child may call it.
 #[expect(unsafe_code, reason = "plain system calls")]
 pub(crate) fn ruleset(attr: &Attr, rules: &[Rule]) -> Result<std::os::fd::RawFd, Failed> {
     #[repr(C, packed)]
@@ -78,9 +80,10 @@ pub(crate) fn ruleset(attr: &Attr, rules: &[Rule]) -> Result<std::os::fd::RawFd,
         access: u64,
         parent: i32,
     }
-    // An older kernel knows a shorter form.
+    // Older kernels know a shorter struct.
     let size = if attr.scoped != 0 { size_of::<Attr>() } else { 8 };
-    // SAFETY: the attributes are given with their size; paths end with a zero; each descriptor is closed once.
+    // SAFETY: the attributes are passed with their size; paths are NUL-terminated; each descriptor
+    // is closed once.
     unsafe {
         let set = libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(attr), size, 0u32);
         if set < 0 {
@@ -89,7 +92,7 @@ pub(crate) fn ruleset(attr: &Attr, rules: &[Rule]) -> Result<std::os::fd::RawFd,
         for rule in rules {
             let parent = libc::open(rule.path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC | rule.flags);
             if parent < 0 {
-                continue; // what is not there needs no right
+                continue; // a path that does not exist needs no rule
             }
             let mut about: libc::stat = std::mem::zeroed();
             let mut done = libc::fstat(parent, &raw mut about) as libc::c_long;
@@ -108,7 +111,7 @@ pub(crate) fn ruleset(attr: &Attr, rules: &[Rule]) -> Result<std::os::fd::RawFd,
 }
 
 impl Rule {
-    /// Not through a link.
+    /// Does not follow a symlink at this path.
     pub(crate) fn own(self) -> Self {
         Self { flags: libc::O_NOFOLLOW | libc::O_DIRECTORY, ..self }
     }

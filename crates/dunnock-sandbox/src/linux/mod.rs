@@ -1,8 +1,9 @@
-//! The box: what a command may see and touch, held by the kernel.
+//! The sandbox: what a command may see and touch, enforced by the kernel.
 //!
-//! The program says what it wants ([`SandboxSpec`]); the launcher turns that into lists of system calls ([`plan`]) before it makes a
-//! child, and the child only works them off ([`child`]): nothing is allocated there, and whatever fails ends it. Invariant: a
-//! command begins only after every call of its list has succeeded.
+//! The program describes what it wants ([`SandboxSpec`]). The launcher turns that into lists of
+//! system calls ([`plan`]) before it forks, and the child only executes them ([`child`]): it
+//! allocates nothing, and any failure ends it. Invariant: a command starts only after every call in
+//! its list has succeeded.
 
 mod child;
 mod filter;
@@ -18,58 +19,60 @@ pub(crate) use plan::Plan;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// How a command is held. What each is made of, and what stays open in it, stands in `docs/sandbox.md`.
+/// How a command is held. What each is made of, and what stays open in it, stands in `docs/concepts/sandbox.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Isolation {
-    /// Namespaces for users, mounts, processes, network and IPC; Landlock; seccomp.
+    /// User, mount, process, network and IPC namespaces; Landlock; seccomp.
     A,
-    /// The same without mounts of its own.
+    /// The same without a mount namespace.
     B,
-    /// Landlock and seccomp.
+    /// Landlock and seccomp only.
     C,
 }
 
-/// What a boxed command may see and touch beside the system's own folders, which it may read. Paths are absolute and
-/// resolved.
+/// What a sandboxed command may see and touch besides the system's folders, which it may read.
+/// Paths are absolute and resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxSpec {
-    /// How it is held.
+    /// The isolation level.
     pub rung: Isolation,
     /// The workspace.
     pub workspace: PathBuf,
-    /// Whether it may write there.
+    /// Whether the command may write to the workspace.
     pub writes: bool,
-    /// Folders of the workspace that it may write all the same.
+    /// Folders in the workspace that it may write even if `writes` is false.
     pub build: Vec<PathBuf>,
-    /// Names in the workspace that must stay where they are, so that nothing can take the place of what lies below.
+    /// Folders in the workspace that cannot be renamed or replaced, so that the protection of what
+    /// lies below them cannot be bypassed.
     pub pinned: Vec<PathBuf>,
-    /// Files and folders in the workspace that it may read only.
+    /// Files and folders in the workspace that are read-only.
     pub closed: Vec<PathBuf>,
-    /// Files and folders that it finds empty.
+    /// Files and folders that appear empty.
     pub hidden: Vec<PathBuf>,
-    /// Folders that it finds empty, and may fill for itself: what is there is gone with it. The home folder is one.
+    /// Folders that appear empty and are writable; their contents are discarded with the sandbox.
+    /// The home folder is one.
     pub private: Vec<PathBuf>,
-    /// Files and folders outside of the workspace that it may read: toolchains.
+    /// Files and folders outside the workspace that it may read: toolchains.
     pub readable: Vec<PathBuf>,
-    /// Folders outside of the workspace that it may write: caches.
+    /// Folders outside the workspace that it may write: caches.
     pub writable: Vec<PathBuf>,
-    /// Folders that it may read and seemingly change: changes lie in a folder beside.
+    /// Folders that appear writable: changes go to an overlay.
     pub layered: Vec<Layer>,
-    /// Where it may put temporary files if `/tmp` is not its own.
+    /// Folder for temporary files if it has no `/tmp` of its own.
     pub tmp: PathBuf,
-    /// It reaches the network of the machine.
+    /// Allow access to the machine's network.
     pub network: bool,
-    /// Boxes with this name share one network of their own: what one serves, the next can reach.
+    /// Sandboxes with the same name share one private network: one can reach what another serves.
     pub shares: Option<String>,
 }
 
-/// A folder below, with its changes above.
+/// An overlay mount.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
-    /// What is there, and where it is seen.
+    /// The real folder, and where the overlay is mounted.
     pub below: PathBuf,
-    /// What was changed.
+    /// Where the changes are stored.
     pub above: PathBuf,
-    /// A folder on the same file system, for the kernel.
+    /// The overlay's work folder, on the same file system as `above`.
     pub work: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! From what is wanted to what is done: everything a child needs, made before it is there.
+//! Turns a sandbox specification into everything a child needs, before the child exists.
 
 use super::landlock::{ALL, Attr, DEVICE, READ, Rule, ruleset};
 use super::{Isolation, SandboxSpec, filter};
@@ -9,7 +9,7 @@ use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// The system's own folders: read, and run from.
+/// System folders that a command may read and execute.
 const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -32,10 +32,11 @@ const SYSTEM: &[&str] = &[
     "/sys/module",
     "/var/lib/dpkg",
 ];
-/// Devices that are harmless to all.
+/// Harmless devices.
 const DEVICES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
-/// Folders at the top that every box sees. All others are places of other users, other programs and other disks: empty in it.
+/// Top-level folders visible in every sandbox. All others belong to other users, programs and
+/// disks, and appear empty.
 const SEEN: &[&str] = &[
     "usr",
     "bin",
@@ -54,44 +55,44 @@ const SEEN: &[&str] = &[
     "dev",
     "lost+found",
 ];
-/// Files of the system that only root can read, and that a command has no use for even so.
+/// System files that only root can read; a command does not need them even when run as root.
 const SECRETS: &[&str] =
     &["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh"];
-/// Writable places of its own.
+/// Writable folders that each sandbox has for itself.
 const FRESH: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
 
-/// One thing that the first process of a box does before the command begins.
+/// One setup step of a sandbox's first process, done before the command starts.
 #[derive(Debug)]
 pub(crate) enum MountStep {
-    /// No mount made here is seen outside.
+    /// Makes all mounts private, so that changes are not visible outside.
     Private,
-    /// Takes hold of a file or folder as it is now, to put it somewhere later.
+    /// Clones the mount of a file or folder as it is now, to attach it later.
     Take { path: CString, slot: usize },
-    /// All that is mounted can only be read from now on, and gives nobody another identity.
+    /// Makes all mounts read-only and ignores set-user-id bits.
     ReadOnly,
-    /// What was taken hold of can only be read.
+    /// Makes a cloned mount read-only.
     Close { slot: usize },
-    /// An empty folder over whatever is there.
+    /// Mounts an empty folder.
     Empty { path: CString, data: CString },
-    /// The same, of which nothing can be written.
+    /// Mounts an empty folder that is read-only.
     Void { path: CString },
-    /// A folder, if it is not there.
+    /// Creates a folder unless it exists.
     Folder { path: CString },
-    /// A file, if it is not there.
+    /// Creates a file unless it exists.
     File { path: CString },
-    /// A name goes.
+    /// Removes a file.
     Remove { path: CString },
-    /// Puts what was taken hold of.
+    /// Attaches a cloned mount.
     Put { slot: usize, path: CString },
-    /// A folder with its changes above.
+    /// Mounts an overlay.
     Layer { path: CString, data: CString },
-    /// The processes of this box.
+    /// Mounts `/proc` for the processes of this sandbox.
     Proc,
-    /// Terminals of this box.
+    /// Mounts `/dev/pts` for the terminals of this sandbox.
     Terminals,
 }
 
-/// Everything that a child needs.
+/// Everything a child needs.
 pub(crate) struct Plan {
     pub(crate) rung: Isolation,
     pub(crate) network: bool,
@@ -99,7 +100,7 @@ pub(crate) struct Plan {
     pub(crate) slots: usize,
     pub(crate) attr: Attr,
     pub(crate) rules: Vec<Rule>,
-    /// The rules made once for all, where there are no mounts that they depend on.
+    /// The Landlock ruleset, made in advance where it does not depend on mounts.
     pub(crate) ruleset: Option<OwnedFd>,
     pub(crate) filter: Vec<sock_filter>,
     pub(crate) uid_map: Vec<u8>,
@@ -110,18 +111,18 @@ fn text(path: &Path) -> io::Result<CString> {
     Ok(CString::new(path.as_os_str().as_bytes())?)
 }
 
-/// What a place is, without following a link.
+/// Whether a path is a folder, without following a link; `None` if it is a link or does not exist.
 fn is_folder(path: &Path) -> Option<bool> {
     path.symlink_metadata().ok().filter(|m| !m.is_symlink()).map(|m| m.is_dir())
 }
 
-/// The list of steps as it grows.
+/// The list of steps while it is being built.
 struct Steps {
     list: Vec<MountStep>,
     slots: usize,
-    /// Folders that will be empty: names below them have to be made.
+    /// Folders that will be empty: paths below them have to be created.
     emptied: Vec<PathBuf>,
-    /// What was made or put below them.
+    /// What was created below them; `put` holds what was mounted.
     made: std::collections::BTreeSet<PathBuf>,
     put: Vec<PathBuf>,
 }
@@ -133,12 +134,12 @@ impl Steps {
         Ok(self.slots - 1)
     }
 
-    /// Whether a place lies in an emptied folder.
+    /// Whether a path is in an emptied folder.
     fn covered(&self, path: &Path) -> bool {
         self.emptied.iter().any(|over| path.starts_with(over))
     }
 
-    /// Whether something can be seen there: what is nearest to it decides.
+    /// Whether the path is visible: the nearest emptied or mounted folder above it decides.
     fn visible(&self, path: &Path) -> bool {
         let nearest = |all: &[PathBuf]| {
             all.iter().filter(|over| path.starts_with(over)).map(|over| over.components().count()).max()
@@ -146,7 +147,7 @@ impl Steps {
         nearest(&self.emptied).is_none_or(|empty| nearest(&self.put).is_some_and(|put| put >= empty))
     }
 
-    /// Makes the names that lead to a place below an emptied folder.
+    /// Creates the path below an emptied folder.
     fn lead(&mut self, path: &Path, folder: bool) -> io::Result<()> {
         if self.visible(path) {
             return Ok(());
@@ -175,7 +176,7 @@ impl Steps {
         Ok(())
     }
 
-    /// Puts a thing over itself, so that it stays where it is.
+    /// Mounts a path over itself, so that it cannot be moved.
     fn pin(&mut self, path: &Path, close: bool) -> io::Result<()> {
         if let Some(folder) = is_folder(path) {
             let slot = self.take(path)?;
@@ -203,7 +204,7 @@ impl Plan {
             Isolation::A => None,
             Isolation::B | Isolation::C => {
                 let made = ruleset(&attr, &rules).map_err(|_| io::Error::last_os_error())?;
-                // SAFETY: the descriptor is new, and nobody else has it.
+                // SAFETY: the descriptor is new and has no other owner.
                 let made = unsafe { OwnedFd::from_raw_fd(made) };
                 rustix::io::fcntl_setfd(&made, rustix::io::FdFlags::CLOEXEC)?;
                 Some(made)
@@ -227,7 +228,8 @@ impl Plan {
 fn rules(cage: &SandboxSpec) -> Vec<Rule> {
     let mut rules: Vec<Option<Rule>> = Vec::new();
     let mut grant = |path: &Path, access: u64| rules.push(Rule::new(path, access));
-    // What only root can read cannot be hidden without mounts: root gets the rest, name by name.
+    // Without mounts, files that only root can read cannot be hidden: root gets everything else,
+    // entry by entry.
     let by_name = cage.rung != Isolation::A && rustix::process::geteuid().is_root();
     for path in SYSTEM.iter().map(Path::new) {
         if by_name && path == Path::new("/etc") {
@@ -248,7 +250,7 @@ fn rules(cage: &SandboxSpec) -> Vec<Rule> {
             FRESH.iter().for_each(|path| grant(Path::new(path), ALL));
             cage.private.iter().for_each(|path| grant(path, ALL));
             cage.layered.iter().for_each(|layer| grant(&layer.below, ALL));
-            // The resolver's file, where the network is open.
+            // For the resolver's file, if the network is allowed.
             grant(Path::new("/run"), READ);
         }
         Isolation::B | Isolation::C => {
@@ -260,7 +262,7 @@ fn rules(cage: &SandboxSpec) -> Vec<Rule> {
     rules.into_iter().flatten().chain(build).collect()
 }
 
-/// Folders that are empty in the box, none below another; and whether anybody may write there.
+/// Folders that are empty in the sandbox, none below another.
 fn emptied(cage: &SandboxSpec) -> Vec<PathBuf> {
     let top = std::fs::read_dir("/").into_iter().flatten().flatten();
     let elsewhere: Vec<PathBuf> =
@@ -272,7 +274,7 @@ fn emptied(cage: &SandboxSpec) -> Vec<PathBuf> {
         .chain(elsewhere.iter().map(PathBuf::as_path))
         .chain(FRESH.iter().map(Path::new))
         .filter(|path| is_folder(path) == Some(true))
-        // Where there is nothing, there is nothing to cover; and nothing could be read there anyway.
+        // An empty or unreadable folder needs no cover.
         .filter(|path| private(path) || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()))
         .map(Path::to_path_buf)
         .collect();
@@ -286,8 +288,8 @@ fn emptied(cage: &SandboxSpec) -> Vec<PathBuf> {
     tops
 }
 
-/// The mounts of rung A. Whatever shall stay writable is taken hold of first; then all becomes read-only; then what is to be
-/// read is taken hold of, places are emptied, and things are put back.
+/// The mounts of level A. First clone what stays writable; then make everything read-only; then
+/// clone what stays readable, empty the folders, and attach the clones.
 fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
     let mut s = Steps { list: Vec::new(), slots: 0, emptied: emptied(cage), made: Default::default(), put: Vec::new() };
     s.list.push(MountStep::Private);
@@ -327,7 +329,7 @@ fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
         s.lead(place, true)?;
     }
     s.put(workspace, &cage.workspace, true)?;
-    // What lies above comes before what lies below.
+    // Parents before children.
     back.sort_by_key(|(_, path, _)| path.components().count());
     for (slot, path, folder) in back {
         s.put(slot, path, folder)?;
@@ -340,13 +342,13 @@ fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
     }
     let nothing = PathBuf::from("/tmp/.nothing");
     s.lead(&nothing, false)?;
-    // Others cannot read those, box or not.
+    // Other users cannot read these anyway.
     let secrets: &[&str] = if rustix::process::geteuid().is_root() { SECRETS } else { &[] };
     let mut hidden: Vec<&Path> =
         cage.hidden.iter().map(PathBuf::as_path).chain(secrets.iter().map(Path::new)).collect();
     hidden.sort();
     for path in hidden {
-        // Below another one there is nothing left to hide.
+        // Below an emptied folder there is nothing left to hide.
         if !s.visible(path) {
             continue;
         }
@@ -366,7 +368,7 @@ fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
             None => {}
         }
     }
-    // They may lie in a folder of ours, which is hidden.
+    // Caches may be in one of Dunnock's own folders, which is hidden.
     for (slot, path) in caches {
         s.put(slot, path, true)?;
     }
@@ -375,7 +377,7 @@ fn mounts(cage: &SandboxSpec) -> io::Result<Steps> {
 }
 
 fn layer_data(layer: &super::Layer) -> io::Result<CString> {
-    // A comma or colon would be read as the end of the name.
+    // An unescaped comma or colon would end the path.
     let safe = |path: &Path| path.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:").replace(',', "\\,");
     let (below, above, work) = (safe(&layer.below), safe(&layer.above), safe(&layer.work));
     Ok(CString::new(format!("lowerdir={below},upperdir={above},workdir={work},userxattr"))?)

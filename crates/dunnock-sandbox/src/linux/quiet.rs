@@ -1,22 +1,22 @@
-//! A test's own allocator: where nothing may be allocated, an allocation ends the process.
+//! An allocator for tests that aborts the process if it allocates where it must not.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The thread that is making a child, and its process. A child inherits both.
+/// The thread that is forking, and its process. A child inherits both.
 static QUIET: AtomicI32 = AtomicI32::new(0);
 static MAKER: AtomicI32 = AtomicI32::new(0);
 
-/// Whether whoever asks must not: this process's other threads may, whoever was made by clone may not.
+/// Whether the caller must not allocate: other threads of this process may, a cloned child may not.
 #[expect(unsafe_code, reason = "plain system calls")]
 fn forbidden() -> bool {
-    // SAFETY: two numbers of this process and thread; nothing is allocated.
+    // SAFETY: reads two ids of this process and thread; nothing is allocated.
     let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
     let quiet = QUIET.load(Ordering::Relaxed);
     quiet != 0 && (thread == quiet || process != MAKER.load(Ordering::Relaxed))
 }
 
-/// The thread that makes a child; 0 for none. From here to there nothing is allocated.
+/// Forbids allocation in the current thread and its children, or allows it again.
 pub(crate) fn quiet(on: bool) {
     // SAFETY: as above.
     #[expect(unsafe_code, reason = "plain system calls")]
@@ -28,11 +28,11 @@ pub(crate) fn quiet(on: bool) {
 struct Watched;
 
 #[expect(unsafe_code, reason = "an allocator is made of such")]
-// SAFETY: passes everything on to the system's.
+// SAFETY: forwards everything to the system allocator.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if forbidden() {
-            // SAFETY: ends the process; nothing is left to go wrong.
+            // SAFETY: ends the process.
             unsafe { libc::abort() };
         }
         // SAFETY: as the caller promised.

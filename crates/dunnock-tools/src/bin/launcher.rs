@@ -1,4 +1,4 @@
-//! The launcher alone, for tests: the program itself is its own launcher.
+//! The launcher on its own, for tests: the real program is its own launcher.
 
 fn main() -> std::process::ExitCode {
     dunnock_sandbox::serve()

@@ -4,7 +4,7 @@ use crate::diff_view::{DiffView, ExportFilter, PackedTrees, Preview};
 use dunnock_core::ports::{BoxFuture, Checkpoints, Files, RestorePlan, Restored};
 use dunnock_proto::{Checkpointed, Seq, SessionId, Tree};
 
-/// Keeps the files of workspaces; not on this system.
+/// Saves the files of workspaces; not available on this system.
 pub enum CheckpointStore {}
 
 impl CheckpointStore {
@@ -12,11 +12,11 @@ impl CheckpointStore {
     pub fn compare<'a>(&'a self, _: &'a str, _: Tree, _: Tree) -> BoxFuture<'a, Result<Vec<DiffView>, String>> {
         match *self {}
     }
-    /// What going back would do.
+    /// Shows what a restore would do.
     pub fn preview<'a>(&'a self, _: RestorePlan<'a>) -> BoxFuture<'a, Result<Preview, String>> {
         match *self {}
     }
-    /// Takes states along.
+    /// Packs states for export.
     pub fn pack_up<'a>(
         &'a self,
         _: &'a str,
@@ -25,7 +25,7 @@ impl CheckpointStore {
     ) -> BoxFuture<'a, Result<PackedTrees, String>> {
         match *self {}
     }
-    /// Takes in what was packed up elsewhere.
+    /// Imports states that were packed elsewhere.
     pub fn unpack<'a>(
         &'a self,
         _: &'a str,
@@ -45,7 +45,7 @@ impl CheckpointStore {
     ) -> BoxFuture<'a, Result<Vec<String>, String>> {
         match *self {}
     }
-    /// Bytes that are kept.
+    /// Bytes stored.
     #[must_use]
     pub fn size(&self) -> u64 {
         match *self {}

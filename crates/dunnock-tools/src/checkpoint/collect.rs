@@ -1,8 +1,9 @@
-//! Keeps the whole within its bound: old states go first, and contents that no state is made of any more.
+//! Enforces the size limit: removes old states first, and contents that no state refers to any
+//! more.
 //!
-//! A copy without them takes the place of the file, so that a kill on the way loses nothing.
+//! A copy without them replaces the file, so that a kill midway loses nothing.
 
-use super::pack::{Pack, Root};
+use super::pack::{CheckpointRoot, Pack};
 use super::{Bounds, Store, diff, hash, now};
 use dunnock_proto::{Hash, SessionId, Tree};
 use std::collections::HashSet;
@@ -19,8 +20,8 @@ pub(crate) fn stores(base: &Path) -> Vec<(PathBuf, u64, SystemTime)> {
     found.collect()
 }
 
-/// Brings everything kept within the bound: what was not used for longest goes first, the store in use last. What cannot be
-/// done now is done the next time.
+/// Brings all stores within the limit: the least recently used goes first, the one in use last.
+/// What cannot be done now is done next time.
 pub(crate) fn within(base: &Path, bounds: Bounds, mine: &mut Store) {
     let unused = |used: SystemTime| used.elapsed().unwrap_or_default();
     let mut all = stores(base);
@@ -46,7 +47,7 @@ pub(crate) fn within(base: &Path, bounds: Bounds, mine: &mut Store) {
             break;
         }
         let target = size.saturating_sub(excess);
-        // Of a folder that somebody works in, the last state stays.
+        // Keep the last state of a folder that is in use.
         let least = usize::from(dir == mine.dir || unused(used) < Duration::from_secs(86_400));
         if let Ok(after) = shrink(&dir, target, bounds, least) {
             excess = excess.saturating_sub(size.saturating_sub(after));
@@ -54,21 +55,21 @@ pub(crate) fn within(base: &Path, bounds: Bounds, mine: &mut Store) {
     }
 }
 
-/// Leaves the newest states that fit into `target`, at least so many. The size afterwards.
+/// Keeps the newest states that fit into `target`, at least `least` of them. Returns the new size.
 fn shrink(dir: &Path, target: u64, bounds: Bounds, least: usize) -> io::Result<u64> {
-    let locked = Pack::try_lock(dir)?; // nobody is kept waiting for this
+    let locked = Pack::try_lock(dir)?; // do not wait for a store that is in use
     let mut pack = Pack::open(dir, &locked)?;
     let mut roots = pack.roots().to_vec();
     roots.sort_by_key(|root| std::cmp::Reverse(root.at));
     let young = now() - i64::try_from(bounds.age.as_millis()).unwrap_or(i64::MAX);
     let (mut live, mut size) = (HashSet::new(), 0);
-    let mut kept: Vec<Root> = Vec::new();
+    let mut kept: Vec<CheckpointRoot> = Vec::new();
     for root in roots {
         if kept.len() >= least && root.at < young {
             break;
         }
         let Ok(top) = hash(&Tree(root.tree.clone())) else { continue };
-        // What is not all there could not be brought back anyway.
+        // An incomplete state could not be restored anyway.
         let Ok(new) = diff::reach(&mut pack, top, &live) else { continue };
         size += new.iter().map(|hash| pack.size_of(hash)).sum::<u64>();
         if kept.len() >= least && size > target {
@@ -83,12 +84,13 @@ fn shrink(dir: &Path, target: u64, bounds: Bounds, least: usize) -> io::Result<u
     Ok(pack.size())
 }
 
-/// Forgets every state of a session, and what only they were made of.
+/// Removes every state of a session, and contents that only those states used.
 pub(crate) fn forget(base: &Path, session: &SessionId) -> io::Result<()> {
     for (dir, ..) in stores(base) {
         let locked = Pack::lock(&dir)?;
         let mut pack = Pack::open(&dir, &locked)?;
-        let (gone, kept): (Vec<Root>, Vec<Root>) = pack.roots().iter().cloned().partition(|r| r.session == *session);
+        let (gone, kept): (Vec<CheckpointRoot>, Vec<CheckpointRoot>) =
+            pack.roots().iter().cloned().partition(|r| r.session == *session);
         if gone.is_empty() {
             continue;
         }
@@ -100,7 +102,7 @@ pub(crate) fn forget(base: &Path, session: &SessionId) -> io::Result<()> {
         }
         let live: Vec<Hash> = live.into_iter().collect();
         pack.replace(&live, kept, &locked)?;
-        // It names files.
+        // It contains file names.
         let _ = std::fs::remove_file(dir.join("index"));
     }
     Ok(())

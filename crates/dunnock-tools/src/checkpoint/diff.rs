@@ -1,6 +1,6 @@
 //! What differs between two states.
 
-use super::object::{Entry, Node, decode};
+use super::object::{Node, TreeEntry, decode};
 use super::pack::Pack;
 use dunnock_proto::Hash;
 use std::collections::{BTreeMap, HashSet};
@@ -9,31 +9,32 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// A name that stands for something else than before.
+/// A path that refers to something else than before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct NodeChange {
     pub(crate) before: Option<Node>,
     pub(crate) after: Option<Node>,
 }
 
-/// By path, parents before what is in them.
-pub(crate) type Changes = BTreeMap<PathBuf, Change>;
+/// By path, parents before their contents.
+pub(crate) type Changes = BTreeMap<PathBuf, NodeChange>;
 
-/// Every name that differs. A folder is listed when it is new, gone, or has another mode; not for what is in it.
+/// Every path that differs. A folder is listed if it is new, gone or has a different mode, not for
+/// changes inside it.
 pub(crate) fn diff(pack: &mut Pack, before: &Hash, after: &Hash) -> io::Result<Changes> {
     let mut changes = Changes::new();
     folders(pack, Some(before), Some(after), Path::new(""), &mut changes)?;
     Ok(changes)
 }
 
-/// Everything of a state, as if there had been nothing.
+/// Everything in a state, as if nothing had existed before.
 pub(crate) fn all(pack: &mut Pack, top: &Hash) -> io::Result<Changes> {
     let mut changes = Changes::new();
     folders(pack, None, Some(top), Path::new(""), &mut changes)?;
     Ok(changes)
 }
 
-fn entries(pack: &mut Pack, folder: Option<&Hash>) -> io::Result<Vec<Entry>> {
+fn entries(pack: &mut Pack, folder: Option<&Hash>) -> io::Result<Vec<TreeEntry>> {
     folder.map_or(Ok(Vec::new()), |hash| decode(&pack.get(hash)?))
 }
 
@@ -72,13 +73,13 @@ fn folders(
             _ => false,
         };
         if !inside_only {
-            changes.insert(path, Change { before, after });
+            changes.insert(path, NodeChange { before, after });
         }
     }
     Ok(())
 }
 
-/// Every content that a state is made of and that is not in `known`.
+/// Every content of a state that is not in `known`.
 pub(crate) fn reach(pack: &mut Pack, top: Hash, known: &HashSet<Hash>) -> io::Result<HashSet<Hash>> {
     let mut open = vec![top];
     let mut new = HashSet::new();

@@ -1,8 +1,9 @@
-//! Files that leave the store: a copy in a folder of its own, and states that are carried to another machine.
+//! Files that leave the store: a copy in a temporary folder, and states that are exported to
+//! another machine.
 
 use super::diff::all;
-use super::object::{Entry, NameOnly, Node, decode, encode};
-use super::pack::{Pack, Root};
+use super::object::{NameOnly, Node, TreeEntry, decode, encode};
+use super::pack::{CheckpointRoot, Pack};
 use super::{CheckpointStore, Open, hash, now, restore, shown, tree};
 use crate::diff_view::{ExportFilter, PackedTrees};
 use dunnock_core::ports::{BoxFuture, WorkspaceCopy};
@@ -13,12 +14,12 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How the names of temporary copies begin.
+/// Prefix of the names of temporary copies.
 const COPY: &str = "dunnock-copy-";
-/// After that long a copy was left behind by a program that was killed.
+/// An older copy was left behind by a process that was killed.
 const OLD: Duration = Duration::from_secs(86_400);
 
-/// A folder that is gone when it is dropped.
+/// A folder that is removed on drop.
 pub(crate) struct TempFolder {
     path: String,
     lacks: Vec<String>,
@@ -54,7 +55,7 @@ impl Drop for TempFolder {
     }
 }
 
-/// Removes a folder, also one with folders that may not be written.
+/// Removes a folder, even one that contains read-only folders.
 fn remove(folder: &Path) {
     if std::fs::remove_dir_all(folder).is_ok() {
         return;
@@ -78,7 +79,7 @@ impl WorkspaceCopy for TempFolder {
     }
 }
 
-/// Removes what programs left behind that were killed. (Only what is ours can be removed.)
+/// Removes what killed processes left behind. (Only what is ours can be removed.)
 fn sweep(base: &Path) {
     for entry in std::fs::read_dir(base).into_iter().flatten().flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(COPY);
@@ -91,10 +92,11 @@ fn sweep(base: &Path) {
 }
 
 impl Open<'_> {
-    /// Writes all files of a state into an empty folder; says what is not there.
+    /// Writes all files of a state into an empty folder; returns what is missing.
     pub(super) fn unfold(&mut self, top: &Hash, into: &Path, strange: bool) -> io::Result<Vec<String>> {
         let mut everything = all(self.pack, top)?;
-        // A stranger does not say who else may write or on whose behalf a program runs.
+        // An imported state must not say who else may write, or set a program to run as another
+        // user.
         for change in everything.values_mut().filter(|_| strange) {
             if let Some(Node::File { mode, .. } | Node::Folder { mode, .. }) = &mut change.after {
                 *mode &= 0o755;
@@ -114,7 +116,8 @@ impl Open<'_> {
 }
 
 impl CheckpointStore {
-    /// Takes states along, with files changed on the way. States that are no longer kept are left out.
+    /// Packs states for export, with each file passed through `change`. States that are no longer
+    /// saved are left out.
     pub fn pack_up<'a>(
         &'a self,
         workspace: &'a str,
@@ -143,7 +146,7 @@ impl CheckpointStore {
         })
     }
 
-    /// Takes in what was packed up elsewhere, for a session.
+    /// Imports states that were packed elsewhere, for a session.
     pub fn unpack<'a>(
         &'a self,
         workspace: &'a str,
@@ -155,15 +158,16 @@ impl CheckpointStore {
             let folders: HashMap<Hash, &[u8]> =
                 objects.iter().map(|bytes| (Hash::of(bytes), bytes.as_slice())).collect();
             for name in &trees {
-                // A few folders that name each other can stand for more files than there is room in the world.
+                // A few folders that refer to each other can expand to more files than any disk can
+                // hold.
                 count(&folders, &hash(name)?, 0, &mut MOST_NAMES.clone())?;
             }
             for bytes in &objects {
                 open.pack.put(bytes)?;
             }
             for name in trees {
-                // What is there must be whole: a state is believed by its name later. A stranger's state must not bring what git
-                // or this program would act on.
+                // The state must be complete: later it is trusted by its name. An imported state
+                // must not contain anything that git or Dunnock would act on.
                 let everything = all(open.pack, &hash(&name)?)?;
                 let own = |part: &std::ffi::OsStr| {
                     part.eq_ignore_ascii_case(".git")
@@ -175,13 +179,13 @@ impl CheckpointStore {
                 if let Some((path, _)) = bad {
                     return Err(io::Error::other(format!("it brings {}, which no session does", shown(path))));
                 }
-                open.pack.root(Root { at: now(), session: session.clone(), tree: name.0 })?;
+                open.pack.root(CheckpointRoot { at: now(), session: session.clone(), tree: name.0 })?;
             }
             open.sync()
         })
     }
 
-    /// Writes the files of a state into an empty folder; says what is not there.
+    /// Writes the files of a state into an empty folder; returns what is missing.
     pub fn unfold<'a>(
         &'a self,
         workspace: &'a str,
@@ -193,9 +197,9 @@ impl CheckpointStore {
     }
 }
 
-/// Names of a state that are taken in.
+/// Maximum names in an imported state.
 const MOST_NAMES: usize = 2_000_000;
-/// Folders within folders.
+/// Maximum folder depth.
 const DEEPEST: usize = 200;
 
 fn count(folders: &HashMap<Hash, &[u8]>, top: &Hash, depth: usize, left: &mut usize) -> io::Result<()> {
@@ -216,12 +220,12 @@ fn count(folders: &HashMap<Hash, &[u8]>, top: &Hash, depth: usize, left: &mut us
     Ok(())
 }
 
-/// Objects on their way out.
+/// Collects objects for export.
 struct Bag<'a> {
     pack: &'a mut Pack,
     objects: &'a mut BTreeMap<Hash, Vec<u8>>,
     changed: &'a mut Vec<(Hash, Hash)>,
-    /// What a folder or a file at a path became.
+    /// The new hash of a folder or file at a path.
     known: &'a mut HashMap<(Hash, PathBuf), Hash>,
     change: &'a ExportFilter,
 }
@@ -231,7 +235,7 @@ impl Bag<'_> {
         if let Some(new) = self.known.get(&(*top, path.to_path_buf())) {
             return Ok(*new);
         }
-        let mut entries: Vec<Entry> = decode(&self.pack.get(top)?)?;
+        let mut entries: Vec<TreeEntry> = decode(&self.pack.get(top)?)?;
         for entry in &mut entries {
             let below = path.join(std::ffi::OsStr::new(std::str::from_utf8(&entry.name).unwrap_or("?")));
             match &mut entry.node {

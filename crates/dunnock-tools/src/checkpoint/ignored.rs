@@ -1,6 +1,7 @@
-//! Whether a folder is one that programs make again: ignored by git's rules, and of a name that says so.
+//! Whether programs can recreate a folder: it is ignored by git's rules, and its name says so.
 //!
-//! Both are asked: what is merely ignored may be a person's own (`.env`, notes), and what merely has such a name may be too.
+//! Both are required: something that is merely ignored may be the user's own (`.env`, notes), and
+//! so may something that merely has such a name.
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -56,9 +57,9 @@ const BUILD: &[&str] = &[
 
 pub(crate) struct Ignored {
     root: PathBuf,
-    /// By folder, as far as they were asked for.
+    /// By folder, loaded when needed.
     rules: HashMap<PathBuf, Gitignore>,
-    /// Of the repository and of the person.
+    /// Rules of the repository and of the user.
     outer: Option<Vec<Gitignore>>,
 }
 
@@ -71,19 +72,19 @@ impl Ignored {
         name.to_str().is_some_and(|name| BUILD.binary_search(&name).is_ok())
     }
 
-    /// Whether git would pass over the folder at `path`, below the root.
+    /// Whether git ignores the folder at `path`, relative to the root.
     pub(crate) fn is(&mut self, path: &Path) -> bool {
         self.ignores(path, true)
     }
 
-    /// Whether git would pass over what lies at `path`, or a folder above it.
+    /// Whether git ignores `path`, or a folder above it.
     pub(crate) fn ignores(&mut self, path: &Path, folder: bool) -> bool {
         let above: Vec<PathBuf> =
             path.ancestors().filter(|p| !p.as_os_str().is_empty()).map(Path::to_path_buf).collect();
         above.iter().rev().any(|part| self.names(part, folder || part != path))
     }
 
-    /// Whether a rule names exactly this.
+    /// Whether a rule matches exactly this path.
     fn names(&mut self, path: &Path, folder: bool) -> bool {
         let full = self.root.join(path);
         for dir in path.ancestors().skip(1) {
@@ -106,7 +107,7 @@ impl Ignored {
     }
 }
 
-/// The rules of a file, if it is one: a pipe of that name would be read for ever.
+/// The rules in a file, if it is a regular one: reading a pipe of that name would never end.
 fn rules_in(folder: &Path, file: &Path) -> Gitignore {
     let mut builder = GitignoreBuilder::new(folder);
     if std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() < 1 << 20) {

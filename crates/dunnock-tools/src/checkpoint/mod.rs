@@ -1,8 +1,9 @@
-//! Keeps the files of a workspace, so that everything can be taken back.
+//! Saves the files of a workspace, so that every change can be undone.
 //!
-//! `scan.rs` looks at the files and keeps what is new, `pack.rs` is where it is kept, `diff.rs` compares two states,
-//! `restore.rs` brings one back, `collect.rs` keeps the whole within its bound. A state is the hash of the topmost folder
-//! (`object.rs`). The person's own git repository is neither used nor touched, and git need not be there.
+//! `scan.rs` scans the files and saves what is new, `pack.rs` stores it, `diff.rs` compares two
+//! states, `restore.rs` restores one, `collect.rs` enforces the size limit. A state is the hash of
+//! the topmost folder (`object.rs`). The user's own git repository is neither used nor touched, and
+//! git need not be installed.
 
 mod collect;
 mod diff;
@@ -14,11 +15,11 @@ mod restore;
 mod scan;
 
 use crate::diff_view::{DiffView, Preview};
-use diff::{Change, Changes, diff};
+use diff::{Changes, NodeChange, diff};
 use dunnock_core::ports::{BoxFuture, Checkpoints, Files, RestorePlan, Restored, Window, WorkspaceCopy};
 use dunnock_proto::{Checkpointed, Hash, Seq, SessionId, Tree};
 use object::{NameOnly, Node, Reader};
-use pack::{Locked, Pack, Root};
+use pack::{CheckpointRoot, Locked, Pack};
 use restore::Plan;
 use scan::{Scan, Seen};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -28,17 +29,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// After there was too much to keep.
+/// How long to wait before another scan after there was too much to save.
 const AGAIN: Duration = Duration::from_secs(600);
-/// How names of states begin.
+/// Prefix of the names of states.
 const PREFIX: &str = "files:";
 
-/// What is kept at most.
+/// Limits on what is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Bytes, over all workspaces.
     pub bytes: u64,
-    /// For how long.
+    /// Maximum age of a state.
     pub age: Duration,
 }
 
@@ -48,7 +49,7 @@ impl Default for Bounds {
     }
 }
 
-/// Keeps the files of workspaces in a folder of its own.
+/// Saves the files of workspaces in a folder of its own.
 pub struct CheckpointStore {
     base: PathBuf,
     own: Vec<PathBuf>,
@@ -56,7 +57,7 @@ pub struct CheckpointStore {
     stores: Mutex<HashMap<PathBuf, Arc<Mutex<Store>>>>,
 }
 
-/// What is kept of one workspace.
+/// The saved files of one workspace.
 struct Store {
     dir: PathBuf,
     root: PathBuf,
@@ -65,13 +66,13 @@ struct Store {
     /// Files read since the index was last written.
     unsaved: usize,
     own: HashSet<PathBuf>,
-    /// What was not kept at the last look, so that it is said once.
+    /// What was not saved at the last scan, so that it is reported once.
     told: BTreeMap<PathBuf, NameOnly>,
-    /// The state of which was last said what cannot be taken back.
+    /// The last state for which changes that cannot be undone were reported.
     last: Option<Hash>,
-    /// When there was too much to keep: looking again at once would find the same.
+    /// When there was too much to save: an immediate rescan would find the same.
     too_much: Option<Instant>,
-    /// Whether the whole was brought within its bound by this process.
+    /// Whether this process has already enforced the size limit.
     bounded: bool,
 }
 
@@ -94,13 +95,14 @@ fn now() -> i64 {
 }
 
 impl CheckpointStore {
-    /// Keeps files in `base`; `own` are files and folders of the program itself, by their real paths, which are left out.
+    /// Saves files in `base`; `own` are Dunnock's own files and folders, by their real paths, which
+    /// are left out.
     #[must_use]
     pub fn new(base: PathBuf, own: Vec<PathBuf>, bounds: Bounds) -> Self {
         Self { base, own, bounds, stores: Mutex::default() }
     }
 
-    /// Bytes that are kept, over all workspaces.
+    /// Bytes stored, over all workspaces.
     #[must_use]
     pub fn size(&self) -> u64 {
         collect::stores(&self.base).iter().map(|(_, size, _)| size).sum()
@@ -133,7 +135,7 @@ impl CheckpointStore {
         Ok(store)
     }
 
-    /// Does something with what is kept of a workspace, alone, beside the driver.
+    /// Runs `work` on a workspace's store, with exclusive access and off the driver's thread.
     fn with<'a, T: Send + 'static>(
         &'a self,
         workspace: &'a str,
@@ -171,9 +173,9 @@ impl CheckpointStore {
         })
     }
 
-    /// What going back would do, and nothing else. `back.from` is what was kept last.
+    /// Shows what a restore would do, without doing it. `back.from` is the last saved state.
     pub fn preview<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Preview, String>> {
-        let mut way = Way::of(back);
+        let mut way = PendingRestore::of(back);
         self.with(back.workspace, move |open| {
             let now = open.look()?;
             way.theirs.push((way.from.clone(), tree(now)));
@@ -185,7 +187,7 @@ impl CheckpointStore {
     }
 }
 
-/// An error for people.
+/// Describes an error for people.
 fn words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full; make room".into(),
@@ -196,8 +198,8 @@ fn words(error: &io::Error) -> String {
     }
 }
 
-/// A way back, to be carried out beside the driver.
-struct Way {
+/// A restore to be carried out off the driver's thread.
+struct PendingRestore {
     session: SessionId,
     to: Tree,
     from: Tree,
@@ -206,7 +208,7 @@ struct Way {
     force: bool,
 }
 
-impl Way {
+impl PendingRestore {
     fn of(back: RestorePlan<'_>) -> Self {
         let (ours, theirs) = (back.ours.to_vec(), back.theirs.to_vec());
         let (session, to, from) = (back.session.clone(), back.to.clone(), back.from.clone());
@@ -214,7 +216,7 @@ impl Way {
     }
 }
 
-/// What is kept of a workspace, with its lock held.
+/// A workspace's store, with its lock held.
 struct Open<'a> {
     root: &'a Path,
     own: &'a HashSet<PathBuf>,
@@ -225,13 +227,13 @@ struct Open<'a> {
     last: &'a mut Option<Hash>,
     too_much: &'a mut Option<Instant>,
     dir: &'a Path,
-    /// New bytes that one look may keep.
+    /// Maximum new bytes that one scan may save.
     most: u64,
     _locked: Locked,
 }
 
 impl Store {
-    /// Whether a state is kept for longer than it should be.
+    /// Whether a state is older than the limit.
     fn is_old(&self, bounds: Bounds) -> bool {
         let young = now() - i64::try_from(bounds.age.as_millis()).unwrap_or(i64::MAX);
         let roots = self.pack.as_ref().map_or(&[][..], Pack::roots);
@@ -240,7 +242,7 @@ impl Store {
 
     fn open(&mut self, bounds: Bounds) -> io::Result<Open<'_>> {
         let locked = Pack::lock(&self.dir)?;
-        // Whose it is, for people.
+        // Which workspace it belongs to, for people.
         let about = self.dir.join("about");
         if !about.exists() {
             let name = self.root.as_os_str().as_encoded_bytes();
@@ -280,7 +282,7 @@ impl Store {
 }
 
 impl Open<'_> {
-    /// Keeps the files as they are: what is returned survives a loss of power.
+    /// Saves the current files; the returned state survives a power failure.
     fn look(&mut self) -> io::Result<Hash> {
         let top = self.look_only()?;
         self.sync()?;
@@ -290,13 +292,13 @@ impl Open<'_> {
     fn sync(&mut self) -> io::Result<()> {
         let synced = self.pack.sync();
         if synced.is_err() {
-            *self.seen = None; // it believes in what was not written
+            *self.seen = None; // it refers to what was not written
             self.pack.give_up()?;
         }
         synced
     }
 
-    /// Not yet on the disk.
+    /// Like `look`, but not yet on disk.
     fn look_only(&mut self) -> io::Result<Hash> {
         let too_much = || io::Error::from(io::ErrorKind::FileTooLarge);
         if self.too_much.is_some_and(|when| when.elapsed() < AGAIN) {
@@ -307,7 +309,7 @@ impl Open<'_> {
             Ok(looked) => looked,
             Err(error) => {
                 *self.too_much = (error.kind() == io::ErrorKind::FileTooLarge).then(Instant::now);
-                // What was written of it means nothing.
+                // What was written so far is useless.
                 self.pack.give_up()?;
                 if let Some(seen) = self.seen.as_mut() {
                     seen.trust(self.pack);
@@ -321,10 +323,10 @@ impl Open<'_> {
         Ok(top)
     }
 
-    /// Keeps the files for a session: what is returned survives a loss of power.
+    /// Saves the files for a session; the returned state survives a power failure.
     fn keep(&mut self, session: &SessionId, say: bool) -> io::Result<(Hash, Option<String>)> {
         let top = self.look_only()?;
-        if let Err(error) = self.pack.root(Root { at: now(), session: session.clone(), tree: tree(top).0 }) {
+        if let Err(error) = self.pack.root(CheckpointRoot { at: now(), session: session.clone(), tree: tree(top).0 }) {
             *self.seen = None;
             self.pack.give_up()?;
             return Err(error);
@@ -340,7 +342,7 @@ impl Open<'_> {
         Ok((top, note))
     }
 
-    /// What is not kept and was not said before, and what of that has changed since.
+    /// What is not saved and was not reported before, and which of it has changed since.
     fn note(&mut self, top: Hash) -> Option<String> {
         let mut said = Vec::new();
         if std::mem::take(&mut self.pack.put_aside) {
@@ -352,7 +354,7 @@ impl Open<'_> {
         }
         if let Some(last) = self.last.replace(top).filter(|last| *last != top) {
             for (path, change) in diff(self.pack, &last, &top).unwrap_or_default() {
-                let Change { before: Some(Node::Left { why, .. }), after } = change else { continue };
+                let NodeChange { before: Some(Node::Left { why, .. }), after } = change else { continue };
                 if why == NameOnly::Own {
                     continue;
                 }
@@ -372,7 +374,7 @@ impl Open<'_> {
                 sizes.insert(path.to_path_buf(), size);
             });
         }
-        // What programs make again is left out as promised; what else is left out is said once.
+        // Build output is left out by design; anything else that is left out is reported once.
         let worth =
             |why: &NameOnly| !matches!(why, NameOnly::Build | NameOnly::Special | NameOnly::Own | NameOnly::Git);
         let new: Vec<(&PathBuf, &NameOnly)> =
@@ -401,7 +403,7 @@ impl Open<'_> {
         Ok(all)
     }
 
-    fn plan(&mut self, from: &Hash, way: &Way) -> io::Result<Plan> {
+    fn plan(&mut self, from: &Hash, way: &PendingRestore) -> io::Result<Plan> {
         let all = diff(self.pack, from, &hash(&way.to)?)?;
         let (ours, theirs) = match way.force {
             true => (Changes::new(), Changes::new()),
@@ -410,17 +412,19 @@ impl Open<'_> {
         Ok(restore::plan(all, &ours, &theirs, way.force))
     }
 
-    fn restore(&mut self, way: &Way) -> io::Result<Restored> {
+    fn restore(&mut self, way: &PendingRestore) -> io::Result<Restored> {
         let from = hash(&way.from)?;
         let mut plan = self.plan(&from, way)?;
-        // What was locked away is opened first: then it can be seen whether anything else of it changed.
+        // First make unreadable files readable again, to see whether anything else about them
+        // changed.
         let mut start = from;
         if restore::unlock(self.root, &plan) {
             start = self.look()?;
             plan = self.plan(&start, way)?;
         }
         restore::sweep(self.root, &plan.changes);
-        // Between then and now: what we brought back before a kill, and what others did meanwhile.
+        // Between then and now: what we restored before a kill, and what others did in the
+        // meantime.
         let now = self.look()?;
         let late = diff(self.pack, &start, &now)?;
         plan.adjust(late, way.force);
@@ -443,7 +447,8 @@ impl Open<'_> {
         Ok(Restored { tree: after, note: (!notes.is_empty()).then(|| notes.join(". ")) })
     }
 
-    /// Whether what differs between two states is all ignored by git: that is not what a check was about.
+    /// Whether two states differ in anything that git does not ignore: only that can matter to a
+    /// check.
     fn differs_visibly(&mut self, a: &Hash, b: &Hash) -> io::Result<bool> {
         let mut ignored = ignored::Ignored::new(self.root);
         let changes = diff(self.pack, a, b)?;
@@ -461,7 +466,7 @@ impl Open<'_> {
     }
 }
 
-/// Whether a path lies in a folder that says of itself that it is a cache, or in the one kind that does not.
+/// Whether a path is in a folder that is marked as a cache, or in `__pycache__`, which has no mark.
 fn in_cache(root: &Path, path: &Path) -> bool {
     let is_cache = |part: &Path| part.ends_with("__pycache__") || root.join(part).join("CACHEDIR.TAG").is_file();
     path.ancestors().any(|part| !part.as_os_str().is_empty() && is_cache(part))
@@ -476,7 +481,7 @@ fn load_index(dir: &Path) -> Option<Seen> {
     Seen::load(&mut Reader(body), 0).ok()
 }
 
-/// It may be lost: then files are read again.
+/// The index may be lost: then files are read again.
 fn save_index(dir: &Path, seen: &Seen) {
     let mut body = Vec::new();
     seen.save(&mut body);
@@ -493,12 +498,12 @@ fn save_index(dir: &Path, seen: &Seen) {
     }
 }
 
-/// Contents up to this are shown.
+/// Larger contents are not shown.
 const SHOWN: u64 = 1 << 20;
-/// All of them together.
+/// Limit for all shown contents together.
 const SHOWN_IN_ALL: u64 = 32 << 20;
 
-/// What differs, with contents of up to so many bytes in all.
+/// The differences, with contents of up to `left` bytes in total.
 fn differs(pack: &mut Pack, changes: &Changes, mut left: u64) -> io::Result<Vec<DiffView>> {
     let mut all = Vec::with_capacity(changes.len());
     for (path, change) in changes {
@@ -540,7 +545,8 @@ impl Checkpoints for CheckpointStore {
         Box::pin(async move {
             let Ok(root) = Path::new(workspace).canonicalize() else { return };
             let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-            // The list's own is the last: nobody is at it. Whoever comes next reads it from the disk.
+            // Only the map still refers to it, so nobody is using it. The next user reads it from
+            // disk.
             if stores.get(&root).is_some_and(|store| Arc::strong_count(store) == 1) {
                 stores.remove(&root);
             }
@@ -563,7 +569,7 @@ impl Checkpoints for CheckpointStore {
     }
 
     fn restore<'a>(&'a self, back: RestorePlan<'a>) -> BoxFuture<'a, Result<Restored, String>> {
-        let way = Way::of(back);
+        let way = PendingRestore::of(back);
         self.with(back.workspace, move |open| open.restore(&way))
     }
 
@@ -595,7 +601,7 @@ impl Checkpoints for CheckpointStore {
     fn forget<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
         let (base, session) = (self.base.clone(), session.clone());
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        stores.clear(); // they are opened again
+        stores.clear(); // they are reopened when needed
         Box::pin(async move {
             let done = tokio::task::spawn_blocking(move || collect::forget(&base, &session));
             done.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())

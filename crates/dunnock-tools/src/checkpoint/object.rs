@@ -1,28 +1,29 @@
-//! What a folder holds, as it is kept: a list of names, sorted, each with its kind, its mode and its content's hash.
+//! The saved form of a folder: a sorted list of names, each with its kind, its mode and its
+//! content's hash.
 //!
 //! Invariant: equal folders have equal bytes, so the hash of the topmost folder names the state of everything below it.
 
 use dunnock_proto::Hash;
 use std::io;
 
-/// Why something is known by name only.
+/// Why only the name of something is saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameOnly {
-    /// A file above the size that is kept.
+    /// A file above the size limit.
     Large,
-    /// Ignored, and a folder that programs make again.
+    /// An ignored folder that programs can recreate.
     Build,
-    /// It may not be read.
+    /// Not readable.
     Unreadable,
     /// On another file system.
     Elsewhere,
-    /// Folders within folders without end.
+    /// Folders nested too deeply.
     Deep,
     /// A pipe, a socket, a device.
     Special,
-    /// The program's own: its sessions, or what it writes to.
+    /// Dunnock's own: its sessions, or what it writes to.
     Own,
-    /// What git keeps for itself. Only that it is there is known.
+    /// Git's own data. Only its existence is recorded.
     Git,
 }
 
@@ -30,7 +31,7 @@ impl NameOnly {
     const ALL: [Self; 8] =
         [Self::Large, Self::Build, Self::Unreadable, Self::Elsewhere, Self::Deep, Self::Special, Self::Own, Self::Git];
 
-    /// In words.
+    /// The reason, for people.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Large => "too large",
@@ -45,7 +46,7 @@ impl NameOnly {
     }
 }
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Node {
     File {
@@ -60,7 +61,7 @@ pub(crate) enum Node {
     Link {
         target: Vec<u8>,
     },
-    /// There, and not kept. Size and time of change show whether it changed.
+    /// Exists, but is not saved. Size and modification time show whether it changed.
     Left {
         why: NameOnly,
         size: u64,
@@ -70,12 +71,12 @@ pub(crate) enum Node {
 
 /// A name in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct TreeEntry {
     pub(crate) name: Vec<u8>,
     pub(crate) node: Node,
 }
 
-/// The bytes of a folder; the entries are sorted by name.
+/// Encodes a folder; the entries must be sorted by name.
 pub(crate) fn encode<'a>(entries: impl Iterator<Item = (&'a [u8], &'a Node)>) -> Vec<u8> {
     let mut out = vec![1]; // the format
     for (name, node) in entries {
@@ -113,7 +114,7 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Reads what was written, and never more than is there.
+/// Reads encoded bytes, and never past their end.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -150,8 +151,8 @@ pub(crate) fn broken() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "what is kept of a folder cannot be read")
 }
 
-/// The entries of a folder.
-pub(crate) fn decode(bytes: &[u8]) -> io::Result<Vec<Entry>> {
+/// Decodes the entries of a folder.
+pub(crate) fn decode(bytes: &[u8]) -> io::Result<Vec<TreeEntry>> {
     let mut reader = Reader(bytes);
     if reader.u8()? != 1 {
         return Err(broken());
@@ -160,7 +161,7 @@ pub(crate) fn decode(bytes: &[u8]) -> io::Result<Vec<Entry>> {
     while !reader.0.is_empty() {
         let kind = reader.u8()?;
         let name = reader.text()?.to_vec();
-        // What is brought back is a name in this folder, whatever the store says.
+        // Only names in this folder are ever restored, whatever the store says.
         if name.is_empty() || name.contains(&b'/') || name == b"." || name == b".." {
             return Err(broken());
         }
@@ -174,7 +175,7 @@ pub(crate) fn decode(bytes: &[u8]) -> io::Result<Vec<Entry>> {
             }
             _ => return Err(broken()),
         };
-        entries.push(Entry { name, node });
+        entries.push(TreeEntry { name, node });
     }
     Ok(entries)
 }
@@ -186,10 +187,10 @@ mod tests {
     #[test]
     fn a_folder_survives_its_bytes() {
         let entries = [
-            Entry { name: b"a".to_vec(), node: Node::File { mode: 0o4755, size: 7, hash: Hash::of(b"x") } },
-            Entry { name: vec![0xff, 0x0a], node: Node::Folder { mode: 0o1777, hash: Hash::of(b"y") } },
-            Entry { name: b"l".to_vec(), node: Node::Link { target: b"../nowhere".to_vec() } },
-            Entry { name: b"x".to_vec(), node: Node::Left { why: NameOnly::Special, size: 1, changed: -5 } },
+            TreeEntry { name: b"a".to_vec(), node: Node::File { mode: 0o4755, size: 7, hash: Hash::of(b"x") } },
+            TreeEntry { name: vec![0xff, 0x0a], node: Node::Folder { mode: 0o1777, hash: Hash::of(b"y") } },
+            TreeEntry { name: b"l".to_vec(), node: Node::Link { target: b"../nowhere".to_vec() } },
+            TreeEntry { name: b"x".to_vec(), node: Node::Left { why: NameOnly::Special, size: 1, changed: -5 } },
         ];
         let bytes = encode(entries.iter().map(|e| (e.name.as_slice(), &e.node)));
         assert_eq!(decode(&bytes).unwrap(), entries);

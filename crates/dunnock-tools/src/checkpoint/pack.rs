@@ -1,10 +1,12 @@
-//! Where contents are kept: one file that only grows, of records named by the hash of what they hold.
+//! Stores contents in one append-only file of records, each named by the hash of its content.
 //!
-//! A record is a header (hash, length, stored length and form, a check of these) and the bytes, compressed where that makes
-//! them fewer. A *root* is a record that names a session's state of files; what no root reaches may be collected.
+//! A record is a header (hash, length, stored length and form, and a checksum of these) and the
+//! bytes, compressed if that makes them smaller. A *root* is a record that names a session's file
+//! state; what no root reaches may be collected.
 //!
-//! Invariant: all writing is done with the store's lock held. Invariant: what lies before the mark in `synced` was on the
-//! disk before the mark was written; what lies behind it is believed only after its hash was computed again.
+//! Invariant: all writing is done with the store's lock held. Invariant: everything before the mark
+//! in `synced` was on disk before the mark was written; everything after it is trusted only once
+//! its hash has been verified.
 
 use dunnock_core::failpoint;
 use dunnock_proto::{Hash, SessionId};
@@ -18,13 +20,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 const HEADER: usize = 56;
-/// A name of its own at the beginning of each file, so that nothing that was written about another is taken for it.
+/// Length of the unique name at the start of each file, which keeps data about another file from
+/// being taken for data about this one.
 const START: u64 = 16;
-/// Above this a file is compressed piece by piece instead of whole.
+/// Larger files are compressed piece by piece instead of whole.
 const WHOLE: u64 = 4 << 20;
-/// The quickest that still makes text about as small as git does (level 1 of this library does not: 1.5 times as large).
+/// The fastest level that still makes text about as small as git does (level 1 of this library does
+/// not: 1.5 times as large).
 const LEVEL: Compression = Compression::new(2);
-/// Written at once.
+/// Bytes to collect before writing.
 const BUFFER: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,22 +39,22 @@ enum Form {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct PackEntry {
     offset: u64,
     raw: u64,
     stored: u64,
     form: Form,
 }
 
-impl Place {
+impl PackEntry {
     fn end(&self) -> u64 {
         self.offset.saturating_add(self.stored)
     }
 }
 
-/// A state of files that a session refers to.
+/// A file state that a session refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Root {
+pub(crate) struct CheckpointRoot {
     /// When, in milliseconds since 1970.
     pub(crate) at: i64,
     pub(crate) session: SessionId,
@@ -58,36 +62,36 @@ pub(crate) struct Root {
     pub(crate) tree: String,
 }
 
-/// What came of keeping what a reader gives.
+/// The result of saving what a reader provides.
 pub(crate) enum Put {
     Kept(Hash, u64),
     TooMuch,
     Unreadable,
 }
 
-/// The right to write, while it lives.
+/// Permission to write, as long as it lives.
 pub(crate) struct Locked(#[expect(dead_code, reason = "held for its lock")] File);
 
 pub(crate) struct Pack {
     dir: PathBuf,
     file: File,
-    /// Of the file, to notice when it was replaced.
+    /// Inode of the file, to notice when it was replaced.
     inode: u64,
-    /// How the file names itself.
+    /// The unique name at the start of the file.
     name: [u8; START as usize],
-    places: HashMap<Hash, Place>,
-    roots: Vec<Root>,
-    /// Where the records that are known end.
+    places: HashMap<Hash, PackEntry>,
+    roots: Vec<CheckpointRoot>,
+    /// Where the known records end.
     end: u64,
     /// Records that are not in the file yet.
     buffer: Vec<u8>,
-    /// Up to here it is on the disk.
+    /// Everything up to here is on disk.
     synced: u64,
-    /// Records that are known.
+    /// Number of known records.
     records: u64,
-    /// Headers of those that were not read from the table.
+    /// Headers of records that were not read from the table.
     fresh: Vec<u8>,
-    /// What was here was damaged and lies beside it now; nobody was told yet.
+    /// A damaged file was found and moved aside; not reported yet.
     pub(crate) put_aside: bool,
 }
 
@@ -96,21 +100,21 @@ pub(crate) fn private_file(path: &Path) -> io::Result<File> {
 }
 
 impl Pack {
-    /// The folder's lock: waits for whoever has it.
+    /// Takes the folder's lock, waiting until it is free.
     pub(crate) fn lock(dir: &Path) -> io::Result<Locked> {
         let file = private_file(&dir.join("lock"))?;
         file.lock()?;
         Ok(Locked(file))
     }
 
-    /// The folder's lock, if nobody has it.
+    /// Takes the folder's lock, if it is free.
     pub(crate) fn try_lock(dir: &Path) -> io::Result<Locked> {
         let file = private_file(&dir.join("lock"))?;
         file.try_lock()?;
         Ok(Locked(file))
     }
 
-    /// Opens what is kept in a folder. What is damaged is put aside.
+    /// Opens the store in a folder. A damaged one is moved aside.
     pub(crate) fn open(dir: &Path, locked: &Locked) -> io::Result<Self> {
         match Self::open_as_it_is(dir, locked) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -124,7 +128,7 @@ impl Pack {
         }
     }
 
-    /// A file of which nothing is known yet.
+    /// A pack whose records have not been read yet.
     fn of(dir: &Path, file: File) -> io::Result<Self> {
         Ok(Self {
             dir: dir.to_path_buf(),
@@ -149,10 +153,11 @@ impl Pack {
         Ok(pack)
     }
 
-    /// Learns what others wrote since; whether another file is there now. Records that a crash left unfinished are cut off.
+    /// Reads what other processes wrote since, and returns whether the file was replaced. Records
+    /// that a crash left unfinished are cut off.
     pub(crate) fn refresh(&mut self, locked: &Locked) -> io::Result<bool> {
         let now = std::fs::metadata(self.dir.join("objects")).map(|m| m.ino());
-        // What could not be written stays in memory only until here.
+        // Records that could not be written stay in memory only until here.
         let replaced =
             now.ok() != Some(self.inode) || self.end != self.synced || self.file.metadata()?.len() < self.end;
         if replaced {
@@ -177,7 +182,7 @@ impl Pack {
             }
             self.file.read_exact_at(&mut bytes, self.end)?;
             let Some((hash, place)) = parse(&bytes, self.end).filter(|(_, place)| place.end() <= len) else { break };
-            // Only what is surely on the disk is believed unread.
+            // Only what is certainly on disk is trusted without being read.
             let doubtful = place.end() > self.synced;
             if place.form == Form::Root {
                 let bytes = self.read(place)?;
@@ -196,13 +201,14 @@ impl Pack {
             self.fresh.extend_from_slice(&bytes);
         }
         if self.end < self.synced {
-            return Err(damaged()); // in the midst of what was surely written: nothing is cut off for that
+            return Err(damaged()); // within what was certainly written: do not cut anything off for that
         }
         if self.end < len {
             self.file.set_len(self.end)?;
         }
         if self.end > self.synced {
-            // Whoever wrote it may have told of it and lost only the mark: from here on it is surely there, and never given up.
+            // Its writer may have reported it and lost only the mark: sync it now, so that it is
+            // never discarded.
             self.file.sync_data()?;
             self.synced = self.end;
             write_mark(&self.dir, self.synced);
@@ -214,11 +220,11 @@ impl Pack {
         self.places.contains_key(hash)
     }
 
-    pub(crate) fn roots(&self) -> &[Root] {
+    pub(crate) fn roots(&self) -> &[CheckpointRoot] {
         &self.roots
     }
 
-    /// Bytes that one content takes.
+    /// Bytes that one content takes up.
     pub(crate) fn size_of(&self, hash: &Hash) -> u64 {
         self.places.get(hash).map_or(0, |place| place.stored + HEADER as u64)
     }
@@ -228,7 +234,7 @@ impl Pack {
         self.end
     }
 
-    /// What is kept under a hash.
+    /// The content with this hash.
     pub(crate) fn get(&mut self, hash: &Hash) -> io::Result<Vec<u8>> {
         let place = *self.places.get(hash).ok_or_else(missing)?;
         if place.offset + place.stored > self.end - self.buffer.len() as u64 {
@@ -238,7 +244,7 @@ impl Pack {
         if Hash::of(&bytes) == *hash { Ok(bytes) } else { Err(damaged()) }
     }
 
-    /// Hands what is kept under a hash over piece by piece.
+    /// Copies the content with this hash, piece by piece.
     pub(crate) fn copy(&mut self, hash: &Hash, to: &mut impl io::Write) -> io::Result<()> {
         let place = *self.places.get(hash).ok_or_else(missing)?;
         if place.raw <= WHOLE {
@@ -257,7 +263,7 @@ impl Pack {
         Ok(())
     }
 
-    fn read(&self, place: Place) -> io::Result<Vec<u8>> {
+    fn read(&self, place: PackEntry) -> io::Result<Vec<u8>> {
         let mut stored = vec![0; usize::try_from(place.stored).map_err(|_| missing())?];
         self.file.read_exact_at(&mut stored, place.offset)?;
         match place.form {
@@ -270,7 +276,7 @@ impl Pack {
         }
     }
 
-    /// Keeps some bytes; what is there already is not written again.
+    /// Saves some bytes; what is already stored is not written again.
     pub(crate) fn put(&mut self, bytes: &[u8]) -> io::Result<Hash> {
         let hash = Hash::of(bytes);
         if !self.has(&hash) {
@@ -283,7 +289,8 @@ impl Pack {
         Ok(hash)
     }
 
-    /// Keeps what a reader gives, at most `most` bytes. An error is ours: that it cannot be read is an answer.
+    /// Saves what a reader provides, at most `most` bytes. An error is the store's own: a reader
+    /// that fails is `Put::Unreadable`.
     pub(crate) fn put_from(&mut self, from: &mut impl Read, size: u64, most: u64) -> io::Result<Put> {
         if size <= WHOLE {
             let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
@@ -295,7 +302,7 @@ impl Pack {
             }
             return Ok(Put::Kept(self.put(&bytes)?, bytes.len() as u64));
         }
-        // The header comes last: until then nobody can believe what is written behind the end.
+        // The header is written last: until then nothing after the end counts as a record.
         self.flush()?;
         let (start, mut at) = (self.end, self.end + HEADER as u64);
         let mut from = Counting { from: from.take(most + 1), hasher: blake3::Hasher::new(), read: 0 };
@@ -318,7 +325,7 @@ impl Pack {
             return Ok(if raw <= most { Put::Kept(hash, raw) } else { Put::TooMuch });
         }
         let place =
-            Place { offset: start + HEADER as u64, raw, stored: at - start - HEADER as u64, form: Form::Deflate };
+            PackEntry { offset: start + HEADER as u64, raw, stored: at - start - HEADER as u64, form: Form::Deflate };
         let head = header(hash, place);
         self.file.write_all_at(&head, start)?;
         self.fresh.extend_from_slice(&head);
@@ -328,10 +335,10 @@ impl Pack {
         Ok(Put::Kept(hash, raw))
     }
 
-    /// Remembers that a session refers to a state; once is enough for a day.
-    pub(crate) fn root(&mut self, root: Root) -> io::Result<()> {
+    /// Records that a session refers to a state, at most once a day.
+    pub(crate) fn root(&mut self, root: CheckpointRoot) -> io::Result<()> {
         const DAY: i64 = 86_400_000;
-        let known = |r: &Root| r.session == root.session && r.tree == root.tree && root.at - r.at < DAY;
+        let known = |r: &CheckpointRoot| r.session == root.session && r.tree == root.tree && root.at - r.at < DAY;
         if self.roots.iter().rev().any(known) {
             return Ok(());
         }
@@ -343,7 +350,7 @@ impl Pack {
     }
 
     fn append(&mut self, hash: Hash, raw: u64, form: Form, stored: &[u8]) -> io::Result<()> {
-        let place = Place { offset: self.end + HEADER as u64, raw, stored: stored.len() as u64, form };
+        let place = PackEntry { offset: self.end + HEADER as u64, raw, stored: stored.len() as u64, form };
         let head = header(hash, place);
         self.buffer.extend_from_slice(&head);
         self.fresh.extend_from_slice(&head);
@@ -365,7 +372,7 @@ impl Pack {
         Ok(())
     }
 
-    /// Until this returns, nothing that was put is sure to be there after a loss of power.
+    /// Until this returns, a power failure may lose what was saved.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
         if self.end == self.synced {
             return Ok(());
@@ -380,13 +387,13 @@ impl Pack {
         Ok(())
     }
 
-    /// The table holds all headers one after the other, so that opening reads one small file instead of all of this one. It
-    /// may be lost or lag behind: what it does not name is looked for here.
+    /// The table holds all headers, so that opening reads one small file instead of the whole pack.
+    /// It may be missing or out of date: records that it does not list are read from the pack.
     fn load_table(&mut self) -> io::Result<()> {
         let Ok(table) = std::fs::read(self.dir.join("table")) else { return Ok(()) };
         let Some((name, headers)) = table.split_at_checked(self.name.len()) else { return Ok(()) };
         if name != self.name {
-            return Ok(()); // of a file that was replaced
+            return Ok(()); // belongs to a file that was replaced
         }
         let mut at = START;
         let (mut places, mut roots) = (HashMap::with_capacity(headers.len() / HEADER), Vec::new());
@@ -410,14 +417,14 @@ impl Pack {
     fn save_table(&mut self) {
         let path = self.dir.join("table");
         let fresh = std::mem::take(&mut self.fresh);
-        // Others may have written some of it.
+        // Other processes may have written some of it.
         let before = self.records - (fresh.len() / HEADER) as u64;
         let saved = (|| {
             let file = private_file(&path)?;
             let mut name = self.name;
             let ours = file.read_exact_at(&mut name, 0).is_ok() && name == self.name;
             if !ours {
-                // Of another file, or none: it is made whole and put into place.
+                // Missing, or for another file: write a complete one and rename it into place.
                 if before > 0 {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
@@ -434,11 +441,11 @@ impl Pack {
             file.write_all_at(fresh.get(known..).unwrap_or_default(), START + there * HEADER as u64)
         })();
         if saved.is_err() {
-            let _ = std::fs::remove_file(path); // it is made again from this file
+            let _ = std::fs::remove_file(path); // it is rebuilt from the pack
         }
     }
 
-    /// Forgets what could not be written: it is as it was when it was last synced.
+    /// Discards what could not be written and returns to the last synced state.
     pub(crate) fn give_up(&mut self) -> io::Result<()> {
         self.file.set_len(self.synced)?;
         self.places.clear();
@@ -448,14 +455,15 @@ impl Pack {
         self.load()
     }
 
-    /// A copy that holds only these contents and roots takes the place of this one. Killed on the way, either of them stands.
-    pub(crate) fn replace(&mut self, live: &[Hash], roots: Vec<Root>, locked: &Locked) -> io::Result<()> {
+    /// Replaces the pack with a copy that holds only these contents and roots. If killed midway,
+    /// one of the two is intact.
+    pub(crate) fn replace(&mut self, live: &[Hash], roots: Vec<CheckpointRoot>, locked: &Locked) -> io::Result<()> {
         self.flush()?;
         let part = self.dir.join("objects.part");
         let _ = std::fs::remove_file(&part);
         let file = private_file(&part)?;
         let mut copy = Self::of(&self.dir, file)?;
-        let mut order: Vec<(Hash, Place)> =
+        let mut order: Vec<(Hash, PackEntry)> =
             live.iter().filter_map(|hash| Some((*hash, *self.places.get(hash)?))).collect();
         order.sort_by_key(|(_, place)| place.offset);
         for (hash, place) in order {
@@ -486,7 +494,7 @@ impl Pack {
                 }
                 copy.end = body;
             }
-            copy.places.insert(hash, Place { offset: at + HEADER as u64, ..place });
+            copy.places.insert(hash, PackEntry { offset: at + HEADER as u64, ..place });
             failpoint::hit("collect.copied", "");
         }
         for root in roots {
@@ -495,7 +503,7 @@ impl Pack {
         copy.flush()?;
         copy.file.sync_all()?;
         failpoint::hit("collect.synced", "");
-        // The old mark is about the old file: without one everything is checked.
+        // The old mark is for the old file; without a mark, everything is verified.
         let _ = std::fs::remove_file(self.dir.join("synced"));
         let _ = std::fs::remove_file(self.dir.join("table"));
         failpoint::hit("collect.unmarked", "");
@@ -520,7 +528,7 @@ fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "what was kept is damaged")
 }
 
-/// How a file names itself; one that is empty is given a name.
+/// Reads the unique name of a file; an empty file is given one.
 fn named(file: &File, path: &Path) -> io::Result<[u8; START as usize]> {
     let mut name = [0; START as usize];
     if file.metadata()?.len() >= START {
@@ -537,7 +545,7 @@ fn named(file: &File, path: &Path) -> io::Result<[u8; START as usize]> {
 }
 
 /// The record whose header begins at `at`.
-fn parse(bytes: &[u8], at: u64) -> Option<(Hash, Place)> {
+fn parse(bytes: &[u8], at: u64) -> Option<(Hash, PackEntry)> {
     let (head, check) = bytes.split_at_checked(HEADER - 8)?;
     if Hash::of(head).0.get(..8) != Some(check) {
         return None;
@@ -550,10 +558,10 @@ fn parse(bytes: &[u8], at: u64) -> Option<(Hash, Place)> {
         2 => Form::Root,
         _ => return None,
     };
-    Some((hash, Place { offset: at + HEADER as u64, raw, stored: packed & ((1 << 56) - 1), form }))
+    Some((hash, PackEntry { offset: at + HEADER as u64, raw, stored: packed & ((1 << 56) - 1), form }))
 }
 
-fn header(hash: Hash, place: Place) -> [u8; HEADER] {
+fn header(hash: Hash, place: PackEntry) -> [u8; HEADER] {
     let form: u64 = match place.form {
         Form::Plain => 0,
         Form::Deflate => 1,
@@ -567,12 +575,12 @@ fn header(hash: Hash, place: Place) -> [u8; HEADER] {
     out
 }
 
-/// The bytes in fewer bytes; `None` if they do not become fewer.
-/// Compressors that nobody uses now: each takes a quarter of a megabyte, so they are shared by everything that is kept.
+/// Idle compressors: each takes a quarter of a megabyte, so all stores share them.
 static IDLE: Mutex<Vec<Compress>> = Mutex::new(Vec::new());
-/// So many of them wait for the next.
+/// Maximum idle compressors.
 const IDLE_MOST: usize = 2;
 
+/// The compressed bytes; `None` if they do not become fewer.
 fn deflate(bytes: &[u8]) -> Option<Vec<u8>> {
     let idle = || IDLE.lock().unwrap_or_else(PoisonError::into_inner);
     let waiting = idle().pop();
@@ -594,7 +602,7 @@ fn deflate_with(compress: &mut Compress, bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The mark: how far the file is surely on the disk.
+/// The mark: how far the file is certainly on disk.
 fn read_mark(dir: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(dir.join("synced")).ok()?;
     let (mark, check) = text.split_once(' ')?;
@@ -604,14 +612,14 @@ fn read_mark(dir: &Path) -> Option<u64> {
 fn write_mark(dir: &Path, mark: u64) {
     let mark = mark.to_string();
     let text = format!("{mark} {}", Hash::of(mark.as_bytes()));
-    // Should that fail, more is checked the next time.
+    // If this fails, more is verified next time.
     let _ = private_file(&dir.join("synced")).and_then(|file| {
         file.write_all_at(text.as_bytes(), 0)?;
         file.set_len(text.len() as u64)
     });
 }
 
-/// A part of a file, read from its beginning.
+/// Reads a part of a file.
 struct At<'a> {
     file: &'a File,
     at: u64,

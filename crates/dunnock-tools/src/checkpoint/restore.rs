@@ -1,9 +1,10 @@
-//! Brings files back: what goes goes first, then folders, then files, then the modes of folders.
+//! Restores files: removals first, then folders, then files, then the modes of folders.
 //!
-//! Invariant: doing it again after a kill ends in the same state. Each file is a new one, renamed into place.
+//! Invariant: repeating it after a kill ends in the same state. Each file is a new one, renamed
+//! into place.
 //! Invariant: nothing is written through a link; folders are opened one inside the other.
 
-use super::diff::{Change, Changes};
+use super::diff::{Changes, NodeChange};
 use super::object::{NameOnly, Node};
 use super::pack::Pack;
 use super::scan::{Stamp, number, open_root};
@@ -19,21 +20,21 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// What could not be brought back, and why.
+/// What could not be restored, and why.
 pub(crate) type Failed = Vec<(PathBuf, String)>;
 
 pub(crate) struct Restore<'a> {
     pack: &'a mut Pack,
     root: OwnedFd,
     failed: Failed,
-    /// Folders that had to be made writable, with the mode to give them back.
+    /// Folders that had to be made writable, with their original mode.
     relaxed: BTreeMap<PathBuf, u32>,
     parts: u32,
     stamps: BTreeMap<PathBuf, Stamp>,
 }
 
-/// Makes each path what its change says it is afterwards. `stamp` says what a file was when we looked: one that was saved
-/// since is left alone.
+/// Brings each path to the `after` state of its change. `stamp` identifies a file as it was
+/// scanned: one that was saved since is left alone.
 pub(crate) fn restore(
     pack: &mut Pack,
     root: &Path,
@@ -45,7 +46,7 @@ pub(crate) fn restore(
     let stamps = changes.keys().filter_map(|path| Some((path.clone(), stamp(path)?))).collect();
     let mut work = Restore { pack, root, failed: Vec::new(), relaxed: BTreeMap::new(), parts: 0, stamps };
     let is_folder = |node: &Option<Node>| matches!(node, Some(Node::Folder { .. }));
-    // What goes: the deepest first. A file in the place of a file is not removed but replaced.
+    // Removals, the deepest first. A file that replaces a file is not removed first.
     for (path, change) in changes.iter().rev() {
         let swapped = is_folder(&change.before) != is_folder(&change.after);
         if change.before.is_some() && (change.after.is_none() || swapped) {
@@ -83,7 +84,7 @@ pub(crate) fn restore(
         }
     }
     failpoint::hit("restore.modes", "");
-    // One wait for all of them.
+    // One sync for all of them.
     #[cfg(target_os = "linux")]
     if lasting {
         let done = rustix::fs::syncfs(&work.root).map_err(io::Error::from);
@@ -112,7 +113,7 @@ impl Restore<'_> {
         Ok(dir)
     }
 
-    /// The folder above a path, writable, and the name in it.
+    /// Opens the folder above a path, made writable, and returns the name in it.
     fn place<'p>(&mut self, path: &'p Path) -> io::Result<(OwnedFd, &'p OsStr)> {
         let above = path.parent().unwrap_or(Path::new(""));
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -125,7 +126,7 @@ impl Restore<'_> {
         Ok((dir, name))
     }
 
-    /// The very last look: a save of this moment is not overwritten.
+    /// A last check, so that a file saved just now is not overwritten.
     fn unchanged(&self, dir: &OwnedFd, path: &Path) -> io::Result<()> {
         let (Some(then), Some(name)) = (self.stamps.get(path), path.file_name()) else { return Ok(()) };
         match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -139,7 +140,7 @@ impl Restore<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other?,
         };
-        // What is there now may be of the other kind already, if this is done for the second time.
+        // On a second run, the path may already be of the other kind.
         let is_folder = match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => FileType::from_raw_mode(stat.st_mode) == FileType::Directory,
             Err(rustix::io::Errno::NOENT) => return Ok(()),
@@ -208,12 +209,12 @@ impl Restore<'_> {
     }
 }
 
-/// Renames into place. Where nothing is thought to be, nothing may be: somebody may have put something there just now.
+/// Renames into place. A new path must not exist yet: another program may have just created it.
 fn place(dir: &OwnedFd, part: &str, name: &OsStr, new: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     if new {
         match rustix::fs::renameat_with(dir, part, dir, name, rustix::fs::RenameFlags::NOREPLACE) {
-            // Some file systems cannot.
+            // Some file systems do not support this.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
             Err(rustix::io::Errno::EXIST) => return Err(io::Error::other("something was put there meanwhile")),
             done => return Ok(done?),
@@ -224,7 +225,7 @@ fn place(dir: &OwnedFd, part: &str, name: &OsStr, new: bool) -> io::Result<()> {
     Ok(rustix::fs::renameat(dir, part, dir, name)?)
 }
 
-/// Through the descriptor: whatever was put in its place meanwhile is not touched.
+/// Through the descriptor, so that whatever was put in its place in the meantime is not touched.
 fn set_mode(dir: &OwnedFd, mode: u32) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::fs::chmod(format!("/proc/self/fd/{}", dir.as_raw_fd()), Mode::from_raw_mode(number(mode)))?;
@@ -233,7 +234,7 @@ fn set_mode(dir: &OwnedFd, mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Files that a restore which was killed left half-made.
+/// Removes unfinished files that a killed restore left behind.
 pub(crate) fn sweep(root: &Path, changes: &Changes) {
     let Ok(root) = open_root(root) else { return };
     let folders: std::collections::BTreeSet<&Path> = changes.keys().filter_map(|p| p.parent()).collect();
@@ -253,26 +254,26 @@ pub(crate) fn sweep(root: &Path, changes: &Changes) {
     }
 }
 
-/// What is to be done to get from one state to another, and what must be left alone.
+/// What to do to get from one state to another, and what to leave alone.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) changes: Changes,
-    /// What others changed.
+    /// Changed by others.
     pub(crate) kept: Vec<PathBuf>,
-    /// What is there now and not kept: were it removed, nothing could bring it back.
+    /// Exists now and is not saved: if it were removed, it could not be restored.
     pub(crate) large: Vec<PathBuf>,
-    /// What was not kept then, so that it cannot come back.
+    /// Was not saved then, so it cannot be restored.
     pub(crate) lost: Vec<PathBuf>,
-    /// What goes without being kept, because what it replaced comes back.
+    /// Removed without being saved, because what it replaced is restored.
     pub(crate) dropped: Vec<PathBuf>,
-    /// What may not be read now and could be then.
+    /// Readable then but not now, with the mode it had.
     locked: Vec<(PathBuf, u32)>,
 }
 
-/// Splits what differs between now and then into what this session changed and what others did.
+/// Splits the differences between now and then into what this session changed and what others did.
 pub(crate) fn plan(all: Changes, ours: &Changes, theirs: &Changes, force: bool) -> Plan {
     let mut plan = Plan::default();
-    // What lies in a folder that is not looked into is not known: it is not written to either.
+    // The contents of a folder that is not scanned are unknown, so nothing is written there.
     let closed: Vec<PathBuf> = all
         .iter()
         .filter(|(_, change)| matches!(change.before, Some(Node::Left { .. })))
@@ -320,7 +321,8 @@ impl Plan {
         });
     }
 
-    /// Takes in what happened since the files were kept: what is done already, and what others did.
+    /// Accounts for what happened since the files were saved: what is already done, and what others
+    /// did.
     pub(crate) fn adjust(&mut self, late: Changes, force: bool) {
         for (path, since) in late {
             if let (Some(Node::Folder { mode: was, .. }), Some(Node::Folder { mode: is, .. })) =
@@ -328,8 +330,8 @@ impl Plan {
                 && *is == was | 0o700
                 && !self.changes.contains_key(&path)
             {
-                // A folder that we had to open, before we were killed.
-                self.changes.insert(path, Change { before: since.after, after: since.before });
+                // A folder that we made writable before we were killed.
+                self.changes.insert(path, NodeChange { before: since.after, after: since.before });
                 continue;
             }
             let closed = matches!(since.after, Some(Node::Left { .. }));
@@ -349,7 +351,7 @@ impl Plan {
         self.spare_folders();
     }
 
-    /// What was not done, for people.
+    /// Tells people what was not done.
     pub(crate) fn notes(&self) -> Vec<String> {
         let list = |paths: &[PathBuf]| {
             let some: Vec<String> = paths.iter().take(10).map(|p| p.to_string_lossy().into_owned()).collect();
@@ -369,7 +371,7 @@ impl Plan {
     }
 }
 
-/// Gives back the modes of what may not be read now and could be then; whether there was any.
+/// Restores the modes of what was readable then but is not now. Returns whether there was any.
 pub(crate) fn unlock(root: &Path, plan: &Plan) -> bool {
     let Ok(root) = open_root(root) else { return false };
     let mut done = false;
@@ -401,7 +403,7 @@ mod tests {
         let file = |size| Some(Node::File { mode: 0o644, size, hash });
         std::fs::write(root.join("a"), "seen").unwrap();
         let seen = Stamp::of(&rustix::fs::stat(root.join("a")).unwrap());
-        let changes = Changes::from([(PathBuf::from("a"), Change { before: file(4), after: file(3) })]);
+        let changes = Changes::from([(PathBuf::from("a"), NodeChange { before: file(4), after: file(3) })]);
         std::fs::write(root.join("a"), "saved just now").unwrap();
         let failed = restore(&mut pack, &root, &changes, |_| Some(seen), true).unwrap();
         assert_eq!(failed, [(PathBuf::from("a"), "somebody changed it just now".to_owned())]);

@@ -1,8 +1,9 @@
-//! Looks at every file of a workspace and keeps what is new.
+//! Scans every file of a workspace and saves what is new.
 //!
-//! A file is read only if its size, its times, its number or its mode changed since the last look: that look is remembered
-//! (the *index*, in memory and in a file that may be lost). Folders are opened one inside the other by descriptor and nothing
-//! is followed, so that a link put in the way while we look leads nowhere.
+//! A file is read only if its size, times, inode or mode changed since the last scan, which is
+//! remembered in the *index* (in memory, and in a file that may be lost). Folders are opened by
+//! descriptor, one inside the other, and no link is followed, so that a link planted during the
+//! scan leads nowhere.
 
 use super::ignored::Ignored;
 use super::object::{NameOnly, Node, Reader, broken, encode};
@@ -18,27 +19,27 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Files above this are not kept.
+/// Larger files are not saved.
 pub(crate) const LARGE: u64 = 50 << 20;
-/// Names in one workspace.
+/// Maximum names in one workspace.
 const MOST: usize = 1_000_000;
-/// Folders within folders.
+/// Maximum folder depth.
 const DEEP: usize = 200;
-/// Times of files come from a clock that ticks this slowly.
+/// File times come from a clock with ticks this long, in nanoseconds.
 const TICK: i64 = 20_000_000;
 
-/// By what a file is known not to have changed.
+/// What shows that a file has not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Known {
     size: u64,
     modified: i64,
-    /// 0 if it was so young when it was read that a later change may not show.
+    /// 0 if the file was read so soon after a change that a later one may not show.
     changed: i64,
     inode: u64,
     mode: u32,
 }
 
-/// What changes when somebody saves a file.
+/// What changes when a file is saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     size: u64,
@@ -59,7 +60,7 @@ impl Known {
     }
 }
 
-/// A folder as it was when we last looked.
+/// A folder as of the last scan.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
     entries: Vec<SeenEntry>,
@@ -74,8 +75,8 @@ struct SeenEntry {
     below: Option<Box<Seen>>,
 }
 
-/// What a look found.
-pub(crate) struct Looked {
+/// The result of a scan.
+pub(crate) struct ScanResult {
     pub(crate) seen: Seen,
     /// Files that had to be read.
     pub(crate) read: usize,
@@ -84,9 +85,9 @@ pub(crate) struct Looked {
 pub(crate) struct Scan<'a> {
     pack: &'a mut Pack,
     ignored: Ignored,
-    /// Paths below the root that are our own.
+    /// Our own paths, relative to the root.
     own: &'a HashSet<PathBuf>,
-    /// How large what is kept may become by this look.
+    /// How large the store may become during this scan.
     most: u64,
     began: i64,
     device: u64,
@@ -95,7 +96,7 @@ pub(crate) struct Scan<'a> {
     path: PathBuf,
 }
 
-/// A number of the system's, as ours: on other systems modes, devices and times are of other types.
+/// Converts a number from the system: modes, devices and times have other types on other systems.
 pub(crate) fn number<A: TryInto<B>, B: Default>(theirs: A) -> B {
     theirs.try_into().unwrap_or_default()
 }
@@ -114,12 +115,12 @@ pub(crate) fn open_root(root: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(root, flags, Mode::empty())?)
 }
 
-/// Whether a name is another's, as this system compares names.
+/// Whether two names are equal, as this system compares names.
 fn is_named(name: &[u8], known: &[u8]) -> bool {
     if cfg!(target_os = "linux") { name == known } else { name.eq_ignore_ascii_case(known) }
 }
 
-/// Whether a name is never even listed: the program's own.
+/// Whether a name is Dunnock's own and never even listed.
 pub(crate) fn passed_over(name: &[u8]) -> bool {
     let fold = |known: &[u8]| is_named(name, known);
     fold(b".dunnock") || (name.starts_with(b".dunnock-") && name.ends_with(b".part"))
@@ -134,12 +135,12 @@ impl<'a> Scan<'a> {
         Self { pack, ignored, own, most, began, device: 0, read: 0, names: 0, path: PathBuf::new() }
     }
 
-    /// Looks at everything below `root`.
-    pub(crate) fn look(mut self, root: &Path, before: Option<&Seen>) -> io::Result<Looked> {
+    /// Scans everything below `root`.
+    pub(crate) fn look(mut self, root: &Path, before: Option<&Seen>) -> io::Result<ScanResult> {
         let dir = open_root(root)?;
         self.device = number(rustix::fs::fstat(&dir)?.st_dev);
         let seen = self.folder(dir.as_fd(), before, 0)?;
-        Ok(Looked { seen, read: self.read })
+        Ok(ScanResult { seen, read: self.read })
     }
 
     fn folder(&mut self, dir: BorrowedFd<'_>, before: Option<&Seen>, depth: usize) -> io::Result<Seen> {
@@ -150,7 +151,7 @@ impl<'a> Scan<'a> {
                 names.push(name);
             }
         }
-        // Our own files are named even before they are there: that they come is no change.
+        // Our own files are listed even before they exist, so that their creation is not a change.
         for own in self.own.iter().filter(|own| own.parent() == Some(&self.path)) {
             let name = own.file_name().and_then(|name| CString::new(name.as_bytes()).ok());
             names.extend(name.filter(|name| !passed_over(name.as_bytes()) && !names.contains(name)));
@@ -159,7 +160,7 @@ impl<'a> Scan<'a> {
         self.names += names.len();
         self.check_size()?;
         if names.iter().any(|n| n.as_bytes() == b"CACHEDIR.TAG") && depth > 0 && self.ignored.is(&self.path) {
-            // Told to the folder above by having no hash.
+            // The missing hash tells the folder above.
             return Ok(Seen::default());
         }
         let mut old = before.map_or(&[][..], |b| &b.entries).iter().peekable();
@@ -200,7 +201,7 @@ impl<'a> Scan<'a> {
         Ok(Seen { entries, hash: Some(hash) })
     }
 
-    /// A look that would keep too much ends.
+    /// Ends a scan that would save too much.
     fn check_size(&self) -> io::Result<()> {
         match self.pack.size() > self.most || self.names > MOST {
             true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "there is too much to keep")),
@@ -208,7 +209,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// One name of a folder; `None` if it is gone by now.
+    /// Scans one name in a folder; `None` if it is gone by now.
     fn entry(
         &mut self,
         dir: BorrowedFd<'_>,
@@ -283,7 +284,7 @@ impl<'a> Scan<'a> {
             Err(error) => return Err(error.into()),
         };
         let seen = match self.folder(inner.as_fd(), was.and_then(|w| w.below.as_deref()), depth + 1) {
-            // A folder whose names can be read and nothing else.
+            // A folder that can be listed but not entered.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return made(left(NameOnly::Unreadable), None);
             }
@@ -322,7 +323,8 @@ impl<'a> Scan<'a> {
         };
         let after = rustix::fs::fstat(&file)?;
         let changed = nanos(after.st_ctime, after.st_ctime_nsec);
-        // Read while it changed, or so soon after a change that the next may bear the same time: look again next time.
+        // It changed while it was read, or so recently that the next change may have the same time:
+        // read it again next time.
         if changed != known.changed || size != known.size || changed > self.began - TICK {
             known.changed = 0;
         }
@@ -332,7 +334,7 @@ impl<'a> Scan<'a> {
 }
 
 impl Seen {
-    /// By what a file is known to be what it was at this look.
+    /// Identifies a file as it was in this scan.
     pub(crate) fn stamp(&self, path: &Path) -> Option<Stamp> {
         let mut parts = path.components();
         let first = parts.next()?.as_os_str().as_bytes();
@@ -346,12 +348,13 @@ impl Seen {
         }
     }
 
-    /// How many files there are.
+    /// The number of files.
     pub(crate) fn files(&self) -> usize {
         self.entries.iter().map(|e| e.below.as_ref().map_or(1, |b| b.files())).sum()
     }
 
-    /// After what was kept may have been collected: what is not there any more is read again.
+    /// Called when contents may have been collected: files whose content is no longer stored are
+    /// read again.
     pub(crate) fn trust(&mut self, pack: &Pack) {
         if self.hash.is_some_and(|hash| !pack.has(&hash)) {
             self.hash = None;
@@ -368,7 +371,7 @@ impl Seen {
         }
     }
 
-    /// What is there and not kept.
+    /// Calls `each` for everything that exists but is not saved.
     pub(crate) fn left(&self, path: &mut PathBuf, each: &mut dyn FnMut(&Path, NameOnly, u64)) {
         for entry in &self.entries {
             path.push(OsStr::from_bytes(&entry.name));
@@ -381,7 +384,7 @@ impl Seen {
         }
     }
 
-    /// For the file that outlives the process.
+    /// Encodes the index for the file that outlives the process.
     pub(crate) fn save(&self, out: &mut Vec<u8>) {
         let count = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         out.extend_from_slice(&count.to_le_bytes());

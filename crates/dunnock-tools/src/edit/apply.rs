@@ -1,46 +1,46 @@
-//! A patch carried out in memory: which files there would be afterwards. Nothing is written here.
+//! Applies a patch in memory and returns the resulting files. Nothing is written here.
 
-use super::find::{Miss, Rung, Step, edit_lines, places_of};
+use super::find::{EditLine, Miss, Rung, edit_lines, places_of};
 use super::text::{Breaks, Text};
 use crate::root::Contents;
 use dunnock_core::patch::{FileAction, FilePatch, Hunk, Line, Op, Patch};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A file as it is, under the one name that it has.
-pub struct Looked {
-    /// The name, the same whichever way it was written.
+/// A file as it is now, under its canonical name.
+pub struct CurrentFile {
+    /// The canonical name, however the path was written.
     pub name: String,
-    /// What it holds; `None` if there is none.
+    /// Its content; `None` if it does not exist.
     pub now: Option<Contents>,
 }
 
-/// What a patch makes of a file.
+/// What a patch does to a file.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// What it was before the patch; `None` if there was none.
+    /// Its content before the patch; `None` if it did not exist.
     pub before: Option<Contents>,
-    /// What it is afterwards; `None` if there is none.
+    /// Its content afterwards; `None` if it no longer exists.
     pub after: Option<Contents>,
     /// The loosest rung that was used.
     pub rung: Option<Rung>,
-    /// Lines that are new or other than before, from 0.
+    /// New or changed lines, from 0.
     pub lines: Vec<Range<usize>>,
-    /// The name it had, if that changed.
+    /// Its old name, if it was moved.
     pub was: Option<String>,
 }
 
-/// Carries out a patch, all of it.
+/// Applies a whole patch.
 ///
 /// # Errors
-/// In words for the model, when a part of it does not fit the files.
+/// With a message for the model, when part of it does not match the files.
 pub fn apply(
     patch: &Patch,
-    look: &mut dyn FnMut(&str) -> Result<Looked, String>,
+    look: &mut dyn FnMut(&str) -> Result<CurrentFile, String>,
 ) -> Result<BTreeMap<String, Outcome>, String> {
     let mut files: BTreeMap<String, Outcome> = BTreeMap::new();
     let mut open = |files: &mut BTreeMap<String, Outcome>, path: &str| -> Result<String, String> {
-        let Looked { name, now } = look(path)?;
+        let CurrentFile { name, now } = look(path)?;
         files.entry(name.clone()).or_insert_with(|| Outcome { before: now.clone(), after: now, ..Outcome::default() });
         Ok(name)
     };
@@ -54,7 +54,7 @@ pub fn apply(
                 }
                 let bytes = added(part).map_err(|why| format!("{name}: {why}"))?;
                 let count = Text::decode(&bytes).map_or(0, |text| text.len());
-                // One that goes and comes again in one patch stays as private as it was.
+                // A file that is deleted and added again in one patch keeps its permissions.
                 let mode = match (file.before.as_ref().and_then(|before| before.mode), part.executable) {
                     (Some(mode), run) => Some(run.map_or(mode, |run| with_run(mode, run))),
                     (None, Some(true)) => Some(0o755),
@@ -113,12 +113,12 @@ fn added(part: &FilePatch) -> Result<Vec<u8>, String> {
     Ok(written(&lines).into_bytes())
 }
 
-/// A mode with which whoever may read it may run it, or nobody.
+/// The mode with execute permission for everyone who may read, or for nobody.
 fn with_run(mode: u32, run: bool) -> u32 {
     if run { mode | (mode & 0o444) >> 2 } else { mode & !0o111 }
 }
 
-/// Lines with their ends; only the last may have none.
+/// Joins lines with line feeds; only the last may have none.
 fn written(lines: &[&Line]) -> String {
     let mut text = String::new();
     for (n, line) in lines.iter().enumerate() {
@@ -146,7 +146,7 @@ fn changed(name: &str, part: &FilePatch, now: &Contents) -> Result<Changed, Stri
     Ok((after, Some(rung), lines))
 }
 
-/// Lines that an anchor may stand for at most.
+/// Maximum lines that an anchor may match.
 const ANCHORS: usize = 1_000;
 
 /// A hunk with its place.
@@ -157,16 +157,16 @@ struct Placed<'a> {
     fit: Fit,
 }
 
-/// How a hunk fits.
+/// How a hunk matches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fit {
-    /// To the byte, line breaks among it: new lines come with theirs.
+    /// Byte for byte, including line endings: new lines keep their own.
     Whole,
-    /// By a rung; new lines get the breaks of the file.
+    /// On a rung; new lines get the file's line endings.
     By(Rung),
 }
 
-/// Finds a place for every hunk in the file as it is, then changes all of them.
+/// Finds a place for every hunk in the original file, then applies all of them.
 fn hunks(name: &str, text: &Text, hunks: &[Hunk]) -> Result<(Text, Rung, Vec<Range<usize>>), String> {
     let mut placed: Vec<Placed<'_>> = Vec::new();
     for (n, hunk) in hunks.iter().enumerate() {
@@ -185,13 +185,13 @@ fn hunks(name: &str, text: &Text, hunks: &[Hunk]) -> Result<(Text, Rung, Vec<Ran
     }
     let mut changed = text.clone();
     let mut spans: Vec<(Range<usize>, isize)> = Vec::new();
-    // From behind, so that places before stay where they are.
+    // From the end, so that earlier places do not shift.
     for one in placed.iter().rev() {
         let before = changed.len();
         let (next, lines) = match one.fit {
             Fit::Whole => whole(&changed, one),
             Fit::By(rung) => {
-                let steps: Vec<Step<'_>> = one.hunk.lines.iter().map(step).collect();
+                let steps: Vec<EditLine<'_>> = one.hunk.lines.iter().map(step).collect();
                 edit_lines(&changed, one.line, &steps, rung)
                     .ok_or_else(|| explain(name, text, one.hunk, &Miss::Ragged(one.line)))?
             }
@@ -216,16 +216,16 @@ fn hunks(name: &str, text: &Text, hunks: &[Hunk]) -> Result<(Text, Rung, Vec<Ran
     Ok((changed, rung.max().unwrap_or(Rung::Exact), lines))
 }
 
-fn step(line: &Line) -> Step<'_> {
+fn step(line: &Line) -> EditLine<'_> {
     let text = line.text.strip_suffix('\r').unwrap_or(&line.text);
     match line.op {
-        Op::Keep => Step::Keep(text),
-        Op::Drop => Step::Drop(text),
-        Op::Add => Step::Add(text),
+        Op::Keep => EditLine::Keep(text),
+        Op::Drop => EditLine::Drop(text),
+        Op::Add => EditLine::Add(text),
     }
 }
 
-/// Changes lines that are there to the byte.
+/// Replaces lines that match byte for byte.
 fn whole(text: &Text, one: &Placed<'_>) -> (Text, Range<usize>) {
     let lines: Vec<&Line> = one.hunk.lines.iter().filter(|line| line.op != Op::Drop).collect();
     let (new, count) = (written(&lines), lines.len());
@@ -235,8 +235,8 @@ fn whole(text: &Text, one: &Placed<'_>) -> (Text, Range<usize>) {
     (text.splice(text.span(one.line..one.line + one.old), &new, Breaks::Given), changed)
 }
 
-/// The one place of a hunk. Where its lines stand more than once, what the patch says beside them decides: the block in which it
-/// is, the end of the file, or the very line that it names.
+/// Finds the one place of a hunk. If its lines occur more than once, the rest of the patch decides:
+/// the block that it names, the end of the file, or the line number.
 fn place(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
     let old: Vec<&Line> = hunk.lines.iter().filter(|line| line.op != Op::Add).collect();
     if old.is_empty() {
@@ -246,7 +246,7 @@ fn place(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
     let within = blocks(text, &hunk.anchors)?;
     for rung in Rung::ALL {
         let mut places: Vec<usize> = match plain.iter().all(|line| line.is_empty()) && rung == Rung::Exact {
-            // Empty lines only: nowhere in particular, unless that is all there is.
+            // Empty lines alone identify no place, unless there is only one like it.
             true => (0..=text.len().saturating_sub(old.len())).filter(|at| exact(text, *at, &old)).collect(),
             false => places_of(text, &plain, rung),
         };
@@ -280,7 +280,7 @@ fn place(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
     Err(Miss::Absent)
 }
 
-/// Whether these lines stand there with their very breaks.
+/// Whether these lines are there with exactly these line endings.
 fn exact(text: &Text, at: usize, old: &[&Line]) -> bool {
     at + old.len() <= text.len()
         && old.iter().enumerate().all(|(n, line)| {
@@ -293,7 +293,7 @@ fn exact(text: &Text, at: usize, old: &[&Line]) -> bool {
         })
 }
 
-/// Where lines go that come with none that are there.
+/// Where to insert the lines of a hunk that contains no existing lines.
 fn insertion(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
     if text.is_empty() {
         return Ok((0, Fit::Whole));
@@ -311,7 +311,7 @@ fn insertion(text: &Text, hunk: &Hunk) -> Result<(usize, Fit), Miss> {
 
 fn lines_like(text: &Text, anchor: &str) -> Vec<usize> {
     let is = |line: &str| line.trim() == anchor.trim();
-    // The beginning of a line will do, if no word is cut.
+    // The beginning of a line is enough, if no word is cut.
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let starts = |line: &str| {
         let rest = line.trim().strip_prefix(anchor.trim());
@@ -321,7 +321,7 @@ fn lines_like(text: &Text, anchor: &str) -> Vec<usize> {
     if same.is_empty() { (0..text.len()).filter(|n| starts(text.line(*n))).collect() } else { same }
 }
 
-/// The blocks that the anchors open, one in the other; `None` if there are no anchors.
+/// The nested blocks that the anchors open; `None` if there are no anchors.
 fn blocks(text: &Text, anchors: &[String]) -> Result<Option<Vec<Range<usize>>>, Miss> {
     let mut within: Option<Vec<Range<usize>>> = None;
     for anchor in anchors.iter().filter(|anchor| !anchor.trim().is_empty()) {
@@ -337,14 +337,15 @@ fn blocks(text: &Text, anchors: &[String]) -> Result<Option<Vec<Range<usize>>>, 
     Ok(within)
 }
 
-/// Where the block ends that a line opens: before the next one that is not deeper and begins something.
+/// Where the block that a line opens ends: before the next line that is not deeper and starts
+/// something new.
 fn block_end(text: &Text, opens: usize) -> usize {
     let depth = |line: &str| line.len() - line.trim_start().len();
     let own = depth(text.line(opens));
     let mut lines = opens + 1..text.len();
     let next = lines.find(|n| {
         let line = text.line(*n);
-        // A label, or a word like `else:`, goes on with what is there.
+        // A label, or a word like `else:`, continues the block.
         let word =
             line.trim().strip_suffix(':').is_some_and(|word| word.chars().all(|c| c.is_alphanumeric() || c == '_'));
         !word
@@ -354,7 +355,7 @@ fn block_end(text: &Text, opens: usize) -> usize {
     next.unwrap_or(text.len())
 }
 
-/// Why a hunk was not placed, with what the model needs to write it again.
+/// Tells the model why a hunk was not placed, and what it needs to rewrite it.
 fn explain(which: &str, text: &Text, hunk: &Hunk, miss: &Miss) -> String {
     let old: Vec<&str> =
         hunk.lines.iter().filter(|line| line.op != Op::Add).map(|line| line.text.trim_end_matches('\r')).collect();

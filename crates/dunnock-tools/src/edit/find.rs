@@ -1,7 +1,9 @@
-//! Where an edit belongs: exactly there, or by the first rung of a ladder on which there is one place and no other.
+//! Finds where an edit belongs: at an exact match, or on the first rung of a ladder that has
+//! exactly one match.
 //!
-//! Rungs forgive what models get wrong when they copy: blanks at the end of lines, indentation, typographic characters. None
-//! forgives a letter. What the model left as it was keeps the file's own bytes; only what it changed is written.
+//! Rungs tolerate what models get wrong when they copy: trailing whitespace, indentation,
+//! typographic characters. None tolerates a wrong letter. What the model left unchanged keeps the
+//! file's own bytes; only its changes are written.
 
 use super::indentation::{Shift, indent};
 use super::text::{Breaks, Text};
@@ -14,21 +16,21 @@ use std::ops::Range;
 /// How the text was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rung {
-    /// As it was given.
+    /// Exactly as given.
     Exact,
-    /// But for blanks at the end of lines.
+    /// Ignoring trailing whitespace.
     Blanks,
-    /// But for those, and how lines are indented.
+    /// Also ignoring indentation.
     Indentation,
-    /// But for those, and typographic quotes, dashes and spaces.
+    /// Also ignoring typographic quotes, dashes and spaces.
     Punctuation,
 }
 
 impl Rung {
-    /// From the strictest on.
+    /// All rungs, the strictest first.
     pub const ALL: [Self; 4] = [Self::Exact, Self::Blanks, Self::Indentation, Self::Punctuation];
 
-    /// For whoever reads a result; nothing for an exact one.
+    /// For readers of a result; `None` for an exact match.
     #[must_use]
     pub fn words(self) -> Option<&'static str> {
         match self {
@@ -39,7 +41,7 @@ impl Rung {
         }
     }
 
-    /// What of a line counts on this rung.
+    /// The part of a line that counts on this rung.
     fn key(self, line: &str) -> Cow<'_, str> {
         match self {
             Self::Exact => line.into(),
@@ -56,51 +58,51 @@ impl Rung {
 /// Why nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Miss {
-    /// It is not there.
+    /// Not found.
     Absent,
-    /// It is there more than once: the first lines, from 0.
+    /// Found more than once: the first line of each match, from 0.
     Many(Rung, Vec<usize>),
-    /// It is there with another indentation, which cannot be carried over to the new lines.
+    /// Found with different indentation, which cannot be applied to the new lines.
     Ragged(usize),
-    /// What would be put there is there.
+    /// The new text is what is already there.
     Same,
-    /// It is there, but not in the block that this line opens: the first lines, from 0.
+    /// Found, but not in the block that this line opens: the first line of each match, from 0.
     Outside(String, Vec<usize>),
-    /// A line that should stand above it is not there, or too often.
+    /// A line that should be above it is missing, or occurs too often.
     Anchor(String, usize),
 }
 
-/// An edit that was made.
+/// The result of an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edited {
     /// The new text.
     pub text: Text,
     /// How the places were found.
     pub rung: Rung,
-    /// The lines that are new or other than before, from 0, place by place.
+    /// New or changed lines, from 0, one range per place.
     pub lines: Vec<Range<usize>>,
 }
 
 /// A line of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step<'a> {
-    /// It stays.
+pub enum EditLine<'a> {
+    /// Unchanged.
     Keep(&'a str),
-    /// It goes.
+    /// Removed.
     Drop(&'a str),
-    /// It comes.
+    /// Added.
     Add(&'a str),
 }
 
-/// Replaces a text that occurs once, or everywhere.
+/// Replaces a text that occurs once, or every occurrence.
 ///
 /// # Errors
-/// When there is not exactly one place for it.
+/// When there is no one place for it, or nothing would change.
 pub fn replace(text: &Text, old: &str, new: &str, all: bool) -> Result<Edited, Miss> {
     if old == new {
         return Err(Miss::Same);
     }
-    // Whoever writes carriage returns means them.
+    // Carriage returns in the old text are meant literally.
     if old.contains('\r') {
         let (raw, old) = (text.raw(), old);
         let places: Vec<usize> = raw.match_indices(old).map(|(at, _)| at).collect();
@@ -140,7 +142,7 @@ pub fn replace(text: &Text, old: &str, new: &str, all: bool) -> Result<Edited, M
             done => return done,
         }
     }
-    // Whole lines first: there each line is compared with the one whose place it takes.
+    // Whole lines first: there each new line is compared with the line that it replaces.
     match at(text, &places_of(text, &olds, Rung::Punctuation), &steps, Rung::Punctuation) {
         Err(Miss::Absent) => within_lines(text, old, new),
         done => done,
@@ -155,7 +157,8 @@ fn put(text: &Text, places: &[usize], len: usize, new: &str) -> Edited {
     Edited { text: changed, rung: Rung::Exact, lines }
 }
 
-/// The lines of a text; a line feed at its end ends the last one if that is so in the old text.
+/// The lines of a text. If the old text ends with a line feed, a final line feed does not start
+/// another line.
 fn whole<'a>(text: &'a str, old: &str) -> Vec<&'a str> {
     match old.ends_with('\n') {
         true if text.is_empty() => Vec::new(),
@@ -164,33 +167,33 @@ fn whole<'a>(text: &'a str, old: &str) -> Vec<&'a str> {
     }
 }
 
-/// What becomes of each old line, and which are new.
-fn steps<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Step<'a>> {
+/// Which old lines are kept or removed, and which lines are added.
+fn steps<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<EditLine<'a>> {
     let mut steps = Vec::new();
     let olds = |range: Range<usize>| old.get(range).unwrap_or_default().iter().copied();
     let news = |range: Range<usize>| new.get(range).unwrap_or_default().iter().copied();
     let deadline = std::time::Instant::now() + std::time::Duration::from_millis(500);
     for op in capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(deadline)) {
         match op {
-            DiffOp::Equal { .. } => steps.extend(olds(op.old_range()).map(Step::Keep)),
+            DiffOp::Equal { .. } => steps.extend(olds(op.old_range()).map(EditLine::Keep)),
             DiffOp::Delete { .. } | DiffOp::Insert { .. } | DiffOp::Replace { .. } => {
-                steps.extend(olds(op.old_range()).map(Step::Drop));
-                steps.extend(news(op.new_range()).map(Step::Add));
+                steps.extend(olds(op.old_range()).map(EditLine::Drop));
+                steps.extend(news(op.new_range()).map(EditLine::Add));
             }
         }
     }
     steps
 }
 
-/// The first line, from 0, of every place where these lines stand, on a rung.
+/// The first line, from 0, of every match of these lines on a rung.
 #[must_use]
 pub fn places_of(text: &Text, old: &[&str], rung: Rung) -> Vec<usize> {
     let old: Vec<Cow<'_, str>> = old.iter().map(|line| rung.key(line)).collect();
-    // Nothing but empty lines is nowhere in particular.
+    // Empty lines alone do not identify a place.
     if old.iter().all(|line| line.trim().is_empty()) {
         return Vec::new();
     }
-    // Lines as numbers: those of the old text, and one for all others.
+    // Map lines to numbers: one for each distinct old line, and one for all others.
     let mut numbers: HashMap<&str, u32> = HashMap::new();
     let wanted: Vec<u32> = old
         .iter()
@@ -205,8 +208,8 @@ pub fn places_of(text: &Text, old: &[&str], rung: Rung) -> Vec<usize> {
     windows.filter(|(_, window)| *window == wanted.as_slice()).map(|(line, _)| line).collect()
 }
 
-/// Edits the one place among these.
-fn at(text: &Text, places: &[usize], steps: &[Step<'_>], rung: Rung) -> Result<Edited, Miss> {
+/// Edits the place, if there is exactly one.
+fn at(text: &Text, places: &[usize], steps: &[EditLine<'_>], rung: Rung) -> Result<Edited, Miss> {
     match places {
         [] => Err(Miss::Absent),
         [one] => {
@@ -220,17 +223,17 @@ fn at(text: &Text, places: &[usize], steps: &[Step<'_>], rung: Rung) -> Result<E
     }
 }
 
-/// Carries the steps out at a line. `None` if the indentation of new lines cannot be told.
+/// Applies the steps at a line. `None` if the indentation of new lines cannot be determined.
 #[must_use]
-pub fn edit_lines(text: &Text, line: usize, steps: &[Step<'_>], rung: Rung) -> Option<(Text, Range<usize>)> {
-    let count = steps.iter().filter(|step| !matches!(step, Step::Add(_))).count();
+pub fn edit_lines(text: &Text, line: usize, steps: &[EditLine<'_>], rung: Rung) -> Option<(Text, Range<usize>)> {
+    let count = steps.iter().filter(|step| !matches!(step, EditLine::Add(_))).count();
     let there: Vec<&str> = (line..line + count).map(|n| text.line(n)).collect();
     let given = steps.iter().filter_map(|step| match step {
-        Step::Keep(line) | Step::Drop(line) => Some(*line),
-        Step::Add(_) => None,
+        EditLine::Keep(line) | EditLine::Drop(line) => Some(*line),
+        EditLine::Add(_) => None,
     });
     let pairs: Vec<(&str, &str)> = given.zip(there.iter().copied()).collect();
-    let adds = steps.iter().any(|step| matches!(step, Step::Add(_)));
+    let adds = steps.iter().any(|step| matches!(step, EditLine::Add(_)));
     let shift = match rung {
         Rung::Indentation | Rung::Punctuation if adds => Shift::learn(&pairs, steps, text)?,
         Rung::Exact | Rung::Blanks | Rung::Indentation | Rung::Punctuation => Shift::default(),
@@ -238,16 +241,16 @@ pub fn edit_lines(text: &Text, line: usize, steps: &[Step<'_>], rung: Rung) -> O
     let habits = if rung == Rung::Punctuation { Habits::learn(&pairs) } else { Habits::default() };
     let mut lines: Vec<String> = Vec::new();
     let mut next = there.iter();
-    // Lines that went since the last one that stayed: a new line takes the place of the first that is left.
+    // Lines removed since the last kept one: each new line replaces the first of those left.
     let mut went: VecDeque<(&str, &str)> = VecDeque::new();
     for step in steps {
         match step {
-            Step::Keep(_) => {
+            EditLine::Keep(_) => {
                 went.clear();
                 lines.extend(next.next().map(|line| (*line).to_owned()));
             }
-            Step::Drop(given) => went.extend(next.next().map(|line| (*given, *line))),
-            Step::Add(new) => {
+            EditLine::Drop(given) => went.extend(next.next().map(|line| (*given, *line))),
+            EditLine::Add(new) => {
                 let carried = match went.pop_front() {
                     Some((given, there)) if rung == Rung::Punctuation => {
                         carried(given.trim(), there.trim(), new.trim(), &habits)
@@ -264,7 +267,7 @@ pub fn edit_lines(text: &Text, line: usize, steps: &[Step<'_>], rung: Rung) -> O
     }
     let span = text.span(line..line + count);
     let mut new = lines.join("\n");
-    // The last line of a file may have no end; then the new last one has none either.
+    // If the last line of the file has no line feed, the new last line has none either.
     if !lines.is_empty() && text.text().get(span.clone()).is_some_and(|old| old.ends_with('\n')) {
         new.push('\n');
     }
@@ -274,9 +277,9 @@ pub fn edit_lines(text: &Text, line: usize, steps: &[Step<'_>], rung: Rung) -> O
     Some((text.splice(span, &new, Breaks::AsThere), changed))
 }
 
-/// Replaces a text, of whole lines or not, that is there but for typographic characters.
+/// Replaces a text, whole lines or not, that matches except for typographic characters.
 fn within_lines(text: &Text, old: &str, new: &str) -> Result<Edited, Miss> {
-    // What has no such character was looked for as it is.
+    // Without such characters, the text was already searched for as it is.
     if text.text().is_ascii() && old.is_ascii() {
         return Err(Miss::Absent);
     }

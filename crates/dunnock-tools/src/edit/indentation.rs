@@ -1,27 +1,28 @@
-//! How new lines are indented where the model's own indentation is not the file's.
+//! Indents new lines where the model's indentation differs from the file's.
 
-use super::find::Step;
+use super::find::EditLine;
 use super::text::Text;
 use std::collections::BTreeMap;
 
-/// The blanks at the beginning of a line.
+/// The leading whitespace of a line.
 pub(super) fn indent(line: &str) -> &str {
     line.get(..line.len() - line.trim_start().len()).unwrap_or_default()
 }
 
-/// How the indentation that was given becomes that of the file: one of the file's for each that was given.
+/// Maps each indentation in the given text to the file's.
 #[derive(Debug, Default)]
 pub(super) struct Shift {
     known: BTreeMap<String, String>,
-    /// One step of the file, where that can be told.
+    /// One indentation step of the file, if known.
     step: Option<String>,
-    /// One step of what was given.
+    /// One indentation step of the given text, if known.
     given_step: Option<String>,
 }
 
 impl Shift {
-    /// `None` if the file has no one answer, or a line that is deeper than another in what was given is not in the file.
-    pub(super) fn learn(pairs: &[(&str, &str)], steps: &[Step<'_>], text: &Text) -> Option<Self> {
+    /// `None` if the mapping is ambiguous, or a line is deeper than another in the given text but
+    /// not in the file.
+    pub(super) fn learn(pairs: &[(&str, &str)], steps: &[EditLine<'_>], text: &Text) -> Option<Self> {
         let mut known: BTreeMap<String, String> = BTreeMap::new();
         for (given, there) in pairs.iter().filter(|(given, _)| !given.trim().is_empty()) {
             let own = known.entry(indent(given).to_owned()).or_insert_with(|| indent(there).to_owned());
@@ -35,12 +36,12 @@ impl Shift {
         };
         let ordered = all.iter().enumerate().all(|(n, a)| all.iter().skip(n + 1).all(|b| grows(a, b)));
         let given = steps.iter().map(|step| match step {
-            Step::Keep(line) | Step::Drop(line) | Step::Add(line) => *line,
+            EditLine::Keep(line) | EditLine::Drop(line) | EditLine::Add(line) => *line,
         });
         ordered.then(|| Self { step: step_of(text), given_step: only_step(given), known })
     }
 
-    /// A new line with the file's indentation; `None` where that cannot be told.
+    /// A new line with the file's indentation; `None` if that cannot be determined.
     pub(super) fn apply(&self, line: &str) -> Option<String> {
         let given = indent(line);
         if line.trim().is_empty() || self.known.is_empty() {
@@ -51,7 +52,7 @@ impl Shift {
             return Some(format!("{there}{rest}"));
         }
         let unit = self.unit();
-        // Deeper than one that is known, or less deep: by whole steps.
+        // Deeper or shallower than a known indentation, by whole steps.
         let mut deeper = self.known.iter().rev().filter_map(|(known, there)| {
             let more = given.strip_prefix(known.as_str()).filter(|_| given.len() > known.len())?;
             Some(format!("{there}{}", self.carried(more, unit.as_ref())?))
@@ -64,8 +65,8 @@ impl Shift {
         Some(format!("{there}{rest}"))
     }
 
-    /// How much of what was given makes one step of the file: learnt from two depths that are known, or from the steps that both
-    /// are written with.
+    /// Which given indentation corresponds to which of the file: learnt from two known depths, or
+    /// from the step that each side uses.
     fn unit(&self) -> Option<(String, String)> {
         let mut last: Option<(&String, &String)> = None;
         for next in &self.known {
@@ -78,12 +79,12 @@ impl Shift {
             }
             last = Some(next);
         }
-        // Of more than four blanks nobody can tell how many steps they are.
+        // More than four spaces could be any number of steps.
         let plain = |step: &&String| step.as_str() == "\t" || (step.len() <= 4 && step.chars().all(|c| c == ' '));
         Some((self.given_step.as_ref().filter(plain)?.clone(), self.step.as_ref().filter(plain)?.clone()))
     }
 
-    /// Indentation beyond a known one, as the file has it.
+    /// Converts indentation beyond a known one to the file's.
     fn carried(&self, more: &str, unit: Option<&(String, String)>) -> Option<String> {
         let (given, there) = unit?;
         let times = more.len() / given.len();
@@ -91,8 +92,8 @@ impl Shift {
     }
 }
 
-/// By how much each depth is deeper than the next one, if that is always the same: a line that goes on from the one above is
-/// indented by something else, and then nothing can be told.
+/// The difference between successive depths, if it is always the same. A continuation line is
+/// indented differently, and then the step is unknown.
 fn only_step<'a>(lines: impl Iterator<Item = &'a str>) -> Option<String> {
     let depths: std::collections::BTreeSet<&str> = lines.filter(|line| !line.trim().is_empty()).map(indent).collect();
     let pairs = depths.iter().zip(depths.iter().skip(1));
@@ -101,7 +102,7 @@ fn only_step<'a>(lines: impl Iterator<Item = &'a str>) -> Option<String> {
     steps.iter().all(|step| *step == first).then(|| first.to_owned())
 }
 
-/// The same ratio for one tab, where one side is written with tabs.
+/// The same ratio reduced to one tab, if one side uses tabs.
 fn reduced(given: &str, there: &str) -> (String, String) {
     let tabs = |text: &str| text.chars().all(|c| c == '\t');
     let times = match (tabs(given), tabs(there)) {
@@ -116,7 +117,7 @@ fn reduced(given: &str, there: &str) -> (String, String) {
     }
 }
 
-/// By how much a line of this file is deeper than the one before, most often.
+/// The most common increase in indentation from one line of this file to the next.
 fn step_of(text: &Text) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut last = "";

@@ -1,8 +1,10 @@
-//! Edits of text: what a file is made of, where an edit belongs, and what becomes of it. No file is opened here.
+//! Text edits: how a file is represented, where an edit belongs, and its result. No file is opened
+//! here.
 //!
-//! `text` is a file that gives the same bytes again; `find` the ladder by which a place is found, with `indentation` and
-//! `typographic` for what its rungs forgive; `near` what a model is told when
-//! there is none; `apply` carries out a patch in memory. Tools bring the files and take the result to `root::Root::commit`.
+//! `text` represents a file and gives the same bytes back. `find` is the ladder by which a place is
+//! found, with `indentation` and `typographic` for what its rungs tolerate. `near` is what the model
+//! is sent when there is no match. `apply` applies a patch in memory. Tools read the files and pass
+//! the result to `root::Root::commit`.
 
 mod apply;
 mod find;
@@ -11,20 +13,20 @@ mod near;
 mod text;
 mod typographic;
 
-pub use apply::{Looked, Outcome, apply};
-pub use find::{Edited, Miss, Rung, Step, edit_lines, places_of, replace};
+pub use apply::{CurrentFile, Outcome, apply};
+pub use find::{EditLine, Edited, Miss, Rung, edit_lines, places_of, replace};
 pub use near::{describe, numbered, range};
 pub use text::{Binary, Breaks, NoSuchCharacter, Text};
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// Places that are listed at most.
+/// Maximum places listed.
 const PLACES: usize = 20;
-/// Lines around a change that are shown.
+/// Context lines shown around a change.
 const AROUND: usize = 2;
 
-/// Why an edit was not made, in words for the model.
+/// Tells the model why an edit was not made.
 #[must_use]
 pub fn explain(which: &str, text: &Text, old: &[&str], miss: &Miss, more: &str) -> String {
     match miss {
@@ -59,13 +61,13 @@ pub fn explain(which: &str, text: &Text, old: &[&str], miss: &Miss, more: &str) 
     }
 }
 
-/// Only these lines count; others are emptied, so that numbers stay.
+/// The text with all other lines emptied, so that line numbers stay the same.
 fn lines_of(text: &Text, line: usize, count: usize) -> Text {
     let lines = (0..text.len()).map(|n| if (line..line + count).contains(&n) { text.line(n) } else { "" });
     text.with_raw(&lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// The lines that an edit made, with some around each.
+/// The lines that an edit changed, with context around each.
 #[must_use]
 pub fn shown(text: &Text, changed: &[Range<usize>]) -> String {
     let mut out = String::new();

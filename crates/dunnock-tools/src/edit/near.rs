@@ -1,20 +1,20 @@
-//! What a model is told when its text is not in the file: the lines that come closest, and what differs in them.
+//! What the model is sent when its text is not in the file: the closest lines, and how they differ.
 
 use super::text::Text;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// Lines that are shown at most.
+/// Maximum lines shown.
 const SHOWN: usize = 30;
-/// Lines of a file that is shown whole rather than viewed again.
+/// A file of at most this many lines is shown whole, so that it need not be viewed again.
 const SMALL: usize = 12;
-/// Differences that are named at most.
+/// Maximum differences listed.
 const NAMED: usize = 3;
-/// Bytes of a line that are shown.
+/// Maximum bytes shown of a line.
 const WIDTH: usize = 200;
 
-/// Numbered lines, as `view_file` shows them; the middle is left out of many.
+/// Numbered lines, as `view_file` shows them; if there are many, the middle is left out.
 #[must_use]
 pub fn numbered(text: &Text, lines: Range<usize>) -> String {
     let lines = lines.start..lines.end.min(text.len());
@@ -40,7 +40,7 @@ fn short(line: &str) -> String {
     if rest > 0 { format!("{line} [{rest} more bytes in this line]") } else { line.to_owned() }
 }
 
-/// A line as the pairs of characters in it, sorted: what is compared.
+/// A line as its sorted byte pairs, for comparison.
 struct Pairs(Vec<u16>);
 
 impl Pairs {
@@ -52,7 +52,7 @@ impl Pairs {
         Self(pairs)
     }
 
-    /// How alike two lines are, from 0 to 1: the share of pairs that both have.
+    /// Similarity of two lines from 0 to 1: the share of pairs that they have in common.
     fn alike(&self, other: &Self) -> f64 {
         if self.0 == other.0 {
             return if self.0.is_empty() { 0.5 } else { 1.0 };
@@ -73,14 +73,14 @@ impl Pairs {
     }
 }
 
-/// The lines that are most like these, if any are.
+/// The lines most similar to these, if any are similar enough.
 fn closest(text: &Text, old: &[&str]) -> Option<Range<usize>> {
     let lines: Vec<&str> = text.lines().collect();
     let count = old.len().min(lines.len());
     if count == 0 {
         return None;
     }
-    // Where most lines are the very same is looked at closely; of very long files or texts, only there.
+    // In very long files or texts, score only the places with the most identical lines.
     let known: HashSet<&str> = old.iter().map(|line| line.trim()).filter(|line| line.len() > 2).collect();
     let same: Vec<usize> = lines.iter().map(|line| usize::from(known.contains(line.trim()))).collect();
     let mut sum: usize = same.iter().take(count).sum();
@@ -107,7 +107,7 @@ fn closest(text: &Text, old: &[&str]) -> Option<Range<usize>> {
     (best.0 >= 0.4).then_some(best.1..best.1 + count)
 }
 
-/// The closest region with its lines, and what differs in it; or that there is none.
+/// Shows the closest lines and how they differ, or says that there are none.
 #[must_use]
 pub fn describe(text: &Text, old: &[&str]) -> String {
     let Some(lines) = closest(text, old) else {
@@ -147,7 +147,7 @@ pub fn describe(text: &Text, old: &[&str]) -> String {
     told
 }
 
-/// `line 3` or `lines 3-7`, from ones that count from 0.
+/// `line 3` or `lines 3-7`, for a range counted from 0.
 #[must_use]
 pub fn range(lines: &Range<usize>) -> String {
     match lines.len() {

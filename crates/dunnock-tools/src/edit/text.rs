@@ -1,39 +1,41 @@
-//! A file as text that can be edited and written back: what an edit does not touch keeps every byte.
+//! A file as text that can be edited and written back: parts that an edit does not touch keep every
+//! byte.
 //!
 //! Invariant: `Text::decode(b)?.encode()? == b` for every file that decodes.
 
 use std::fmt;
 use std::ops::Range;
 
-/// How the characters of a file are written.
+/// The character encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
     Utf8,
     Utf16 {
         big: bool,
     },
-    /// Neither, without a byte that could be of another encoding: one byte, one character.
+    /// Neither, and without valid multi-byte characters: each byte is one character.
     Latin1,
-    /// UTF-8 with stray bytes, each of which becomes a character that no file holds.
+    /// UTF-8 with stray bytes, each mapped to a character that the file does not contain.
     Mixed,
 }
 
-/// Where stray bytes are while a file is edited: the end of a plane for private use.
+/// Where stray bytes are mapped while a file is edited: the end of a private use plane.
 const STRAY: u32 = 0x10_FF00;
 
-/// A file as lines, with what a model does not see of it kept aside: encoding, byte order mark, line breaks.
+/// A file as lines, with what the model does not see stored separately: encoding, byte order mark,
+/// line endings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
     encoding: Encoding,
     mark: bool,
     text: String,
-    /// For each line feed, whether a carriage return stands before it.
+    /// For each line feed, whether a carriage return precedes it.
     returns: Vec<bool>,
-    /// Where lines begin.
+    /// Offsets at which lines start.
     starts: Vec<usize>,
 }
 
-/// Why a file is not edited as text.
+/// The file is binary and cannot be edited as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binary;
 
@@ -43,7 +45,7 @@ impl fmt::Display for Binary {
     }
 }
 
-/// A character that the encoding of a file does not have.
+/// A character that the encoding of a file cannot represent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoSuchCharacter(char);
 
@@ -53,17 +55,17 @@ impl fmt::Display for NoSuchCharacter {
     }
 }
 
-/// What line breaks new lines get.
+/// Which line endings new lines get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Breaks {
-    /// Those of the lines whose place they take.
+    /// Those of the lines that they replace.
     AsThere,
-    /// Those that they came with.
+    /// Those that they were given with.
     Given,
 }
 
 impl Text {
-    /// Reads a file.
+    /// Decodes a file.
     ///
     /// # Errors
     /// When it is not text.
@@ -72,7 +74,7 @@ impl Text {
             [0xff, 0xfe, rest @ ..] => (Encoding::Utf16 { big: false }, true, utf16(rest, u16::from_le_bytes)?),
             [0xfe, 0xff, rest @ ..] => (Encoding::Utf16 { big: true }, true, utf16(rest, u16::from_be_bytes)?),
             _ if bytes.contains(&0) => return Err(Binary),
-            // A mark, if what follows keeps its word.
+            // A byte order mark, if valid UTF-8 follows.
             [0xef, 0xbb, 0xbf, rest @ ..] if std::str::from_utf8(rest).is_ok() => {
                 let (encoding, text) = eight(rest);
                 (encoding, true, text)
@@ -85,7 +87,8 @@ impl Text {
         Ok(Self::from_parts(encoding, mark, &text, Vec::new()))
     }
 
-    /// Puts text together whose line breaks may be of either kind; `returns` overrides them where it is not empty.
+    /// Builds a text from lines with endings of either kind; `returns` overrides them if it is not
+    /// empty.
     fn from_parts(encoding: Encoding, mark: bool, raw: &str, returns: Vec<bool>) -> Self {
         let plain = returns.is_empty();
         let mut this = Self { encoding, mark, text: String::with_capacity(raw.len()), returns, starts: vec![0] };
@@ -112,7 +115,7 @@ impl Text {
     /// The file's bytes.
     ///
     /// # Errors
-    /// When something was put in that its encoding does not have.
+    /// When the text contains a character that the encoding cannot represent.
     pub fn encode(&self) -> Result<Vec<u8>, NoSuchCharacter> {
         let mut out = Vec::with_capacity(self.text.len() + self.returns.len() + 3);
         let mut put = |c: char| -> Result<(), NoSuchCharacter> {
@@ -143,13 +146,13 @@ impl Text {
         Ok(out)
     }
 
-    /// What a model sees: line feeds only.
+    /// The text as the model sees it: line feeds only.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What there really is, carriage returns among it.
+    /// The actual text, including carriage returns.
     #[must_use]
     pub fn raw(&self) -> String {
         let mut raw = String::with_capacity(self.text.len() + self.returns.len());
@@ -166,13 +169,14 @@ impl Text {
         raw
     }
 
-    /// With other contents, written in the same way.
+    /// New contents in the same encoding.
     #[must_use]
     pub fn with_raw(&self, raw: &str) -> Self {
         Self::from_parts(self.encoding, self.mark, raw, Vec::new())
     }
 
-    /// With other contents in the same encoding; if all of its lines ended in one way, so do the new ones.
+    /// New contents in the same encoding; if all old lines ended with a carriage return and line
+    /// feed, the new ones do too.
     #[must_use]
     pub fn with_all(&self, new: &str) -> Self {
         let dos = !self.returns.is_empty() && self.returns.iter().all(|r| *r);
@@ -184,26 +188,26 @@ impl Text {
         Self::from_parts(self.encoding, self.mark, new, Vec::new())
     }
 
-    /// How many lines there are.
+    /// The number of lines.
     #[must_use]
     pub fn len(&self) -> usize {
         if self.text.is_empty() { 0 } else { self.starts.len() }
     }
 
-    /// Whether there is nothing.
+    /// Whether the text is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// A line without its end, from 0.
+    /// A line without its line ending, counted from 0.
     #[must_use]
     pub fn line(&self, n: usize) -> &str {
         let line = self.text.get(self.span(n..n + 1)).unwrap_or_default();
         line.strip_suffix('\n').unwrap_or(line)
     }
 
-    /// Every line without its end.
+    /// Every line without its line ending.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|n| self.line(n))
     }
@@ -220,39 +224,40 @@ impl Text {
         !self.text.is_empty() && !self.text.ends_with('\n')
     }
 
-    /// Where some lines are, their ends included.
+    /// The byte range of some lines, including their line feeds.
     #[must_use]
     pub fn span(&self, lines: Range<usize>) -> Range<usize> {
         let at = |n: usize| self.starts.get(n).copied().unwrap_or(self.text.len());
         at(lines.start)..at(lines.end).max(at(lines.start))
     }
 
-    /// The line in which a place is, from 0.
+    /// The line that contains an offset, from 0.
     #[must_use]
     pub fn line_of(&self, at: usize) -> usize {
         self.starts.partition_point(|start| *start <= at).saturating_sub(1)
     }
 
-    /// With something else in the place of a part of [`Text::text`].
+    /// Replaces a range of [`Text::text`].
     #[must_use]
     pub fn splice(&self, range: Range<usize>, new: &str, breaks: Breaks) -> Self {
         self.splice_all(std::iter::once(range), new, breaks)
     }
 
-    /// The same for several parts, in their order.
+    /// Replaces several ranges, in order, with the same text.
     #[must_use]
     pub fn splice_all(&self, ranges: impl Iterator<Item = Range<usize>>, new: &str, breaks: Breaks) -> Self {
         self.splice_each(ranges.map(|range| (range, new)), breaks)
     }
 
-    /// The same with something of its own for each.
+    /// Replaces several ranges, in order, each with its own text.
     #[must_use]
     pub fn splice_each<'a>(&self, parts: impl Iterator<Item = (Range<usize>, &'a str)>, breaks: Breaks) -> Self {
         let part = |range: Range<usize>| self.text.get(range).unwrap_or_default();
-        // Where no break is replaced: that of this line, or of the one above it, or what most lines have.
+        // If no line ending is replaced: that of this line, or of the one above, or the most common
+        // one.
         let most = self.returns.iter().filter(|r| **r).count() * 2 > self.returns.len();
         let (mut text, mut returns) = (String::with_capacity(self.text.len()), Vec::new());
-        // How far the old text was taken over, and how many of its line feeds that were.
+        // How much of the old text has been copied, and how many of its line feeds.
         let (mut at, mut feeds) = (0, 0);
         for (range, new) in parts {
             let kept = part(at..range.start);
@@ -288,11 +293,11 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, Binary> {
     let (units, []) = bytes.as_chunks::<2>() else { return Err(Binary) };
     let text: String =
         char::decode_utf16(units.iter().map(|u| unit(*u))).collect::<Result<_, _>>().map_err(|_| Binary)?;
-    // A mark may be followed by anything; what is text holds no such character.
+    // A byte order mark may precede anything; text contains no NUL.
     if text.contains('\0') { Err(Binary) } else { Ok(text) }
 }
 
-/// Text of bytes: UTF-8, or something that gives the same bytes again.
+/// Decodes bytes as UTF-8, or in a way that gives the same bytes back.
 fn eight(bytes: &[u8]) -> (Encoding, String) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return (Encoding::Utf8, text.to_owned());

@@ -1,4 +1,4 @@
-//! Typographic characters: what a model makes of plain ones, and the other way round.
+//! Typographic characters, which models write instead of plain ones, and the other way round.
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ fn plain(c: char) -> Option<&'static str> {
     })
 }
 
-/// With plain characters, and for each byte of that where it came from.
+/// The text in plain characters, and for each byte of it the offset it came from.
 pub(super) fn folded(text: &str) -> (String, Vec<usize>) {
     let (mut out, mut from) = (String::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
     for (at, c) in text.char_indices() {
@@ -28,7 +28,8 @@ pub(super) fn folded(text: &str) -> (String, Vec<usize>) {
     (out, from)
 }
 
-/// A typographic character that was given, and what stands for it in the file wherever it was given.
+/// For each typographic character in the given text, what the file uses for it; `None` if that
+/// varies.
 #[derive(Debug, Default)]
 pub(super) struct Habits(BTreeMap<char, Option<String>>);
 
@@ -41,12 +42,12 @@ impl Habits {
         habits
     }
 
-    /// Two texts that are the same when folded.
+    /// Learns from two texts that are equal when folded.
     pub(super) fn see(&mut self, given: &str, there: &str) {
         let ((_, from_given), (_, from_there)) = (folded(given), folded(there));
         for (n, at) in from_given.iter().enumerate() {
             if n > 0 && from_given.get(n - 1) == Some(at) {
-                continue; // the same character goes on
+                continue; // still the same character
             }
             let Some(c) = given.get(*at..).and_then(|rest| rest.chars().next()) else { continue };
             if plain(c).is_none() && !matches!(c, '\'' | '"' | '-' | ' ') {
@@ -62,18 +63,18 @@ impl Habits {
         }
     }
 
-    /// New text in the file's own characters, where those given for others have one meaning.
+    /// New text in the file's own characters, where the mapping is unambiguous.
     pub(super) fn apply(&self, text: &str) -> String {
         let own = |c: char| match self.0.get(&c) {
             Some(Some(own)) if plain(c).is_some() => own.clone(),
-            // A plain character may be meant as it is.
+            // A plain character may be meant literally.
             _ => c.to_string(),
         };
         text.chars().map(own).collect()
     }
 }
 
-/// What differs, character by character; of long texts only where they begin and end in the same way.
+/// A diff by character; of long texts, only the common beginning and end are matched.
 fn characters(old: &[char], new: &[char]) -> Vec<DiffOp> {
     if old.len() + new.len() <= 8_000 {
         return capture_diff_slices(Algorithm::Myers, old, new);
@@ -89,24 +90,25 @@ fn characters(old: &[char], new: &[char]) -> Vec<DiffOp> {
     ]
 }
 
-/// What becomes of a text of the file when what was given for it becomes something else: what is the same in both keeps the
-/// file's characters. `None` if the file's text is not what was given, typographic characters aside.
+/// Applies the change from `given` to `new` to the file's text `there`: what is the same in both
+/// keeps the file's characters. `None` if `given` and `there` differ in more than typographic
+/// characters.
 pub(super) fn carried(given: &str, there: &str, new: &str, habits: &Habits) -> Option<String> {
     let ((folded_given, from_given), (folded_there, from_there)) = (folded(given), folded(there));
-    // Half of a character of three cannot be replaced.
+    // Part of a character that folds to three cannot be replaced.
     if folded_given != folded_there {
         return None;
     }
     let given_chars: Vec<(usize, char)> = given.char_indices().collect();
     let olds: Vec<char> = given_chars.iter().map(|(_, c)| *c).collect();
     let news: Vec<char> = new.chars().collect();
-    // Where in the file a character of what was given is, by way of what both become.
+    // Maps a character of `given` to its offset in `there`, through their common folded form.
     let back = |n: usize| {
         let at = given_chars.get(n).map_or(given.len(), |(at, _)| *at);
         from_there.get(from_given.partition_point(|from| *from < at)).copied().unwrap_or(there.len())
     };
     let ops = characters(&olds, &news);
-    // Something else altogether is written as it was given.
+    // A completely different text is written as given.
     let same: usize = ops.iter().filter(|op| matches!(op, DiffOp::Equal { .. })).map(|op| op.old_range().len()).sum();
     if same * 4 < olds.len().max(news.len()) * 3 {
         return Some(habits.apply(new));

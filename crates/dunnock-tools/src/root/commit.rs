@@ -1,11 +1,12 @@
-//! Changes of files, all or none.
+//! Changes files, all or nothing.
 //!
-//! What is new is written beside the files first, where a full disk harms nothing. Then each file changes its name with the new
-//! one in a moment, and what came out is compared with what the change was made from: if somebody else was quicker, everything
-//! changes back. A journal outside the workspace says what is under way, so that whoever comes after a crash can undo it.
+//! New contents are first written beside the files, where a full disk does no harm. Then each file
+//! is atomically swapped with the new one, and the old one is compared with what the change was
+//! based on: if another program was faster, everything is undone. A journal outside the workspace
+//! records what is in progress, so that the next process can undo it after a crash.
 //!
-//! Invariant: after `commit` returns, or after [`mend`](super::mend) when it never did, either every change was made or none,
-//! and no update of another program was lost.
+//! Invariant: after `commit` returns, or after [`mend`](super::mend) if it never did, either all
+//! changes were made or none, and no update by another program was lost.
 
 use super::journal::{FileOp, Journal, Ours, aside};
 use super::place::{Kind, Place, Rights};
@@ -18,39 +19,42 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What becomes of a file.
+/// A change to one file.
 #[derive(Debug)]
-pub struct Change {
-    /// Which.
+pub struct FileChange {
+    /// The file to change.
     pub path: RepoPath,
-    /// What it was when the change was thought of; `None` if there was none.
+    /// Its content when the change was planned; `None` if it did not exist.
     pub before: Option<Contents>,
-    /// What it shall be; `None` if it goes.
+    /// Its new content; `None` to delete it.
     pub after: Option<Contents>,
 }
 
-/// A change that is under way.
+/// A change in progress.
 struct Move<'a> {
-    change: &'a Change,
+    change: &'a FileChange,
     place: Place,
     name: &'a OsStr,
-    /// The name beside it: of the new file first, of the old one when they have changed.
+    /// The temporary name beside it: of the new file at first, of the old one after the swap.
     part: String,
-    /// The new file: its number, and itself. While it is open here, whoever opens it waits.
+    /// The identity of the new file, and the file itself. While we hold it open, other processes
+    /// that open it wait.
     new: Ours,
     file: Option<File>,
     op: FileOp,
-    /// It was tried: what lies beside it may be the old file.
+    /// Whether the swap was tried: the file beside it may be the old one.
     turned: Cell<bool>,
 }
 
 impl Root {
-    /// Makes all of these changes, or none of them. The journal lies in this folder, which is not in the workspace.
+    /// Makes all of these changes, or none of them. The journal is stored in `journals`, a folder
+    /// outside the workspace.
     ///
     /// # Errors
-    /// When a file is not any more what a change was made from, a path cannot be used, or the disk is full: nothing was changed.
-    pub fn commit(&self, changes: &[Change], journals: &Path) -> Result<(), PathError> {
-        for Change { path, .. } in changes {
+    /// When a file is no longer what a change was based on, a path cannot be used, or the disk is
+    /// full. Nothing was changed then, except after [`PathError::Stuck`].
+    pub fn commit(&self, changes: &[FileChange], journals: &Path) -> Result<(), PathError> {
+        for FileChange { path, .. } in changes {
             path.editable()?;
             if self.is_denied(&path.0) {
                 return Err(PathError::Denied(path.shown()));
@@ -70,7 +74,7 @@ impl Root {
             .prepare(changes, parts, &mut made, &mut moves)
             .and_then(|()| self.carry_out(&moves, &made, &mut journal));
         if matches!(done, Err(PathError::Stuck(..))) {
-            return done; // the page stays: whoever comes next tries again
+            return done; // the page stays: the next process tries again
         }
         if done.is_err() {
             for one in moves.iter().filter(|one| one.op != FileOp::Delete && !one.turned.get()) {
@@ -82,8 +86,8 @@ impl Root {
         done
     }
 
-    /// Folders that will be made, those above before those in them.
-    fn missing_folders(&self, changes: &[Change]) -> Vec<PathBuf> {
+    /// Folders that will be created, parents first.
+    fn missing_folders(&self, changes: &[FileChange]) -> Vec<PathBuf> {
         let mut missing: Vec<PathBuf> = Vec::new();
         for change in changes.iter().filter(|change| change.after.is_some()) {
             let above = change.path.parent().ancestors().filter(|folder| !folder.as_os_str().is_empty());
@@ -103,10 +107,10 @@ impl Root {
         }
     }
 
-    /// Writes everything that is new beside where it goes.
+    /// Writes all new contents beside their targets.
     fn prepare<'a>(
         &self,
-        changes: &'a [Change],
+        changes: &'a [FileChange],
         parts: Vec<String>,
         made: &mut Vec<PathBuf>,
         moves: &mut Vec<Move<'a>>,
@@ -152,7 +156,7 @@ impl Root {
                     one.file = Some(file);
                 }
                 Err(error) => {
-                    // A name that was there before is not ours to remove.
+                    // A name that already existed is not ours to remove.
                     if error.kind() != io::ErrorKind::AlreadyExists {
                         one.place.remove(one.part.as_ref());
                     }
@@ -167,7 +171,7 @@ impl Root {
 
     fn carry_out(&self, moves: &[Move<'_>], made: &[PathBuf], journal: &mut Journal) -> Result<(), PathError> {
         let of = |one: &Move<'_>| (one.change.path.0.clone(), one.part.clone(), one.new.clone(), one.op);
-        // One file changes in one moment; more of them must be found again even if the power goes.
+        // One file changes atomically; several must be recoverable even after a power failure.
         let many = moves.len() > 1;
         let page = |error| PathError::Io("the journal of this edit".into(), error);
         journal.open(moves.iter().map(of), made, many).map_err(page)?;
@@ -205,7 +209,7 @@ impl Root {
     }
 }
 
-fn op_of(change: &Change) -> FileOp {
+fn op_of(change: &FileChange) -> FileOp {
     match (&change.before, &change.after) {
         (None, _) => FileOp::Create,
         (Some(_), Some(_)) => FileOp::Update,
@@ -213,7 +217,7 @@ fn op_of(change: &Change) -> FileOp {
     }
 }
 
-/// Puts the new file in its place, and looks at what was there. What is undone if this fails, its caller undoes.
+/// Puts the new file in place and checks what was there. If this fails, the caller undoes it.
 fn op(one: &Move<'_>) -> Result<(), PathError> {
     let path = &one.change.path;
     let fail = |error: io::Error| match error.kind() {
@@ -221,7 +225,7 @@ fn op(one: &Move<'_>) -> Result<(), PathError> {
         _ => place_error(path, error),
     };
     let part: &OsStr = one.part.as_ref();
-    // Nobody reads what may yet be taken back, and would then write on from there.
+    // No other process may read what may yet be undone, and then build on it.
     one.file.iter().for_each(Place::keep_waiting);
     let Some(before) = &one.change.before else { return one.place.rename(part, one.name, false).map_err(fail) };
     match one.op {
@@ -233,15 +237,15 @@ fn op(one: &Move<'_>) -> Result<(), PathError> {
         },
     }
     let file = one.place.read(part).map_err(fail)?;
-    // First nobody writes to it any more, then it is looked at.
+    // First make sure that nobody writes to it any more, then compare it.
     match !Place::is_written(&file) && same(file, before).map_err(fail)? {
         true => Ok(()),
         false => Err(PathError::Changed(path.shown())),
     }
 }
 
-/// Where two files cannot change names: the old one stays beside the new. Between the look and the change there is a moment in
-/// which somebody else's update can be lost.
+/// Where two files cannot be swapped: a copy of the old one stays beside the new one. Between the
+/// check and the rename there is a moment in which another program's update can be lost.
 fn over(one: &Move<'_>, before: &Contents) -> Result<(), PathError> {
     let path = &one.change.path;
     let fail = |error| place_error(path, error);
@@ -269,8 +273,8 @@ fn same(file: File, before: &Contents) -> io::Result<bool> {
 }
 
 impl Ours {
-    /// Whether a name stands for our new file, as we wrote it: nobody has changed it since. If we have it open, it is looked at
-    /// there: whoever opens it by its name waits, and so would we.
+    /// Whether a name refers to our new file, unchanged since we wrote it. If we have it open, it
+    /// is read through that handle: opening it by name would make us wait, too.
     fn is(&self, place: &Place, name: &OsStr, file: Option<&File>) -> bool {
         let read = || -> io::Result<Vec<u8>> {
             let mut bytes = Vec::new();
@@ -286,7 +290,8 @@ impl Ours {
 }
 
 impl FileOp {
-    /// Takes it back, as far as it happened; what somebody else put there meanwhile stays. Whether there is nothing left to do.
+    /// Undoes the operation as far as it happened; what others put there in the meantime stays.
+    /// Returns whether nothing is left to do.
     pub(super) fn back(self, place: &Place, name: &OsStr, part: &OsStr, new: &Ours, file: Option<&File>) -> bool {
         match self {
             Self::Create => {
@@ -303,7 +308,8 @@ impl FileOp {
                 }
                 match place.rename(part, name, false) {
                     Ok(()) => true,
-                    // Something new has taken its place; with any other error this is the only copy, and stays.
+                    // Something new has taken its place. On any other error this is the only copy,
+                    // so it stays.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                         place.remove(part);
                         true
@@ -322,11 +328,13 @@ impl FileOp {
                     if place.swap(part, name).is_err() {
                         return false;
                     }
-                    // In the moment between, somebody may have put something newer there: that goes back.
+                    // In between, another program may have put something newer there: swap that
+                    // back.
                     if place.number(part).is_some_and(|number| number != new.number) {
                         let _ = place.swap(part, name);
                     }
-                    // Whoever waits to open our file, which has no name any more, gets to see what is there instead.
+                    // A process that waits to open our file, which no longer has a name, must see
+                    // the restored content instead.
                     if let Some(mut ours) = file {
                         let _ = place.read(name).and_then(|mut old| {
                             let mut bytes = Vec::new();

@@ -1,4 +1,5 @@
-//! What is under way in a workspace, written down outside of it: whoever comes after a crash takes it back, or tidies up.
+//! A journal of edits in progress, stored outside the workspace: after a crash, the next process
+//! undoes them or cleans up.
 
 use super::place::Place;
 use super::{Root, unheard_of};
@@ -9,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// By what the new file is known again.
+/// Identifies the new file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ours {
     pub(super) number: u64,
@@ -26,7 +27,7 @@ pub(super) enum FileOp {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Entry {
+struct JournalEntry {
     path: Vec<u8>,
     part: String,
     new: Ours,
@@ -36,31 +37,31 @@ struct Entry {
 #[derive(Debug, Serialize, Deserialize)]
 struct Page {
     root: Vec<u8>,
-    /// The number of that folder: another disk may be mounted there later.
+    /// The inode of that folder: another disk may be mounted there later.
     number: u64,
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
     folders: Vec<Vec<u8>>,
 }
 
-/// The page of one edit. It is locked for as long as its writer lives.
+/// The journal page of one edit. It is locked as long as its writer lives.
 pub(super) struct Journal {
-    /// Without the ending, which says how far the edit is.
+    /// Without the extension, which tells the stage of the edit.
     path: PathBuf,
     root: PathBuf,
     locks: Vec<File>,
 }
 
-/// A file, the name beside it, the number of the new one, and what happens.
+/// A file, the temporary name beside it, the identity of the new file, and the operation.
 pub(super) type Moved = (PathBuf, String, Ours, FileOp);
 
-/// How far an edit is: what its page is called.
+/// How far an edit has got; determines the extension of its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
-    /// New files are written beside the old ones: to be removed.
+    /// New files are being written beside the old ones. After a crash, remove them.
     Parts,
-    /// Files change: to be taken back.
+    /// Files are being changed. After a crash, undo the changes.
     Open,
-    /// All of them changed: what lies about is to be removed.
+    /// All files have changed. After a crash, remove what is left over.
     Done,
 }
 
@@ -94,7 +95,7 @@ fn path(bytes: &[u8]) -> PathBuf {
 }
 
 impl Journal {
-    /// An edit begins: these names will be beside the files, and these folders will be made.
+    /// Starts an edit that will create these names beside the files, and these folders.
     pub(super) fn begin(
         folder: &Path,
         root: &Path,
@@ -107,7 +108,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Files change from here on. If it lasts, not even a loss of power makes it forgotten.
+    /// Files change from here on. If `lasting`, the page survives a power failure.
     pub(super) fn open(
         &mut self,
         moves: impl Iterator<Item = Moved>,
@@ -124,7 +125,7 @@ impl Journal {
         made: &[PathBuf],
         lasting: bool,
     ) -> io::Result<()> {
-        let entries = moves.map(|(path, part, new, op)| Entry { path: bytes(&path), part, new, op }).collect();
+        let entries = moves.map(|(path, part, new, op)| JournalEntry { path: bytes(&path), part, new, op }).collect();
         let page = Page {
             root: bytes(&self.root),
             number: number(&self.root),
@@ -139,7 +140,7 @@ impl Journal {
             if lasting {
                 file.sync_all()?;
             }
-            // It is seen when it is whole.
+            // It becomes visible only when it is complete.
             std::fs::rename(&fresh, self.path.with_extension(stage.ending()))?;
             if lasting && cfg!(unix) {
                 self.path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())?;
@@ -158,11 +159,11 @@ impl Journal {
         }
     }
 
-    /// From here on everything was done.
+    /// Marks all changes as made.
     pub(super) fn done(&self, lasting: bool) -> io::Result<()> {
         let page = |stage: Stage| self.path.with_extension(stage.ending());
         std::fs::rename(page(Stage::Open), page(Stage::Done))?;
-        // The old files go only when it is sure that nobody will want them back.
+        // The old files are removed only when it is certain that no undo will need them.
         let synced = match self.path.parent().filter(|_| lasting && cfg!(unix)) {
             Some(folder) => File::open(folder).and_then(|folder| folder.sync_all()),
             None => Ok(()),
@@ -173,7 +174,7 @@ impl Journal {
         synced
     }
 
-    /// Nothing is left to be done.
+    /// Removes the page: nothing is left to do.
     pub(super) fn close(self) {
         for stage in Stage::ALL {
             let _ = std::fs::remove_file(self.path.with_extension(stage.ending()));
@@ -181,12 +182,12 @@ impl Journal {
     }
 }
 
-/// Takes back what edits left half done whose program is gone, and removes what they left lying about. Those that are under way
-/// stay. How many were taken back.
+/// Undoes edits that a dead process left half done, and removes what they left over. Edits in
+/// progress are left alone. Returns how many were undone.
 pub fn mend(journals: &Path) -> usize {
     let mut taken_back = 0;
     let entries = std::fs::read_dir(journals).into_iter().flatten().flatten();
-    // An edit may have several pages; the one that is furthest counts.
+    // An edit may have several pages; the one at the latest stage counts.
     let edits: BTreeSet<PathBuf> = entries.map(|entry| entry.path().with_extension("")).collect();
     for edit in edits {
         let pages: Vec<(PathBuf, Option<Stage>)> = std::iter::once((edit.with_extension("new"), None))
@@ -201,14 +202,15 @@ pub fn mend(journals: &Path) -> usize {
             && let Ok(text) = std::fs::read(page)
             && let Ok(read) = serde_json::from_slice::<Page>(&text)
         {
-            // A disk that is not there now may be there the next time.
+            // A disk that is missing now may be back next time.
             let Ok(root) = Root::open(&path(&read.root)) else { continue };
             if number(root.path()) != read.number || !tidy(&root, &read, *stage) {
                 continue;
             }
             taken_back += usize::from(*stage == Stage::Open);
         }
-        // From the nearest to the furthest: if we die here, what is left says the same.
+        // From the earliest stage to the latest: if we die here, the remaining pages still say the
+        // same.
         for (page, _) in &pages {
             let _ = std::fs::remove_file(page);
         }
@@ -216,12 +218,12 @@ pub fn mend(journals: &Path) -> usize {
     taken_back
 }
 
-/// Where the old file is kept meanwhile, if two files cannot change their names.
+/// The temporary name of the old file, if two files cannot be swapped.
 pub(super) fn aside(part: &str) -> String {
     format!("{part}.old")
 }
 
-/// Whether nothing is left to be done.
+/// Undoes or cleans up one edit. Returns whether nothing is left to do.
 fn tidy(root: &Root, page: &Page, stage: Stage) -> bool {
     let mut all = true;
     for entry in page.entries.iter().rev() {
@@ -242,7 +244,7 @@ fn tidy(root: &Root, page: &Page, stage: Stage) -> bool {
     all
 }
 
-/// By which a folder is known again.
+/// The inode that identifies a folder; 0 where there are none.
 fn number(folder: &Path) -> u64 {
     #[cfg(unix)]
     return folder.metadata().map_or(0, |about| std::os::unix::fs::MetadataExt::ino(&about));

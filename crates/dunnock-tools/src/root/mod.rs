@@ -1,14 +1,14 @@
 //! The workspace's folder, and the only way into it.
 //!
-//! Invariant: a [`RepoPath`] is relative, without `..`; files are opened beneath the root by the kernel's own rule where it
-//! has one (`openat2`, Linux), and after a check of the resolved path elsewhere.
+//! Invariant: a [`RepoPath`] is relative, without `..`; where the kernel can, it keeps opened files
+//! beneath the root (`openat2` on Linux); elsewhere the resolved path is checked first.
 //! Invariant: nothing is written through a symbolic link, and a changed file is a new one, renamed into place.
 
 mod commit;
 mod journal;
 mod place;
 
-pub use commit::Change;
+pub use commit::FileChange;
 pub use journal::mend;
 #[cfg(unix)]
 pub(crate) use place::patient;
@@ -30,31 +30,31 @@ const MOST: u64 = 32 << 20;
 pub enum PathError {
     /// It leads out of the workspace.
     Outside(String),
-    /// It is no path.
+    /// It is not a path.
     Malformed(String),
-    /// There is nothing.
+    /// It does not exist.
     Missing(String),
-    /// There is something already.
+    /// It already exists.
     Exists(String),
-    /// A folder, a socket, a device.
+    /// Not a regular file: a folder, a socket, a device.
     NotAFile(String),
     /// It is not a folder.
     NotAFolder(String),
-    /// A symbolic link, where something is to be written.
+    /// A symbolic link on a path that is to be written.
     Link(String),
-    /// A folder that tools leave alone.
+    /// In a folder that tools may not change.
     Protected(String),
-    /// It leads to a file that holds keys by custom, under another name.
+    /// Another name for a file that by convention holds keys.
     Secret(String),
-    /// The person said that no tool goes there.
+    /// The user denied tools access to it.
     Denied(String),
-    /// Somebody else changed it meanwhile, or has it open to do so.
+    /// Another program changed it in the meantime, or has it open for writing.
     Changed(String),
-    /// It could not be taken back; what it was is beside it, under this name.
+    /// An edit could not be undone; the old content is beside it, under this name.
     Stuck(String, String),
-    /// Longer than is read whole.
+    /// Too large to read whole.
     TooLong(String, u64),
-    /// Something else.
+    /// Any other error.
     Io(String, io::Error),
 }
 
@@ -94,16 +94,16 @@ impl std::error::Error for PathError {}
 pub struct RepoPath(PathBuf);
 
 impl RepoPath {
-    /// Reads a path as a model writes it. An absolute path is accepted if it lies in the root.
+    /// Parses a path as a model writes it. An absolute path is accepted if it is inside the root.
     ///
     /// # Errors
-    /// When it is no path or leads outside.
+    /// When it is not a path or leads outside.
     pub fn parse(root: &Root, text: &str) -> Result<Self, PathError> {
         let trimmed = text.trim();
         if trimmed.is_empty() || trimmed.contains('\0') || trimmed.len() > 4096 {
             return Err(PathError::Malformed(text.into()));
         }
-        // Another machine's folder, where such names mean one.
+        // A network path, on systems where such names mean one.
         if trimmed.starts_with("\\\\") || trimmed.starts_with("//") {
             return Err(PathError::Outside(text.into()));
         }
@@ -125,7 +125,7 @@ impl RepoPath {
         Ok(Self(path))
     }
 
-    /// As it is shown.
+    /// The path as it is shown to models and people.
     #[must_use]
     pub fn shown(&self) -> String {
         if self.0.as_os_str().is_empty() { ".".into() } else { self.0.to_string_lossy().into_owned() }
@@ -140,7 +140,7 @@ impl RepoPath {
         if self.0.as_os_str().is_empty() { Path::new(".") } else { &self.0 }
     }
 
-    /// Whether it lies in a folder that tools leave alone, of this repository or one inside it.
+    /// Whether it is in a folder that tools may not change, of this repository or a nested one.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         self.0.components().any(|c| OURS.contains(&c.as_os_str().to_string_lossy().to_lowercase().as_str()))
@@ -155,11 +155,11 @@ impl RepoPath {
     }
 }
 
-/// The folder of a session.
+/// The workspace folder of a session.
 #[derive(Debug)]
 pub struct Root {
     path: PathBuf,
-    /// Where no tool goes, by resolved paths.
+    /// What no tool may access, by resolved path.
     denied: globset::GlobSet,
     #[cfg(target_os = "linux")]
     dir: File,
@@ -170,7 +170,7 @@ pub struct Root {
 pub struct Contents {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Its mode, where there are modes.
+    /// Its mode, on systems that have modes.
     pub mode: Option<u32>,
 }
 
@@ -197,19 +197,19 @@ impl Root {
         }
     }
 
-    /// With files to which no tool goes.
+    /// Denies tools access to these files.
     #[must_use]
     pub fn keeping_out(self, denied: globset::GlobSet) -> Self {
         Self { denied, ..self }
     }
 
-    /// Whether no tool goes to this path, which leads through no link.
+    /// Whether tools may not access this path, which must not lead through a link.
     #[must_use]
     pub fn is_denied(&self, path: &Path) -> bool {
         self.denied.is_match(path)
     }
 
-    /// Judges a file by what it really is, whatever name led there.
+    /// Checks a file by its real path, whatever name led there.
     fn judge(&self, path: &RepoPath, file: &File) -> Result<(), PathError> {
         #[cfg(target_os = "linux")]
         let real = {
@@ -233,30 +233,31 @@ impl Root {
         Ok(())
     }
 
-    /// Where it is.
+    /// The resolved path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folder at `path`, as a path for programs and walks; it was beneath the root a moment ago.
+    /// The folder at `path`, as a path for programs and walks. It was beneath the root when this
+    /// checked it.
     ///
     /// # Errors
     /// When there is none, or it leads outside.
     pub fn folder(&self, path: &RepoPath) -> Result<PathBuf, PathError> {
         drop(self.beneath(path, Want::Folder)?);
-        // By its real name, if a link leads there.
+        // By its real path, in case a link leads there.
         let real = self.path.join(&path.0).canonicalize().map_err(|error| place_error(path, error))?;
         if real.starts_with(&self.path) { Ok(real) } else { Err(PathError::Outside(path.shown())) }
     }
 
-    /// Whether a folder is there, rather than a file.
+    /// Whether the path is an existing folder.
     #[must_use]
     pub fn is_folder(&self, path: &RepoPath) -> bool {
         self.beneath(path, Want::Folder).is_ok()
     }
 
-    /// A plain file that a walk found, if it is still one and no link leads there by now.
+    /// Opens a regular file that a walk found, if it still is one and no link leads there by now.
     pub(crate) fn open_walked(&self, path: &Path) -> io::Result<File> {
         #[cfg(target_os = "linux")]
         {
@@ -274,15 +275,15 @@ impl Root {
         }
     }
 
-    /// Reads a plain file.
+    /// Reads a regular file.
     ///
     /// # Errors
-    /// When there is none, it leads outside, or it is too long.
+    /// When it does not exist, leads outside, or is too large.
     pub fn read(&self, path: &RepoPath) -> Result<Contents, PathError> {
         self.read_some(path, MOST)
     }
 
-    /// Reads the beginning of a plain file, however long it is.
+    /// Reads the beginning of a regular file, however large it is.
     ///
     /// # Errors
     /// When there is none, or it leads outside.
@@ -316,13 +317,14 @@ impl Root {
         &self.dir
     }
 
-    /// Puts a file back as it was, wherever it lies in the workspace: what tools must not change, a command may have.
+    /// Restores a file anywhere in the workspace, even where tools may not write: a command may
+    /// have changed it.
     #[cfg(target_os = "linux")]
     pub(crate) fn put_back(&self, path: &Path, bytes: &[u8], mode: u32) -> Result<(), PathError> {
         self.put(path, bytes, Rights::Mode(mode))
     }
 
-    /// Writes a file of the program's own, for its owner only, where no tool goes.
+    /// Writes one of Dunnock's own files, readable only by its owner, where no tool may write.
     pub(crate) fn put_own(&self, path: &Path, bytes: &[u8]) -> Result<(), PathError> {
         #[cfg(target_os = "linux")]
         let rights = Rights::Mode(0o600);
@@ -331,7 +333,7 @@ impl Root {
         self.put(path, bytes, rights)
     }
 
-    /// A file in a place to which no link leads, whole or not at all.
+    /// Writes a file atomically, and never through a link.
     fn put(&self, path: &Path, bytes: &[u8], rights: Rights<'_>) -> Result<(), PathError> {
         let path = RepoPath(path.to_path_buf());
         let fail = |e: io::Error| place_error(&path, e);
@@ -376,7 +378,7 @@ impl Root {
         self.beneath_by_name(path, want)
     }
 
-    /// Without the kernel's rule: resolve, compare by components, open what was resolved.
+    /// Without help from the kernel: resolve, compare by components, open what was resolved.
     fn beneath_by_name(&self, path: &RepoPath, want: Want) -> Result<File, PathError> {
         let fail = |e: io::Error| match e.kind() {
             io::ErrorKind::NotFound => PathError::Missing(path.shown()),
@@ -401,7 +403,7 @@ enum Want {
     Folder,
 }
 
-/// What went wrong at a place, for the model.
+/// Turns an I/O error into an error for the model.
 fn place_error(path: &RepoPath, error: io::Error) -> PathError {
     match error.kind() {
         io::ErrorKind::AlreadyExists => PathError::Exists(path.shown()),
@@ -412,12 +414,12 @@ fn place_error(path: &RepoPath, error: io::Error) -> PathError {
     }
 }
 
-/// A name that no file has, for one that is on its way.
+/// A unique name for a temporary file.
 fn part_name() -> String {
     format!(".dunnock-{}.part", unheard_of())
 }
 
-/// A word that nobody else thinks of.
+/// A random word that nothing else uses.
 fn unheard_of() -> String {
     use std::hash::{BuildHasher as _, Hasher as _};
     let random = || std::collections::hash_map::RandomState::new().build_hasher().finish();

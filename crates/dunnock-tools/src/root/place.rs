@@ -1,11 +1,12 @@
-//! A folder in which files are put, taken away and swapped: held by its descriptor on Linux, by its name elsewhere.
+//! A folder in which files are created, removed and swapped: held by descriptor on Linux, by name
+//! elsewhere.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Nothing,
@@ -19,7 +20,7 @@ pub(super) use by_descriptor::Place;
 #[cfg(not(target_os = "linux"))]
 pub(super) use by_name::Place;
 
-/// Opens a file for which others may have to wait: an edit of it is about to be decided.
+/// Opens a file, waiting up to two seconds while an edit of it is being committed.
 #[cfg(unix)]
 pub(crate) fn patient<T>(mut open: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     let began = std::time::Instant::now();
@@ -33,22 +34,22 @@ pub(crate) fn patient<T>(mut open: impl FnMut() -> rustix::io::Result<T>) -> rus
     }
 }
 
-/// Who may do what with a new file.
+/// The permissions of a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rights<'a> {
-    /// What the system gives to new files; and whether it can be run.
+    /// The system default, and whether it is executable.
     New { runs: bool },
     /// This mode.
     #[cfg(target_os = "linux")]
     Mode(u32),
-    /// This mode, and the owner of a file that is there.
+    /// This mode, and the owner of an existing file.
     Like(u32, &'a OsStr),
 }
 
 impl Place {
-    /// A new file with these bytes, on the disk; and the number by which it is known again.
+    /// Creates a file with these bytes and syncs it to disk. Returns its inode and the open file.
     pub(super) fn new_file(&self, name: &str, bytes: &[u8], rights: Rights<'_>) -> io::Result<(u64, File)> {
-        // What replaces a private file is private from its first byte.
+        // A file that replaces a private one is private from its first byte.
         let mut file = self.fresh(
             name,
             match rights {
@@ -95,7 +96,7 @@ mod by_descriptor {
     }
 
     impl Place {
-        /// The folder, made if it is missing; what was made is added to the list.
+        /// Opens the folder, creating it if it is missing; created folders are added to `made`.
         pub(in super::super) fn make(root: &Root, path: &Path, made: &mut Vec<PathBuf>) -> io::Result<Self> {
             let mut dir = enter(root.dir(), Path::new("."))?;
             let mut so_far = PathBuf::new();
@@ -118,7 +119,7 @@ mod by_descriptor {
             }
             Ok(Self(dir))
         }
-        /// The folder, if it is there.
+        /// Opens the folder, if it exists.
         pub(in super::super) fn open(root: &Root, path: &Path) -> io::Result<Self> {
             let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
             match enter(root.dir(), path) {
@@ -137,7 +138,7 @@ mod by_descriptor {
                 }),
             }
         }
-        /// The number by which a file is known again.
+        /// The inode that identifies a file.
         pub(in super::super) fn number(&self, name: &OsStr) -> Option<u64> {
             rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_ino)
         }
@@ -149,7 +150,7 @@ mod by_descriptor {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
             Ok(patient(|| rustix::fs::openat(&self.0, name, flags, Mode::empty()))?.into())
         }
-        /// Gives a new file to the owner of another, as far as that is allowed.
+        /// Gives a new file the owner of another, as far as that is allowed.
         pub(super) fn give(&self, file: &File, like: &OsStr) {
             use std::os::unix::fs::MetadataExt as _;
             let there = rustix::fs::statat(&self.0, like, AtFlags::SYMLINK_NOFOLLOW);
@@ -165,7 +166,8 @@ mod by_descriptor {
                 return Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?);
             }
             match rustix::fs::renameat_with(&self.0, from, &self.0, to, RenameFlags::NOREPLACE) {
-                // Some file systems cannot; a link can be made only where nothing is.
+                // Some file systems do not support this; a hard link can only be created where
+                // nothing exists.
                 Err(Errno::INVAL | Errno::NOSYS) => {
                     rustix::fs::linkat(&self.0, from, &self.0, to, AtFlags::empty())?;
                     self.remove(from);
@@ -174,7 +176,7 @@ mod by_descriptor {
                 done => Ok(done?),
             }
         }
-        /// Two files get each other's name, in one moment. An error of the kind `Unsupported` where that cannot be.
+        /// Swaps two files atomically. Fails with `Unsupported` where that is not possible.
         pub(in super::super) fn swap(&self, one: &OsStr, other: &OsStr) -> io::Result<()> {
             match rustix::fs::renameat_with(&self.0, one, &self.0, other, RenameFlags::EXCHANGE) {
                 Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::Unsupported.into()),
@@ -187,16 +189,17 @@ mod by_descriptor {
         pub(in super::super) fn remove_folder(&self, name: &OsStr) {
             let _ = rustix::fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR);
         }
-        /// Waits until what was renamed here is on the disk.
+        /// Waits until renames in this folder are on disk.
         pub(in super::super) fn sync(&self) -> io::Result<()> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             File::from(rustix::fs::openat(&self.0, ".", flags, Mode::empty())?).sync_all()
         }
-        /// Whether another program has this file open to write to it, as far as can be told.
+        /// Whether another program has this file open for writing, as far as can be determined.
         pub(in super::super) fn is_written(file: &File) -> bool {
             dunnock_sandbox::is_open_for_writing(file).unwrap_or(false)
         }
-        /// Keeps whoever opens this new file waiting until we have closed it, where that can be.
+        /// Makes any process that opens this new file wait until we have closed it, where that is
+        /// possible.
         pub(in super::super) fn keep_waiting(file: &File) {
             let _ = dunnock_sandbox::keep_waiting(file);
         }

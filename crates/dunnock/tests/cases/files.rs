@@ -139,7 +139,7 @@ async fn race() -> Result<String, String> {
         let path = dunnock_tools::root::RepoPath::parse(&root, &format!("d/won{}", n % 50)).unwrap();
         let x = || dunnock_tools::root::Contents { bytes: b"x".to_vec(), mode: None };
         let before = root.read(&path).ok();
-        let change = dunnock_tools::root::Change { path, before, after: Some(x()) };
+        let change = dunnock_tools::root::FileChange { path, before, after: Some(x()) };
         wrote += usize::from(root.commit(&[change], &world.path().join("journals")).is_ok());
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);

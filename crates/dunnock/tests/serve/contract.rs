@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 #[test]
 fn the_openapi_document_is_fresh() {
-    dunnock_testkit::fixture::check("docs/openapi.json", &dunnock::openapi());
+    dunnock_testkit::fixture::check("docs/reference/openapi.json", &dunnock::openapi());
     let document: Value = serde_json::from_str(&dunnock::openapi()).unwrap();
     let paths = document["paths"].as_object().unwrap();
     for path in [
@@ -44,7 +44,7 @@ async fn schemathesis_finds_no_server_error_and_no_breach_of_contract() {
         format!("[auth.openapi]\nbearer = {{ bearer = \"{}\" }}\n[parameters]\nid = \"{id}\"\nwait = 0\n", serve.token);
     let file = home.dir.path().join("schemathesis.toml");
     std::fs::write(&file, config).unwrap();
-    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/openapi.json");
     let mut command = Command::new(&program);
     command.args(["--config-file", file.to_str().unwrap(), "run", document, "--url", &url]);
     command.args(["--seed", "1", "--max-examples", &most, "--checks", "all", "--phases", "examples,coverage,fuzzing"]);
