@@ -4,7 +4,7 @@
 use crate::tidy::{files_below, root};
 use std::path::Path;
 
-fn read(path: &Path) -> String {
+pub(crate) fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 

@@ -1,16 +1,11 @@
 //! Names, as tests: a type name means one thing in its crate.
 
 use crate::tidy::files_below;
+use crate::tidy_code::read;
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::BTreeMap;
-use std::path::Path;
 
-fn read(path: &Path) -> String {
-    std::fs::read_to_string(path).unwrap_or_default()
-}
-
-/// The types that a source declares, with the conditions under which a whole module of it is
-/// compiled left out.
+/// Names of the types that a source declares, in modules, functions and tests too.
 fn types(stream: TokenStream, found: &mut Vec<String>) {
     let tokens: Vec<TokenTree> = stream.into_iter().collect();
     for (n, token) in tokens.iter().enumerate() {
@@ -39,7 +34,7 @@ fn a_type_name_means_one_thing_in_its_crate() {
         let path_text = path.display().to_string();
         let Some((package, _)) = path_text.split_once("/src/") else { continue };
         let mut names = Vec::new();
-        types(read(&path).parse().expect("the compiler reads it, too"), &mut names);
+        types(read(&path).parse().expect("a source that compiles can be split into tokens"), &mut names);
         for name in names {
             *all.entry((package.to_owned(), name)).or_default() += 1;
         }

@@ -213,6 +213,31 @@ async fn workflow(home: &Home) {
     assert!(read("dunnock/session.jsonl").contains("dunnock_export"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_of_the_quick_start_works() {
+    let fix = vec![shell("echo hello world > greeting.txt"), Say::text("It is fixed.")];
+    let more = vec![shell("echo more >> greeting.txt"), Say::text("There are two lines.")];
+    let brain = tasks(vec![("now add a second line", [fix.clone(), more].concat()), ("fix the spelling", fix)], nobody);
+    let server = ScriptedServer::with(Vec::new(), Rules { brain, ..Rules::default() }).await;
+    let home = Home::with(&server);
+    let printed = follow("../start/quick-start.md", &home, &[]).await;
+    assert_eq!(printed[1].out, "It is fixed.\n");
+    assert_eq!(home.read("greeting.txt"), "hello world\nmore\n", "{:?}", printed.last().map(|ran| &ran.out));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_of_the_guide_to_undo_works() {
+    let scripts = vec![("add a third line", vec![shell("echo three >> list.txt"), Say::text("Added.")])];
+    let rules = Rules { brain: tasks(scripts, nobody), ..Rules::default() };
+    let server = ScriptedServer::with(Vec::new(), rules).await;
+    let home = Home::with(&server);
+    let printed = follow("undo.md", &home, &[]).await;
+    assert!(printed[0].out.ends_with("one\ntwo\n"), "{}", printed[0].out);
+    assert_eq!(printed[1].out, "one\ntwo\nthree\n");
+    assert!(printed[2].err.contains("step 1"), "{}", printed[2].err);
+    assert_eq!(home.read("list.txt"), "one\ntwo\nthree\n", "the rewind was undone");
+}
+
 fn plan(thought: &str, steps: &[&str], actions: &[Value]) -> Say {
     Say::text(&json!({ "thought": thought, "plan": steps, "actions": actions }).to_string())
 }

@@ -74,18 +74,21 @@ struct OllamaOutFunction<'a> {
     arguments: &'a RawValue,
 }
 
+fn tool_result(id: &str, tool: &str, text: &str) -> String {
+    json(&OllamaOutMessage {
+        role: "tool",
+        content: text,
+        tool_name: Some(tool),
+        tool_call_id: Some(id),
+        ..OllamaOutMessage::default()
+    })
+}
+
 fn person(bits: &[ContentPart<'_>], merge: bool, messages: &mut Vec<String>) {
     if merge {
         let messages::Merged { results, pictures, words } = messages::merged(bits);
         for (id, tool, text) in &results {
-            let (tool_name, tool_call_id) = (Some(*tool), Some(*id));
-            messages.push(json(&OllamaOutMessage {
-                role: "tool",
-                content: text,
-                tool_name,
-                tool_call_id,
-                ..OllamaOutMessage::default()
-            }));
+            messages.push(tool_result(id, tool, text));
         }
         if !(words.is_empty() && pictures.is_empty()) {
             let images = pictures.iter().map(|picture| picture.base64.as_str()).collect();
@@ -102,14 +105,7 @@ fn person(bits: &[ContentPart<'_>], merge: bool, messages: &mut Vec<String>) {
     for bit in bits {
         match bit {
             ContentPart::Result { id, tool, text, .. } => {
-                let (tool_name, tool_call_id) = (Some(tool.as_ref()), Some(id.as_str()));
-                messages.push(json(&OllamaOutMessage {
-                    role: "tool",
-                    content: text,
-                    tool_name,
-                    tool_call_id,
-                    ..OllamaOutMessage::default()
-                }));
+                messages.push(tool_result(id, tool, text));
             }
             ContentPart::Picture(picture) => images.push(&picture.base64),
             ContentPart::Text(text) => {
