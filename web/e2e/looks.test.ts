@@ -103,12 +103,12 @@ const SCREENS: Screen[] = [
   { name: 'rewind', open: dialog('asks', '/rewind', async (page) => { await page.getByText('before the first step').click(); await page.locator('dialog .file').first().waitFor(); }) },
   { name: 'changes', open: dialog('asks', '/diff', (page) => page.locator('dialog .dl.add').first().waitFor()) },
   { name: 'cost', open: dialog('done', '/cost', async () => {}) },
-  { name: 'rules', open: dialog('done', '/rules', (page) => page.getByText('There are none').waitFor()) },
+  { name: 'rules', open: dialog('done', '/rules', (page) => page.getByText('No rules yet').waitFor()) },
   { name: 'undo', open: dialog('done', '/undo', async () => {}) },
   { name: 'missing', open: async (page) => { await page.goto(`${w.url}/#/s/nosuchsession00000000`); await page.getByRole('alert').waitFor(); } },
   { name: 'menu', open: async (page) => { await visit('done')(page); await field(page).fill('/'); await page.locator('[role=option]').first().waitFor(); } },
-  { name: 'folded', open: async (page, phone) => { await visit('done')(page); if (!phone) { await page.getByRole('button', { name: 'The sessions' }).click(); await page.getByRole('button', { name: 'Timeline' }).click(); await page.locator('aside.side').waitFor({ state: 'hidden' }); } } },
-  { name: 'list', open: async (page, phone) => { await visit('done')(page); if (phone) await page.getByRole('button', { name: 'The sessions' }).click(); } },
+  { name: 'folded', open: async (page, phone) => { await visit('done')(page); if (!phone) { await page.getByRole('button', { name: 'Session list' }).click(); await page.getByRole('button', { name: 'Timeline' }).click(); await page.locator('aside.side').waitFor({ state: 'hidden' }); } } },
+  { name: 'list', open: async (page, phone) => { await visit('done')(page); if (phone) await page.getByRole('button', { name: 'Session list' }).click(); } },
   { name: 'timeline', open: async (page, phone) => { await visit('asks')(page); if (phone) await page.getByRole('button', { name: 'Timeline' }).click(); } },
 ];
 
@@ -161,7 +161,7 @@ test('a page that is not known here says how to come in, in both themes', async 
     await page.context().clearCookies();
     await page.evaluate(() => localStorage.clear());
     await page.reload();
-    await page.getByText('This page does not know you yet').waitFor();
+    await page.getByText('You are not signed in').waitFor();
     await page.screenshot({ path: join(SHOTS, `door-${dark ? 'dark' : 'light'}-wide.png`) });
     expect(await violations(page)).toEqual([]);
   }
@@ -197,7 +197,7 @@ test('on a phone: begin, answer by a tap, look at the steps, go to another sessi
     await page.getByRole('button', { name: 'Timeline' }).click();
     await side.getByText('touch made').waitFor();
     await page.getByRole('button', { name: 'Close the timeline' }).click();
-    await page.getByRole('button', { name: 'The sessions' }).click();
+    await page.getByRole('button', { name: 'Session list' }).click();
     await page.getByRole('navigation').getByRole('link', { name: /New/ }).click();
     await page.getByRole('heading', { name: 'New conversation' }).waitFor();
     expect(await page.locator('nav.list').isVisible()).toBe(false);
@@ -239,10 +239,10 @@ test('a keyboard is enough: begin, read, answer, go back, find', async () => {
       expect(at, `focus on ${at.name} is not seen`).toMatchObject({ seen: true });
       reached.add(at.name);
     }
-    for (const name of ['Search all sessions', 'New', 'Overview', 'Conversation', 'What to do next', 'Undo', 'Changes', 'Fork', 'Who is asked', 'Model']) expect([...reached].some((r) => r.startsWith(name)), `${name} among ${[...reached].join(' | ')}`).toBe(true);
+    for (const name of ['Search all sessions', 'New', 'Overview', 'Conversation', 'What to do next', 'Undo', 'Changes', 'Fork', 'Approvals', 'Model']) expect([...reached].some((r) => r.startsWith(name)), `${name} among ${[...reached].join(' | ')}`).toBe(true);
     await page.evaluate(() => (document.activeElement as HTMLElement).blur());
     await page.keyboard.press('r');
-    await page.getByRole('dialog', { name: 'Go back to' }).waitFor();
+    await page.getByRole('dialog', { name: 'Rewind' }).waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     await page.keyboard.press('c');

@@ -32,7 +32,7 @@ test('the address opens once, and the code is out of it at once', async () => {
   await other.goto('about:blank');
   await other.goto(address);
   await other.getByText('dunnock web').waitFor();
-  await other.getByRole('alert').getByText('Ask for another one').waitFor();
+  await other.getByRole('alert').getByText('get a new one').waitFor();
   expect(await other.getByRole('navigation').count()).toBe(0);
 });
 
@@ -158,11 +158,11 @@ test('always in every session can be listed and taken back', async () => {
   const dialog = page.getByRole('dialog');
   await dialog.getByText('touch').first().waitFor();
   // For every session, and then for this one.
-  await dialog.getByRole('button', { name: 'Take back' }).first().click();
-  await dialog.getByText('There are none').waitFor();
+  await dialog.getByRole('button', { name: 'Revoke' }).first().click();
+  await dialog.getByText('No rules yet').waitFor();
   expect((await w.run('rules')).stdout).not.toContain('touch');
-  await dialog.getByRole('button', { name: 'Take back' }).click();
-  await said(page, 'no longer: shell touch');
+  await dialog.getByRole('button', { name: 'Revoke' }).click();
+  await said(page, 'no longer allowed: shell touch');
 });
 
 test('a question is explained before it is answered', async () => {
@@ -180,10 +180,10 @@ test('many questions stand at once, and are gone through one by one', async () =
   await world([{ calls }, say('All done.')], { config: 'approve = "ask"' });
   const page = await w.page();
   await send(page, 'Make three');
-  await ask(page).getByText('1 of 3 waits').waitFor();
+  await ask(page).getByText('1 of 3 waiting').waitFor();
   await ready(page);
   await page.keyboard.press('ArrowRight');
-  await ask(page).getByText('2 of 3 waits').waitFor();
+  await ask(page).getByText('2 of 3 waiting').waitFor();
   expect(await ask(page).innerText()).toContain('touch file-2');
   for (let left = 3; left > 0; left--) {
     await ready(page);
@@ -264,7 +264,7 @@ test('a conflict is shown and healed: nothing typed is lost', async () => {
     await route.continue();
   });
   await send(one, 'what I wanted to say');
-  await one.getByText('Somebody did something here meanwhile').waitFor();
+  await one.getByText('This session was changed elsewhere in the meantime').waitFor();
   expect(await field(one).inputValue()).toBe('what I wanted to say');
   await said(one, 'somebody else was quicker');
   await said(one, 'second');
@@ -292,10 +292,10 @@ test('a killed server is survived: the same question, with the same id and hash'
   await ask(page).waitFor();
   const hash = await ask(page).getAttribute('data-hash');
   await w.kill();
-  await page.getByText('The server does not answer').waitFor();
+  await page.getByText('The server is not responding').waitFor();
   await w.serve();
   // It has other keys now. The page says so, and joins by itself when another tab comes in.
-  await page.getByText('started anew').waitFor();
+  await page.getByText('The server was restarted').waitFor();
   const other = await page.context().newPage();
   await other.goto(await w.address());
   await ask(page).waitFor();
@@ -357,8 +357,8 @@ test('a carried conversation is seen and goes on in the browser', async () => {
   await row.waitFor();
   expect(await row.locator('code').allInnerTexts()).toEqual(['001-outbox.md', '001-inbox.md'].map((name) => expect.stringMatching(new RegExp(`^/.*/\\.dunnock/bridge/${name}$`))));
   expect(existsSync(await row.locator('code').first().innerText())).toBe(true);
-  await page.getByRole('navigation').getByText('carried by you').waitFor();
-  await page.locator('.now').getByText('waiting for the answer you bring').waitFor();
+  await page.getByRole('navigation').getByText('copy and paste').waitFor();
+  await page.locator('.now').getByText('waiting for the answer from your chat').waitFor();
   expect(await page.locator('.now').innerText()).not.toContain('thinking');
   // This page drives it: what is brought is taken in, and the next round is said.
   bring('001-inbox.md', '[READ README.md]\n');
@@ -366,7 +366,7 @@ test('a carried conversation is seen and goes on in the browser', async () => {
   await talk(page).getByText('read README.md').waitFor();
   expect(await row.count()).toBe(1);
   expect(await talk(page).locator('.carry').count()).toBe(2);
-  await page.locator('.now').getByText('waiting for the answer you bring').waitFor();
+  await page.locator('.now').getByText('waiting for the answer from your chat').waitFor();
   bring('002-inbox.md', 'All done.\n[DONE]\n');
   await said(page, 'All done.');
   await talk(page).locator('.ending').getByText('done', { exact: true }).waitFor();
@@ -460,7 +460,7 @@ test('sessions are found by what was said in them', async () => {
   await w.run('run', 'tell me of plants');
   const page = await w.page();
   await page.keyboard.press('Control+k');
-  await page.getByRole('combobox', { name: 'Words that were said' }).fill('zebra');
+  await page.getByRole('combobox', { name: 'Text to search for' }).fill('zebra');
   await page.getByRole('option', { name: /animals/ }).waitFor();
 
   await until('only that one', async () => (await page.locator('.found [role=option]').count()) === 1);
@@ -474,8 +474,8 @@ test('another folder is worked in', async () => {
   spawnSync('mkdir', [other]);
   const page = await w.page();
   await page.getByText('Another folder').click();
-  await page.getByLabel('The whole path of a folder').fill(other);
-  await page.getByRole('button', { name: 'Work there' }).click();
+  await page.getByLabel('Full path of a folder').fill(other);
+  await page.getByRole('button', { name: 'Use this folder' }).click();
   await page.locator('.where').getByText('other').waitFor();
   await send(page, 'Where are you?');
   await talk(page).getByText(other).first().waitFor();
@@ -491,7 +491,7 @@ test('the model and who is asked are switched in the session', async () => {
   await until('the models are there', async () => (await model.locator('option').count()) === 2);
   await model.selectOption('mock/m-2');
   await said(page, 'Set model to mock/m-2');
-  await page.getByRole('combobox', { name: 'Who is asked' }).selectOption('read');
+  await page.getByRole('combobox', { name: 'Approvals' }).selectOption('read');
   await until('it is kept', async () => JSON.stringify(await w.api('GET', `/api/sessions/${session(page)}`)).includes('"mode":"read"'));
   await send(page, 'Again');
   await said(page, 'two');
@@ -537,7 +537,7 @@ test('with the server gone the page stays, and says so', async () => {
   await send(page, 'Begin');
   await said(page, 'one');
   await w.kill();
-  await page.getByText('The server does not answer').waitFor();
+  await page.getByText('The server is not responding').waitFor();
   await page.locator('h1').click();
   await page.keyboard.press('?');
   await page.getByRole('dialog', { name: 'Keys and commands' }).waitFor();

@@ -24,13 +24,13 @@ test('a rewind from the timeline says first what it would change, then does it',
   const step = side.locator('.st').filter({ hasText: 'write one.txt' });
   await step.hover();
   await step.getByRole('button', { name: /after step 1$/ }).click();
-  const dialog = page.getByRole('dialog', { name: 'Go back to' });
+  const dialog = page.getByRole('dialog', { name: 'Rewind' });
   await dialog.getByText('1 file would change').first().waitFor();
   await dialog.locator('.file').filter({ hasText: 'two.txt' }).waitFor();
   expect(await dialog.locator('.file').count()).toBe(1);
   expect(existsSync(join(w.folder, 'two.txt'))).toBe(true);
-  await dialog.getByRole('button', { name: 'Go back to step 1' }).click();
-  await said(page, 'went back');
+  await dialog.getByRole('button', { name: 'Rewind to step 1' }).click();
+  await said(page, 'rewound');
   expect(existsSync(join(w.folder, 'one.txt'))).toBe(true);
   expect(existsSync(join(w.folder, 'two.txt'))).toBe(false);
   await side.locator('.st.gone').filter({ hasText: 'write two.txt' }).waitFor();
@@ -45,11 +45,11 @@ test('an undo says what it takes back; a second one brings it back', async () =>
   await page.keyboard.press('u');
   const dialog = page.getByRole('dialog', { name: 'Undo' });
   await dialog.getByText('one.txt').waitFor();
-  await dialog.getByRole('button', { name: 'Take it back' }).click();
+  await dialog.getByRole('button', { name: 'Undo' }).click();
   await until('the file is gone', () => !existsSync(join(w.folder, 'one.txt')));
   await page.locator('dialog').waitFor({ state: 'detached' });
   await send(page, '/undo');
-  await dialog.getByRole('button', { name: 'Take it back' }).click();
+  await dialog.getByRole('button', { name: 'Undo' }).click();
   await until('the file is there again', () => existsSync(join(w.folder, 'one.txt')));
 });
 
@@ -60,11 +60,11 @@ test('what others changed since is kept, and named before', async () => {
   await over(page);
   writeFileSync(join(w.folder, 'one.txt'), 'changed by hand\n');
   await send(page, '/rewind');
-  const dialog = page.getByRole('dialog', { name: 'Go back to' });
+  const dialog = page.getByRole('dialog', { name: 'Rewind' });
   await dialog.getByText('before the first step').click();
-  await dialog.getByText('also what others changed since: one.txt').waitFor();
-  await dialog.getByRole('button', { name: 'Go back to step 0' }).click();
-  await said(page, 'went back');
+  await dialog.getByText('also overwrite files changed outside this session: one.txt').waitFor();
+  await dialog.getByRole('button', { name: 'Rewind to step 0' }).click();
+  await said(page, 'rewound');
   expect(readFileSync(join(w.folder, 'one.txt'), 'utf8')).toBe('changed by hand\n');
 });
 
@@ -77,7 +77,7 @@ test('a fork is a new session with the same talk', async () => {
   await page.locator('h1').click();
   await page.keyboard.press('f');
   await until('another session', () => session(page) && session(page) !== first);
-  await said(page, 'branched off');
+  await said(page, 'forked from');
   await send(page, 'Go on');
   await said(page, 'In the branch.');
   expect(JSON.stringify(w.model.requests[1])).toContain('The answer is 42.');
@@ -123,12 +123,12 @@ test('the overview shows what works and what waits in all folders, and answers f
   await page.keyboard.press('o');
   const waiting = page.getByRole('region', { name: 'Waiting for you' });
   await waiting.getByText('touch made').waitFor();
-  await page.getByRole('region', { name: 'Working' }).getByText('thinking').waitFor();
-  await page.locator('.top').getByText(/1 session waiting · 1 working · today/).waitFor();
+  await page.getByRole('region', { name: 'Running' }).getByText('thinking').waitFor();
+  await page.locator('.top').getByText(/1 session waiting · 1 running · today/).waitFor();
   await ready(page);
   await page.keyboard.press('y');
   await until('it was made', () => existsSync(join(w.folder, 'made')));
   open();
-  await page.locator('.top').getByText('0 sessions waiting · 0 working').waitFor();
-  await page.getByRole('region', { name: 'Lately' }).getByText('the one that waits').waitFor();
+  await page.locator('.top').getByText('0 sessions waiting · 0 running').waitFor();
+  await page.getByRole('region', { name: 'Recent' }).getByText('the one that waits').waitFor();
 });

@@ -33,7 +33,7 @@ async function comeIn() {
 }
 
 api.onRefused(() => {
-  if (get().door === 'in') leave('The server was started anew, and does not know this page any more.');
+  if (get().door === 'in') leave('The server was restarted, so this page has to sign in again.');
 });
 api.token.watch(() => {
   if (get().door === 'out') void comeIn();

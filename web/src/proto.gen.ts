@@ -172,7 +172,7 @@ export interface Budget {
   tokens: number | null;
 }
 
-/** A call, written TURN.INDEX. */
+/** The id of a call, written STEP.INDEX. */
 export type CallId = string;
 
 /** A call as the model wrote it. */
@@ -604,10 +604,10 @@ export type Greeting = {
   };
 } | "wrong_session";
 
-/** BLAKE3, in hexadecimal digits. */
+/** A BLAKE3 hash in hexadecimal digits. */
 export type Hash = string;
 
-/** A command: minted by its sender. */
+/** The id of a command, chosen by its sender. */
 export type InputId = string;
 
 /** The user asked to stop all work in progress. */
@@ -682,7 +682,7 @@ export type Outcome = "done" | "failed" | {
   };
 } | "interrupted" | "not_run" | "unknown";
 
-/** A process that drives a session. */
+/** The id of a process that drives a session. */
 export type Owner = string;
 
 /** A process took over the session. */
@@ -971,7 +971,7 @@ export interface RewindRequested {
   scope: Scope;
   /** The events that still count after the rewind, complete; later events count too. */
   spans: (Span)[];
-  /** Where to, as the user said it. */
+  /** Where to rewind to, as the user gave it. */
   to?: RewindTo | null;
   /** The state of the files to restore, if the rewind includes files. */
   tree: Tree | null;
@@ -1023,7 +1023,7 @@ export interface SeenFile {
   path: string;
 }
 
-/** A session. */
+/** The id of a session. */
 export type SessionId = string;
 
 /** The new text of an old result. */

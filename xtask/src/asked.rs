@@ -14,9 +14,9 @@ const GROUPS: &[(char, u32, &str)] = &[
     ('W', 11, "The agent in the terminal and the browser"),
     ('T', 11, "The terminal"),
     ('S', 6, "The stateless service"),
-    ('B', 7, "The carried conversation"),
+    ('B', 7, "The copy-and-paste bridge"),
     ('P', 7, "The planner and the library"),
-    ('A', 7, "All doors"),
+    ('A', 7, "All interfaces"),
 ];
 
 /// A test's name, and which part of the requirement it covers.
@@ -85,12 +85,13 @@ fn held() -> BTreeMap<String, Vec<Held>> {
 pub(crate) fn page() -> String {
     let all = held();
     let mut text = String::from(
-        "# What was asked for, and what holds it\n\nMade by `cargo xtask generate` from the tests: each says in a comment what it holds \
-         (`Holds W3: ...`), or in its name. A test of the workspace fails when an id has none, or when this page is stale. The browser's \
-         tests run inside those of `dunnock::web`.\n",
+        "# Requirements and the tests that cover them\n\nMade by `cargo xtask generate` from the tests: \
+         each names the requirement that it covers in a comment (`Holds W3: ...`) or in its name. A test \
+         of the workspace fails when an id has no test, or when this page is stale. The browser tests \
+         run inside those of `dunnock::web`.\n",
     );
     for (letter, most, about) in GROUPS {
-        let _ = write!(text, "\n## {letter}: {about}\n\n| id | test | what of it |\n|---|---|---|\n");
+        let _ = write!(text, "\n## {letter}: {about}\n\n| id | test | what it covers |\n|---|---|---|\n");
         for n in 1..=*most {
             for (test, what) in all.get(&format!("{letter}{n}")).into_iter().flatten() {
                 let _ = writeln!(text, "| {letter}{n} | `{test}` | {} |", what.replace('|', "\\|"));
@@ -111,10 +112,10 @@ mod tests {
         for (letter, most, _) in GROUPS {
             without.extend((1..=*most).map(|n| format!("{letter}{n}")).filter(|id| !all.contains_key(id)));
         }
-        assert!(without.is_empty(), "no test holds {without:?}");
+        assert!(without.is_empty(), "no test covers {without:?}");
         let wrong: Vec<&String> = all.keys().filter(|id| !is_id(id)).collect();
         assert!(wrong.is_empty(), "no such ids: {wrong:?}");
         let tests: usize = all.values().map(Vec::len).sum();
-        println!("figure: {} ids, {tests} tests that hold them", all.len());
+        println!("figure: {} ids, {tests} tests that cover them", all.len());
     }
 }

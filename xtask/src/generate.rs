@@ -38,7 +38,7 @@ pub(crate) fn write() -> Result<(), String> {
     let mut command = crate::program("cargo");
     command.args(["nextest", "run", "--workspace", "-E", filter]).env("DUNNOCK_BLESS", "1").current_dir(root());
     let status = command.status().map_err(|e| format!("cargo nextest: {e}"))?;
-    if status.success() { Ok(()) } else { Err("the program's own pages could not be made".into()) }
+    if status.success() { Ok(()) } else { Err("the program's own pages could not be generated".into()) }
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ const RUNS: &[Run] = &[
     },
     Run {
         name: "fuzz",
-        shows: "inboxes, patches, paths, streams and texts of any bytes, two minutes each",
+        shows: "inboxes, patches, paths, streams and texts of arbitrary bytes, two minutes each",
         minutes: 20,
         what: What::Fuzz(&crate::fuzz::ALL, 2, 10_000),
         env: &[],
@@ -115,14 +115,15 @@ const RUNS: &[Run] = &[
     },
     Run {
         name: "streams",
-        shows: "R9: five million streams and texts of any bytes, on every wire and in every dialect",
+        shows: "R9: five million streams and texts of arbitrary bytes, on every wire and in every dialect",
         minutes: 45,
         what: What::Fuzz(&["wire", "words"], 40, 5_000_000),
         env: &[],
     },
     Run {
         name: "load",
-        shows: "a thousand sessions of twenty steps at once on one server, beside bare loops (name the release in DUNNOCK_BIN)",
+        shows: "a thousand concurrent sessions of twenty steps on one server, compared with plain loops \
+                (set DUNNOCK_BIN to the release binary)",
         minutes: 20,
         what: What::Tests("test(load_of_many)"),
         env: &[("DUNNOCK_LOAD", "1000"), ("DUNNOCK_LOAD_STEPS", "20")],
@@ -136,14 +137,14 @@ const RUNS: &[Run] = &[
     },
     Run {
         name: "soak",
-        shows: "R24: a thousand sessions, one round after the other: memory and descriptors",
+        shows: "R24: a thousand sessions, round after round: memory and descriptors",
         minutes: 15,
         what: What::Tests("test(r24_)"),
         env: &[("DUNNOCK_R24", "1000")],
     },
     Run {
         name: "contract",
-        shows: "schemathesis, some hundred examples of each operation",
+        shows: "schemathesis, 300 examples of each operation",
         minutes: 15,
         what: What::Tests("test(schemathesis_finds)"),
         env: &[("DUNNOCK_EXAMPLES", "300")],
@@ -171,7 +172,7 @@ const RUNS: &[Run] = &[
     },
     Run {
         name: "asan",
-        shows: "the crate that makes children, and real commands, under AddressSanitizer",
+        shows: "the crate that starts child processes, and real commands, under AddressSanitizer",
         minutes: 15,
         what: What::Tests("package(dunnock-sandbox) or (package(dunnock-tools) and (test(r12_) or test(r16_)))"),
         env: &[
@@ -191,7 +192,7 @@ const RUNS: &[Run] = &[
     },
     Run {
         name: "attacks",
-        shows: "every proven attack of the security cases does harm without a box",
+        shows: "every proven attack of the security cases does harm without a sandbox",
         minutes: 15,
         what: What::Tests("test(the_attacks_are_real)"),
         env: &[("DUNNOCK_ATTACKS", "all")],
@@ -214,7 +215,7 @@ pub(crate) fn all() -> Result<(), String> {
 pub(crate) fn one(name: &str) -> Result<(), String> {
     let names: Vec<&str> = RUNS.iter().map(|r| r.name).collect();
     let found = RUNS.iter().find(|r| r.name == name);
-    run(found.ok_or_else(|| format!("there is no long run {name}; there are {}", names.join(", ")))?)
+    run(found.ok_or_else(|| format!("unknown long run {name}; use one of {}", names.join(", ")))?)
 }
 
 fn run(run: &Run) -> Result<(), String> {
@@ -224,7 +225,7 @@ fn run(run: &Run) -> Result<(), String> {
         What::Fuzz(names, minutes, least) => {
             let inputs = crate::fuzz::run(names, minutes * 60)?;
             say(&format!("{}: {inputs} inputs", run.name));
-            return if inputs >= least { Ok(()) } else { Err(format!("{least} inputs were wanted")) };
+            return if inputs >= least { Ok(()) } else { Err(format!("expected at least {least} inputs")) };
         }
         What::Real => return crate::real::run(crate::real::Share::All),
         What::Dist(filter) => {
@@ -268,12 +269,12 @@ fn changed() -> Result<std::path::PathBuf, String> {
         Err(_) => git(&["rev-list", "-1", "--before=4 hours ago", "HEAD"])?.trim().to_owned(),
     };
     if base.is_empty() {
-        return Err("there is no commit of four hours ago: name one in DUNNOCK_BASE".into());
+        return Err("no commit is older than four hours: set DUNNOCK_BASE to one".into());
     }
     let file = root().join("target/changed.diff");
     let diff = git(&["diff", &base, "HEAD", "--", "crates/dunnock-core/src"])?;
     if diff.is_empty() {
-        return Err(format!("nothing of the core changed since {base}"));
+        return Err(format!("nothing changed in the core since {base}"));
     }
     std::fs::write(&file, diff).map_err(|e| e.to_string())?;
     say(&format!("changed: since {base}"));

@@ -13,7 +13,7 @@ mod tidy;
 #[cfg(test)]
 mod tidy_code;
 #[cfg(test)]
-mod tidy_names;
+mod tidy_words;
 mod typescript;
 
 use std::process::{Command, ExitCode};
@@ -30,9 +30,10 @@ fn main() -> ExitCode {
         ["dist", "--quick"] => dist::make("quick"),
         ["packages"] => tidy::count_packages().map(|n| say(&format!("packages in the shipped binary: {n}"))),
         ["fuzz"] => fuzz::run(&fuzz::ALL, 20).map(drop),
-        ["fuzz", seconds] => {
-            seconds.parse().map_err(|_| "fuzz SECONDS".to_owned()).and_then(|s| fuzz::run(&fuzz::ALL, s).map(drop))
-        }
+        ["fuzz", seconds] => seconds
+            .parse()
+            .map_err(|_| "usage: cargo xtask fuzz [SECONDS]".to_owned())
+            .and_then(|s| fuzz::run(&fuzz::ALL, s).map(drop)),
         // Pictures of the terminal app, from the binary that `dist` built.
         ["pictures"] => pictures::make().map_err(|error| error.to_string()),
         ["real"] => real::run(real::Share::Ci),

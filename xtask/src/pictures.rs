@@ -64,7 +64,7 @@ fn capture(program: &Path, theme: &str, stop: &str) -> Result<String, Box<dyn st
                 );
             }
             if began.elapsed() > Duration::from_secs(40) {
-                return Err(format!("{text} never came:\n{plain}").into());
+                return Err(format!("{text:?} never appeared:\n{plain}").into());
             }
             std::thread::sleep(Duration::from_millis(20));
         }

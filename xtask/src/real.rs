@@ -61,7 +61,7 @@ pub(crate) fn run(share: Share) -> Result<(), String> {
     let mut shim = start("shim.py", &[&shim_port.to_string(), &upstream, &shots.to_string_lossy()])?;
     answers(&folder, port, &mut [&mut server, &mut shim])?;
     answers(&folder, shim_port, &mut [&mut server, &mut shim])?;
-    say(&format!("a real model serves after {} s", began.elapsed().as_secs()));
+    say(&format!("the real model is ready after {} s", began.elapsed().as_secs()));
     let (tests, plans) = match share {
         Share::Ci => ("test(real::) and not test(a_talk_that_overflows)", "2"),
         Share::All => ("test(real::)", "20"),
@@ -75,7 +75,7 @@ pub(crate) fn run(share: Share) -> Result<(), String> {
         .current_dir(root)
         .status()
         .map_err(|e| e.to_string())?;
-    say(&format!("a real model: {status} after {} s", began.elapsed().as_secs()));
+    say(&format!("tests with a real model: {status} after {} s", began.elapsed().as_secs()));
     alive(&mut [&mut server, &mut shim])?;
     if share == Share::Ci && began.elapsed() > MOST {
         return Err(format!("the tests with a real model took more than {} s", MOST.as_secs()));
@@ -92,7 +92,7 @@ fn done(command: &mut Command) -> Result<(), String> {
 fn alive(children: &mut [&mut Running]) -> Result<(), String> {
     for child in children {
         if let Ok(Some(status)) = child.0.try_wait() {
-            return Err(format!("a server ended by itself: {status}; see target/real-model"));
+            return Err(format!("a server exited by itself: {status}; see target/real-model"));
         }
     }
     Ok(())
@@ -113,7 +113,7 @@ fn answers(folder: &Path, port: u16, children: &mut [&mut Running]) -> Result<()
         alive(children)?;
         if began.elapsed() > Duration::from_secs(120) {
             let log = std::fs::read_to_string(folder.join("serve.py.log")).unwrap_or_default();
-            return Err(format!("nobody answers on port {port}:\n{log}"));
+            return Err(format!("nothing answers on port {port}:\n{log}"));
         }
         std::thread::sleep(Duration::from_millis(200));
     }

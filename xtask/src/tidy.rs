@@ -155,8 +155,8 @@ mod tests {
             let source = std::fs::read_to_string(&path).unwrap();
             let table = path.file_name().is_some_and(|n| n.to_string_lossy().ends_with("table.rs"));
             let lines = source.lines().count();
-            assert!(lines <= 700 || table, "{} has {lines} lines: split it by noun", path.display());
-            assert!(source.starts_with("//!"), "{} does not say what it is", path.display());
+            assert!(lines <= 700 || table, "{} has {lines} lines: split it by topic", path.display());
+            assert!(source.starts_with("//!"), "{} does not start with a //! comment", path.display());
         }
     }
 
@@ -219,7 +219,7 @@ mod tests {
         }
         for (name, versions) in versions.into_iter().filter(|(_, v)| v.len() > 1) {
             let excused = versions.iter().any(|v| deny.contains(&format!("{name}@{v}")));
-            assert!(excused, "{name} is there as {versions:?}: give a reason in deny.toml or remove one");
+            assert!(excused, "{name} has the versions {versions:?}: give a reason in deny.toml or remove one");
         }
     }
 

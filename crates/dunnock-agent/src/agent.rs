@@ -252,7 +252,7 @@ impl Agent {
         Run::begin(self, task).await
     }
 
-    /// Runs a task to its end. Questions are not answered: the run ends at the first one, and
+    /// Runs a task until it ends. Questions are not answered: the run ends at the first one, and
     /// [`Agent::resume`] continues it.
     ///
     /// # Errors
@@ -286,7 +286,7 @@ impl Agent {
         let (to, scope) = match past.undo_target() {
             Some(UndoTarget::Run(before)) => (RewindTo::Event(before.max(1)), Scope::Both),
             Some(UndoTarget::Rewind(_, scope)) => (RewindTo::Undo, scope),
-            None => return Err(Error::Usage("nothing was done that could be taken back".into())),
+            None => return Err(Error::Usage("there is nothing to undo".into())),
         };
         let rewind = Command::Rewind { to, scope, force: false };
         let rewound = go_back(&self.world, &session, &state, rewind).await.map_err(broken)?;
@@ -297,7 +297,7 @@ impl Agent {
         let mut found = self.world.log.find(session).await.map_err(broken)?;
         match (found.pop(), found.is_empty()) {
             (Some(one), true) => Ok(one),
-            _ => Err(Error::Usage(format!("there is no one session {session:?}"))),
+            _ => Err(Error::Usage(format!("no session, or more than one, matches {session:?}"))),
         }
     }
 }

@@ -60,7 +60,7 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     /// The data folder cannot be used.
-    #[error("sessions cannot be kept: {0}")]
+    #[error("the data folder cannot be used: {0}")]
     Data(String),
     /// The session could not be reached, or it refused a command.
     #[error("{0}")]

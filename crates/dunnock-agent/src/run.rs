@@ -52,15 +52,16 @@ impl Run {
     pub(crate) async fn begin(agent: &Agent, task: Task) -> Result<Self, Error> {
         let usage = |text: String| Error::Usage(text);
         let folder = task.folder.canonicalize().ok().filter(|folder| folder.is_dir());
-        let folder = folder.ok_or_else(|| usage(format!("{} is no folder to work in", task.folder.display())))?;
+        let folder =
+            folder.ok_or_else(|| usage(format!("{} does not exist or is not a folder", task.folder.display())))?;
         if task.description.trim().is_empty() {
             return Err(usage("the task is empty".into()));
         }
         let model = task.model.clone().or_else(|| agent.model.clone());
-        let model = model.ok_or_else(|| usage("no model was given: AgentBuilder::model or Task::model".into()))?;
+        let model = model.ok_or_else(|| usage("no model was given; set AgentBuilder::model or Task::model".into()))?;
         agent.speaker.knows(&model).map_err(usage)?;
         if model == dunnock_model::BRIDGE_MODEL {
-            return Err(usage("a conversation that is carried needs the program: dunnock bridge new".into()));
+            return Err(usage("the copy-and-paste bridge needs the program: dunnock bridge new".into()));
         }
         let config = task.config(model, &folder);
         let session = create(&agent.world, &folder.to_string_lossy(), config).await.map_err(broken)?;
@@ -307,8 +308,8 @@ impl Run {
         let done = s.status() == Status::Done && !taken_back;
         let proven = done && s.proof == Proof::Proven;
         let error = match (s.status(), s.last.as_deref()) {
-            (Status::Waiting, _) => Some("it waits for an answer".to_owned()),
-            _ if taken_back => Some("it was taken back".to_owned()),
+            (Status::Waiting, _) => Some("it is waiting for an answer".to_owned()),
+            _ if taken_back => Some("it was undone".to_owned()),
             (Status::Done, _) => None,
             (_, Some(EndReason::Failed { error })) => Some(error.clone()),
             (_, Some(EndReason::Unproven)) => Some("the checks do not pass".to_owned()),

@@ -25,11 +25,11 @@ pub enum Approve {
 /// ```
 /// use dunnock_agent::{Approve, Task};
 ///
-/// let task = Task::new("Mend the parser", "/src/project")
+/// let task = Task::new("Fix the parser", "/src/project")
 ///     .check("cargo test")
 ///     .max_steps(12)
 ///     .approve(Approve::Edits);
-/// assert_eq!(task.description(), "Mend the parser");
+/// assert_eq!(task.description(), "Fix the parser");
 /// ```
 #[derive(Debug, Clone)]
 pub struct Task {

@@ -36,7 +36,7 @@ fn plan(actions: serde_json::Value) -> Say {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn p7_success_iterations_summary_and_error_are_told() {
+async fn p7_success_iterations_summary_and_error_are_reported() {
     let again = || plan(serde_json::json!([{ "tool": "run", "command": "date +%N >> log" }]));
     let world = World::new(vec![again(), again(), again(), again()]).await;
     let task = Task::new("Try", world.project()).check("false").planner().max_steps(3);
@@ -95,7 +95,7 @@ async fn a_run_is_stopped_and_resumed_and_events_tell_what_happens() {
 async fn what_cannot_be_is_said_before_anything_begins() {
     let world = World::new(vec![Say::text("x")]).await;
     let missing = world.agent.run(Task::new("x", "/nowhere/at/all")).await.unwrap_err();
-    assert!(matches!(&missing, Error::Usage(text) if text.contains("no folder")), "{missing}");
+    assert!(matches!(&missing, Error::Usage(text) if text.contains("is not a folder")), "{missing}");
     let other = world.agent.run(Task::new("x", world.project()).model("other/model")).await.unwrap_err();
     assert!(matches!(&other, Error::Usage(text) if text.contains("no provider \"other\"")), "{other}");
     assert!(world.server.requests().is_empty());
@@ -131,7 +131,7 @@ async fn a_run_is_told_more_and_everything_is_taken_back() {
     assert_eq!(undo().await.unwrap().note, None);
     assert_eq!(log(), "first\n", "the last prompt alone");
     let gone = world.agent.resume(&outcome.session).await.unwrap().finish().await.unwrap();
-    assert!(!gone.success && gone.error.as_deref() == Some("it was taken back"), "{gone:?}");
+    assert!(!gone.success && gone.error.as_deref() == Some("it was undone"), "{gone:?}");
     assert_eq!(undo().await.unwrap().note, None);
     assert_eq!(log(), "first\nsecond\n", "and that is taken back");
     let again = world.agent.resume(&outcome.session).await.unwrap().finish().await.unwrap();
@@ -155,12 +155,12 @@ async fn an_undo_lets_nothing_go_on() {
         }
     }
     let at_work = world.agent.undo(&session).await.unwrap_err();
-    assert!(at_work.to_string().contains("somebody is working on it"), "{at_work}");
+    assert!(at_work.to_string().contains("the session is running; wait"), "{at_work}");
     drop(run);
     // Left in the middle: it is stopped, not taken up.
     let undone = loop {
         match world.agent.undo(&session).await {
-            Err(error) if error.to_string().contains("somebody is working") => {
+            Err(error) if error.to_string().contains("the session is running") => {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
             done => break done.unwrap(),

@@ -31,7 +31,7 @@ impl CompactionNotes {
         match event {
             Event::Prompted(e) if e.images.is_empty() => self.prompts.push(e.text.clone()),
             Event::Prompted(e) => {
-                self.prompts.push(format!("{}\n[with {} pictures]", e.text, e.images.len()).into());
+                self.prompts.push(format!("{}\n[images attached: {}]", e.text, e.images.len()).into());
             }
             Event::Planned(e) => self.plan.clone_from(&e.steps),
             Event::Answered(e) => self.calls = (e.step, Part::calls(&e.parts).cloned().collect()),
@@ -103,7 +103,8 @@ impl CompactionNotes {
     #[must_use]
     pub fn text(&self, open: &[Question], changed: &[String], room: usize) -> String {
         let mut text = String::from(
-            "The talk up to here was replaced to make room. The program itself, not a model, put down what follows, word for word.\n",
+            "The conversation up to here was replaced to free space in the context window. \
+             The program, not a model, copied these notes word for word.\n",
         );
         text.push_str("\n# What the person asked, in order\n");
         for (n, prompt) in self.prompts(room / 2) {
@@ -124,7 +125,7 @@ impl CompactionNotes {
             told.iter().for_each(|row| text.push_str(&format!("{row}\n")));
         }
         if !open.is_empty() {
-            text.push_str("\n# What waits for the person\n");
+            text.push_str("\n# Questions waiting for the person\n");
             for question in open {
                 let known = self.asked.iter().find(|(id, _)| *id == question.id);
                 let words = known.map_or_else(|| question.kind.view().heading, |(_, words)| words.clone());

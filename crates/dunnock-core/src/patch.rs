@@ -143,7 +143,7 @@ impl Patch {
         match files.is_empty() {
             true => Err(PatchError {
                 line: 1,
-                why: "there is neither *** Begin Patch nor a header of a unified diff".into(),
+                why: "found neither *** Begin Patch nor the header of a unified diff".into(),
             }),
             false => Ok(Self { files }),
         }
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
 
     fn name(&self, text: &str) -> Result<String, PatchError> {
         let name = text.trim_end_matches('\r').trim();
-        if name.is_empty() { self.wrong("a file has no name") } else { Ok(name.to_owned()) }
+        if name.is_empty() { self.wrong("the file name is missing") } else { Ok(name.to_owned()) }
     }
 
     // *** Begin Patch
@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
         let mut files = Vec::new();
         loop {
             let Some(line) = self.peek() else {
-                return self.wrong("*** End Patch is missing: the patch may not be whole");
+                return self.wrong("*** End Patch is missing; the patch may be incomplete");
             };
             if line.trim_end() == "*** End Patch" {
                 self.at += 1;
@@ -202,7 +202,8 @@ impl<'a> Reader<'a> {
                 self.at += 1;
             } else {
                 return self.wrong(format!(
-                    "{line:?} is none of *** Add File: PATH, *** Update File: PATH, *** Delete File: PATH, *** End Patch"
+                    "unexpected line {line:?}; expected *** Add File: PATH, *** Update File: PATH, \
+                     *** Delete File: PATH or *** End Patch"
                 ));
             }
         }
@@ -213,7 +214,7 @@ impl<'a> Reader<'a> {
         while let Some(line) = self.peek() {
             // The end of a code fence or of a here-document.
             if !(line.trim().is_empty() || line.starts_with("```") || line.trim() == "EOF") {
-                return self.wrong("there is more behind *** End Patch; put everything into one patch");
+                return self.wrong("there is text after *** End Patch; put everything into one patch");
             }
             self.at += 1;
         }
@@ -232,7 +233,7 @@ impl<'a> Reader<'a> {
                 None if line.trim().is_empty() => {
                     hunk.lines.push(Line { op: Op::Add, text: String::new(), open: false });
                 }
-                None => return self.wrong("every line of a new file begins with +"),
+                None => return self.wrong("every line of a new file must start with +"),
             }
             self.at += 1;
         }
@@ -288,7 +289,7 @@ impl<'a> Reader<'a> {
                 let cut = line.floor_char_boundary(80);
                 let line = line.get(..cut).unwrap_or_default();
                 return self
-                    .wrong(format!("a line of a hunk begins with a blank, + or -; this one does not: {line:?}"));
+                    .wrong(format!("a line of a hunk must start with a space, + or -; this one does not: {line:?}"));
             }
         };
         Ok(Line { op, text: text.unwrap_or_default().into(), open: false })
@@ -304,7 +305,7 @@ impl<'a> Reader<'a> {
             } else if self.header().is_some() {
                 files.push(self.file(Extended::default())?);
             } else if self.after("@@ -").is_some() || (!files.is_empty() && self.peek().is_some_and(of_a_hunk)) {
-                return self.wrong("lines of a hunk stand outside of it; are its counts right?");
+                return self.wrong("there are hunk lines outside a hunk; check the line counts in its @@ header");
             } else {
                 self.at += 1;
             }
@@ -329,7 +330,7 @@ impl<'a> Reader<'a> {
             } else if let Some(name) = line.strip_prefix("rename to ") {
                 said.to = Some(unquoted(&self.name(name)?));
             } else if line.starts_with("copy from ") || line.starts_with("copy to ") {
-                return self.wrong("copies are not made by patches; add the new file instead");
+                return self.wrong("a patch cannot copy files; add the new file instead");
             } else if let Some(mode) = line.strip_prefix("new file mode ") {
                 said.new = true;
                 said.executable = self.mode(mode)?;
@@ -341,7 +342,7 @@ impl<'a> Reader<'a> {
             } else if let Some(mode) = line.strip_prefix("old mode ") {
                 self.mode(mode)?;
             } else if line.starts_with("Binary files ") || line.starts_with("GIT binary patch") {
-                return self.wrong("binary files are not patched");
+                return self.wrong("binary files cannot be patched");
             } else if !["index ", "similarity index ", "dissimilarity index "].iter().any(|w| line.starts_with(w)) {
                 break;
             }
@@ -354,9 +355,9 @@ impl<'a> Reader<'a> {
         match text.trim() {
             "100644" => Ok(Some(false)),
             "100755" => Ok(Some(true)),
-            "120000" => self.wrong("a patch makes or changes no symbolic links"),
-            "160000" => self.wrong("a patch makes or changes no submodules"),
-            other => self.wrong(format!("{other:?} is not a mode of a file")),
+            "120000" => self.wrong("a patch cannot create or change symbolic links"),
+            "160000" => self.wrong("a patch cannot create or change submodules"),
+            other => self.wrong(format!("{other:?} is not a supported file mode; use 100644 or 100755")),
         }
     }
 
@@ -396,12 +397,14 @@ impl<'a> Reader<'a> {
             (Some(from), Some(to)) if said.from.is_some() => FileAction::Move { from, to },
             (Some(old), Some(new)) => {
                 self.at = began;
-                return self
-                    .wrong(format!("it names two files, {old} and {new}; a renaming says rename from and rename to"));
+                return self.wrong(format!(
+                    "the headers name two files, {old} and {new}; to rename a file, \
+                     add rename from and rename to lines"
+                ));
             }
             (None, None) => {
                 self.at = began;
-                return self.wrong("it names no file");
+                return self.wrong("the headers name no file");
             }
         };
         Ok(FilePatch { what, hunks, executable: said.executable })
@@ -409,7 +412,7 @@ impl<'a> Reader<'a> {
 
     fn hunk(&mut self, header: &str) -> Result<Hunk, PatchError> {
         let Some((old, new)) = ranges(header) else {
-            return self.wrong("a hunk of a unified diff begins with @@ -LINE,COUNT +LINE,COUNT @@");
+            return self.wrong("a hunk of a unified diff must start with @@ -LINE,COUNT +LINE,COUNT @@");
         };
         self.at += 1;
         let mut hunk = Hunk { line: Some(old.0), ..Hunk::default() };

@@ -1,7 +1,7 @@
 //! What the engine needs from outside: a log, a model, tools, and a checkpoint store.
 //!
-//! Adapters implement these traits and never see each other. Futures are boxed so that a port can
-//! be chosen at run time.
+//! Adapters implement these traits and never see each other. They return a [`BoxFuture`], so that a
+//! port can be chosen at run time.
 
 use crate::transcript::Request;
 use crate::{Call, Status};
@@ -214,9 +214,9 @@ pub enum LogError {
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unsure(why) => write!(f, "it is not known whether the last facts were written: {why}"),
-            Self::Full(why) => write!(f, "the disk is full; make room and work goes on by itself: {why}"),
-            Self::Failed(why) => write!(f, "the log cannot be used: {why}"),
+            Self::Unsure(why) => write!(f, "it is unknown whether the last events were written: {why}"),
+            Self::Full(why) => write!(f, "the disk is full; free some space and work continues automatically: {why}"),
+            Self::Failed(why) => write!(f, "session log error: {why}"),
             Self::Damaged(why) => write!(f, "the log is damaged: {why}"),
         }
     }
@@ -276,7 +276,7 @@ pub trait Log: Send + Sync {
     fn find<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<SessionId>, LogError>>;
     /// The number of events in a session and the chain up to the last one, as stored with them.
     fn tip<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<(Seq, Hash)>, LogError>>;
-    /// Brings the full-text index up to date with the log of one session, or of all.
+    /// Updates the full-text index from the log of one session, or of all.
     fn index<'a>(&'a self, session: Option<&'a SessionId>) -> BoxFuture<'a, Result<u64, LogError>>;
     /// Sessions and events that contain these words, best match first.
     fn search<'a>(&'a self, words: &'a str, limit: u32) -> BoxFuture<'a, Result<Vec<SearchHit>, LogError>>;
@@ -339,7 +339,7 @@ pub trait Model: Send + Sync {
     /// Writes a request to files for the user to copy; [`ask`](Self::ask) then waits for the
     /// answer.
     fn hand_over(&self, asking: ModelRequest) -> BoxFuture<'_, Result<OutboxWritten, StepFailed>> {
-        let error = "nobody carries requests here".to_owned();
+        let error = "this model does not support the copy-and-paste bridge".to_owned();
         Box::pin(async move { Err(StepFailed::unsent(asking.request.step, Failure::Rejected, error)) })
     }
     /// Summarises old conversation, using the model that the preamble names.
@@ -399,7 +399,7 @@ pub struct ToolCall {
 
 /// Runs calls.
 pub trait Tools: Send + Sync {
-    /// Runs a call to its end. When cancelled, it stops the call and its whole process tree.
+    /// Runs a call until it ends. When cancelled, it stops the call and its whole process tree.
     /// Reports either way.
     fn run(&self, job: ToolCall, live: DeltaSink, halt: CancellationToken) -> BoxFuture<'_, (Finished, Vec<Blob>)>;
     /// Keeps a session's lock held while anything that its calls started may run, even after this
@@ -501,7 +501,7 @@ pub trait Checkpoints: Send + Sync {
     /// is dropped.
     fn copy<'a>(&'a self, workspace: &'a str, tree: &'a Tree) -> BoxFuture<'a, Result<Box<dyn WorkspaceCopy>, String>> {
         let _ = (workspace, tree);
-        Box::pin(async { Err("files are not kept here".into()) })
+        Box::pin(async { Err("checkpoints are not available here".into()) })
     }
     /// Frees what is only needed for speed: no session works in this folder for now.
     fn rest<'a>(&'a self, workspace: &'a str) -> BoxFuture<'a, ()> {

@@ -272,7 +272,7 @@ pub struct State {
     /// A budget was set, but the preamble requests answers without a limit: it must be rendered
     /// again.
     pub renew: bool,
-    /// The preamble's sources as the model knows them: changes it was told about are not reported
+    /// The preamble's sources as the model knows them: changes it knows about are not reported
     /// again.
     pub sources: Arc<Vec<Source>>,
     /// Rules that the person granted.
@@ -415,7 +415,7 @@ impl State {
     }
     /// The request that waits for the chat's reply: nothing runs until it arrives.
     #[must_use]
-    pub fn carried(&self) -> Option<&OutboxWritten> {
+    pub fn awaiting_reply(&self) -> Option<&OutboxWritten> {
         let thinking = self.phase == Phase::Thinking && !self.stopping;
         self.outbox.as_deref().filter(|handed| thinking && handed.step == self.step)
     }

@@ -38,7 +38,7 @@ impl State {
     /// Its status in one word.
     #[must_use]
     pub fn status(&self) -> Status {
-        if !self.questions.is_empty() || self.carried().is_some() {
+        if !self.questions.is_empty() || self.awaiting_reply().is_some() {
             return Status::Waiting;
         }
         if self.phase != Phase::Rest {

@@ -199,7 +199,7 @@ impl Transcript {
     pub fn apply(&mut self, seq: Seq, event: &Event) -> Fold {
         match event {
             Event::Prompted(e) => self.prompts.push(Message::User { text: e.text.clone(), images: e.images.clone() }),
-            Event::Continued(_) => self.prompts.push(notice("Go on.")),
+            Event::Continued(_) => self.prompts.push(notice("Continue.")),
             Event::Noticed(e) => self.notices.push(Message::Notice { text: e.text.clone() }),
             Event::Answered(e) => self.answered(seq, e),
             Event::StepFailed(e) if !e.partial.is_empty() => {
@@ -338,7 +338,7 @@ impl Transcript {
     fn answer_and_results(&mut self) -> Vec<Message> {
         let mut messages: Vec<Message> = self.answer.take().into_iter().collect();
         for call in std::mem::take(&mut self.calls) {
-            let (text, ok) = call.result.unwrap_or_else(|| ("taken back by the person".into(), false));
+            let (text, ok) = call.result.unwrap_or_else(|| (NO_RESULT.into(), false));
             messages.push(Message::Result { call: call.id, id: call.provider, tool: call.tool, text, ok });
         }
         messages
@@ -383,6 +383,9 @@ impl Transcript {
         self.tail = tail;
     }
 }
+
+/// What the model is sent for a call whose end a rewind removed, or a fork does not include.
+const NO_RESULT: &str = "no result: the session was rewound or forked to a point before this call ended";
 
 fn notice(text: &str) -> Message {
     Message::Notice { text: text.into() }

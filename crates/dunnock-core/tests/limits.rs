@@ -63,7 +63,7 @@ fn talk_is_compacted_in_two_strengths_and_then_given_up() {
     let both = "compacted \n  compaction_started Summarise upto 4\nshrunk\n  compacted \n  step_started 2 holding";
     assert!(shrunk.out.contains(both), "{}", shrunk.out);
     let grown = play(small.clone(), &format!("{script}grown\ngrown"));
-    let end = "compaction_failed it would not have become shorter: 900 bytes, then 900\n  compaction_started Summarise upto 4\ngrown\n  compaction_failed it would not have become shorter: 900 bytes, then 900\n  step_started 2";
+    let end = "compaction_failed it would not be shorter: 900 bytes before, 900 after\n  compaction_started Summarise upto 4\ngrown\n  compaction_failed it would not be shorter: 900 bytes before, 900 after\n  step_started 2";
     assert!(grown.out.contains(end), "{}", grown.out);
     let stopped = play(small, &format!("{script}stop"));
     assert!(stopped.out.ends_with("interrupt_requested \n"), "{}", stopped.out);
@@ -148,7 +148,7 @@ fn an_interrupt_of_a_compaction_stops_the_turn_behind_it() {
     let scene = play(small, "> go\n< done\n> more\nstop\ngrown");
     assert!(
         scene.out.ends_with(
-            "compaction_failed it would not have become shorter: 900 bytes, then 900\n  ended Stopped None held\n"
+            "compaction_failed it would not be shorter: 900 bytes before, 900 after\n  ended Stopped None held\n"
         ),
         "{}",
         scene.out

@@ -43,7 +43,7 @@ fn a_request_is_handed_over_once_and_then_waits_without_anybody() {
     scene.work(handed(1));
     assert_eq!(wants(&scene), [Effect::AwaitInbox { step: Step(1) }]);
     assert!(wants(&scene)[0].parked());
-    assert_eq!((scene.s.status(), scene.s.carried().is_some()), (Status::Waiting, true));
+    assert_eq!((scene.s.status(), scene.s.awaiting_reply().is_some()), (Status::Waiting, true));
     scene.work(handed(1));
     assert_eq!(kinds(&scene, "outbox_written"), 1, "once");
     // Whoever takes it over waits for the same answer, and nothing is written off.
@@ -51,7 +51,7 @@ fn a_request_is_handed_over_once_and_then_waits_without_anybody() {
     assert_eq!(wants(&scene), [Effect::AwaitInbox { step: Step(1) }]);
     assert_eq!(scene.s.spent.tokens, 0);
     scene.line("< looking | view: a.rs");
-    assert!(scene.s.carried().is_none());
+    assert!(scene.s.awaiting_reply().is_none());
     ends(&mut scene, call(1, 0), Outcome::Done);
     assert_eq!(wants(&scene), [Effect::WriteOutbox { step: Step(2) }], "the second is another request");
     // Stopped before it was written down: a late report changes nothing.

@@ -123,7 +123,7 @@ pub fn history(w: &World) {
             }
             Event::OutboxWritten(e) => {
                 assert_eq!(e.step.0, step, "a request of another step was handed over");
-                assert!(s.via_bridge() && s.carried().is_none(), "handed over twice, or to nobody");
+                assert!(s.via_bridge() && s.awaiting_reply().is_none(), "handed over twice, or to nobody");
             }
             Event::Finished(e) => {
                 assert!(open.remove(&e.call).is_some(), "{} ended twice or never was", e.call);

@@ -16,8 +16,8 @@ fn a_plain_task() {
            step_started 1 holding 151 tokens 0 micros
          < looking | view: a.rs | shell: make all
            answered
-           allowed 1.0 Policy(\"it only looks\")
-           allowed 1.1 Policy(\"the box holds it (level A)\")
+           allowed 1.0 Policy(\"it is read-only\")
+           allowed 1.1 Policy(\"the sandbox contains it (level A)\")
            started 1.0
          = 1.0 fn main
            finished 1.0 Done fn main
@@ -45,7 +45,7 @@ fn a_declined_call_is_told_to_the_model() {
            answered
            asked q1 shell rm x / why: approval mode \"ask\": edits and commands need approval
            asked q2 edit y / why: approval mode \"ask\": edits and commands need approval
-           allowed 1.2 Policy(\"it only looks\")
+           allowed 1.2 Policy(\"it is read-only\")
          ! no too risky
            replied
            finished 1.0 Declined { note: Some(\"too risky\") } the person declined this call: too risky
@@ -69,7 +69,7 @@ fn always_is_for_calls_of_its_shape_only() {
            step_started 1 holding 150 tokens 0 micros
          < edit: a | shell: make all
            answered
-           allowed 1.0 Policy(\"the mode is edits\")
+           allowed 1.0 Policy(\"the approval mode is edits\")
            asked q1 shell make all / why: approval mode \"edits\": commands need approval
            started 1.0
          ! always shell ls
@@ -113,18 +113,21 @@ fn a_denial_wins_and_what_is_obscure_is_not_let_through() {
     let all = told(Mode::All);
     for line in [
         "finished 1.0 NotRun not allowed: a rule forbids shell rm",
-        "finished 1.1 NotRun not allowed: a rule forbids some of these, and this one is obscure",
-        "allowed 1.2 Policy(\"the mode is all\")",
+        "finished 1.1 NotRun not allowed: a deny rule may apply, but the command is too complex to check",
+        "allowed 1.2 Policy(\"the approval mode is all\")",
         "finished 1.3 NotRun not allowed: a rule forbids child",
-        "allowed 1.4 Policy(\"the mode is all\")",
+        "allowed 1.4 Policy(\"the approval mode is all\")",
     ] {
         assert!(all.contains(line), "{line} is missing in\n{all}");
     }
     let auto = told(Mode::Auto);
     assert!(auto.contains("asked q1 shell $X y / why: your deny rule \"shell rm\" may apply"), "{auto}");
-    assert!(auto.contains("allowed 1.4 Policy(\"an edit in the workspace\")"), "{auto}");
+    assert!(auto.contains("allowed 1.4 Policy(\"it edits files in the workspace\")"), "{auto}");
     let read = told(Mode::Read);
-    assert!(read.contains("finished 1.2 NotRun not allowed: the mode is read: nothing may change"), "{read}");
+    assert!(
+        read.contains("finished 1.2 NotRun not allowed: the approval mode is read: nothing may be changed"),
+        "{read}"
+    );
 }
 
 #[test]
@@ -147,7 +150,7 @@ fn an_edit_that_other_programs_act_on_asks_like_a_command() {
         if s.out.contains("asked q1") {
             assert!(s.out.contains("is protected: other programs run or follow it"), "{}", s.out);
             "asks"
-        } else if s.out.contains("NotRun not allowed: edits never go into .git or .dunnock") {
+        } else if s.out.contains("NotRun not allowed: edit tools never write to .git or .dunnock") {
             "never"
         } else {
             assert!(s.out.contains("allowed 1.0"), "{}", s.out);
@@ -191,7 +194,7 @@ fn without_a_box_commands_ask() {
         "{}",
         s.out
     );
-    assert!(s.out.contains("allowed 1.2 Policy(\"it only looks\")"), "{}", s.out);
+    assert!(s.out.contains("allowed 1.2 Policy(\"it is read-only\")"), "{}", s.out);
     assert!(!s.out.contains("Trust it?"), "nobody is there to ask about trust");
 }
 
@@ -205,8 +208,8 @@ fn an_interrupt_waits_for_what_runs_and_drops_what_does_not() {
            step_started 1 holding 150 tokens 0 micros
          < shell: a | shell: b
            answered
-           allowed 1.0 Policy(\"the box holds it (level A)\")
-           allowed 1.1 Policy(\"the box holds it (level A)\")
+           allowed 1.0 Policy(\"the sandbox contains it (level A)\")
+           allowed 1.1 Policy(\"the sandbox contains it (level A)\")
            started 1.0
          stop
            interrupt_requested
@@ -242,9 +245,9 @@ fn a_crash_makes_begun_work_unknown_and_repeats_what_may_be_repeated() {
            step_started 1 holding 150 tokens 0 micros
          < view: a | fetch: b | shell: c
            answered
-           allowed 1.0 Policy(\"it only looks\")
-           allowed 1.1 Policy(\"it only looks\")
-           allowed 1.2 Policy(\"the box holds it (level A)\")
+           allowed 1.0 Policy(\"it is read-only\")
+           allowed 1.1 Policy(\"it is read-only\")
+           allowed 1.2 Policy(\"the sandbox contains it (level A)\")
            started 1.0
            started 1.1
          crash
@@ -263,7 +266,7 @@ fn a_crash_makes_begun_work_unknown_and_repeats_what_may_be_repeated() {
            step_started 1 holding 150 tokens 0 micros
          < edit: a
            answered
-           allowed 1.0 Policy(\"the mode is edits\")
+           allowed 1.0 Policy(\"the approval mode is edits\")
            started 1.0
          crash
            owner_changed
@@ -301,7 +304,7 @@ fn done_is_what_the_checks_say() {
          < final_output: {} | view: x
            answered
            finished 2.0 Done noted
-           allowed 2.1 Policy(\"it only looks\")
+           allowed 2.1 Policy(\"it is read-only\")
            started 2.1
          = 2.1 seen
            finished 2.1 Done seen
@@ -329,9 +332,9 @@ fn files_are_kept_before_every_writer() {
            step_started 1 holding 150 tokens 0 micros
          < view: r | shell: a | shell: b
            answered
-           allowed 1.0 Policy(\"it only looks\")
-           allowed 1.1 Policy(\"the box holds it (level A)\")
-           allowed 1.2 Policy(\"the box holds it (level A)\")
+           allowed 1.0 Policy(\"it is read-only\")
+           allowed 1.1 Policy(\"the sandbox contains it (level A)\")
+           allowed 1.2 Policy(\"the sandbox contains it (level A)\")
            started 1.0
          = 1.0 r
            finished 1.0 Done r
@@ -450,7 +453,7 @@ fn arguments_that_were_not_parsed_do_not_pass_a_denial() {
     let scene = play(config.clone(), "> go\n< shell: touch y\n! edit rm x");
     assert!(scene.out.ends_with("refused: InvalidAnswer\n"), "{}", scene.out);
     let read = play(Config { mode: Mode::Read, ..config }, "> go\n< shell: ls $X");
-    assert!(read.out.contains("not allowed: the mode is read"), "{}", read.out);
+    assert!(read.out.contains("not allowed: the approval mode is read"), "{}", read.out);
 }
 
 #[test]
@@ -633,7 +636,7 @@ fn an_answer_has_so_many_calls_and_no_more() {
     s.line("> go");
     let calls: Vec<&str> = (0..502).map(|_| "view: a").collect();
     s.line(&format!("< {}", calls.join(" | ")));
-    assert_eq!(s.out.matches("NotRun not run: an answer may have 500 calls").count(), 2, "{}", s.out.len());
+    assert_eq!(s.out.matches("NotRun not run: an answer has at most 500 calls").count(), 2, "{}", s.out.len());
     assert!(s.out.contains("allowed 1.499 ") && s.out.contains("finished 1.500 NotRun"));
 }
 

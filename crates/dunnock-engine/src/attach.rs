@@ -152,9 +152,11 @@ impl Attached {
         };
         match serde_json::from_str(&line) {
             Ok(Greeting::Welcome { .. }) => Ok(Self { lines, write, early: VecDeque::new() }),
-            Ok(Greeting::Mismatch { link, app }) => Err(NotAttached::Mismatch(format!("dunnock {app}, link {link}"))),
+            Ok(Greeting::Mismatch { link, app }) => {
+                Err(NotAttached::Mismatch(format!("dunnock {app}, protocol {link}")))
+            }
             Ok(Greeting::WrongSession) => Err(NotAttached::Nobody),
-            Err(_) => Err(NotAttached::Mismatch("an unknown version".into())),
+            Err(_) => Err(NotAttached::Mismatch("an unknown version of dunnock".into())),
         }
     }
 

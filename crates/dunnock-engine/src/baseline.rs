@@ -29,13 +29,13 @@ impl Baselining {
     pub(crate) async fn run(self, world: Ports, halt: CancellationToken) -> (EffectOutcome, Vec<Blob>) {
         let copy = match &world.checkpoints {
             Some(keeper) => keeper.copy(&self.workspace, &self.tree).await,
-            None => Err("files are not kept here".into()),
+            None => Err("checkpoints are not available here".into()),
         };
         let copy = match copy {
             Ok(copy) => copy,
             Err(why) => {
                 return (
-                    EffectOutcome::Baselined(none(self.tree, self.of, format!("no copy could be made: {why}"))),
+                    EffectOutcome::Baselined(none(self.tree, self.of, format!("the files could not be copied: {why}"))),
                     Vec::new(),
                 );
             }

@@ -34,7 +34,7 @@ impl Loaded {
     pub(crate) fn fold_record(&mut self, record: &Record) -> Result<FoldedRecord, LogError> {
         let seq = self.state.seq;
         self.chain = verify_chain(seq, self.chain, record)
-            .map_err(|at| LogError::Damaged(format!("fact {at} is not what was written after the one before it")))?;
+            .map_err(|at| LogError::Damaged(format!("event {at} does not match the hash chain")))?;
         match record.decode() {
             Decoded::Known(event) => {
                 let holds = match &event {
@@ -113,7 +113,10 @@ pub(crate) async fn load_upto(log: &dyn Log, session: &SessionId, upto: Seq) -> 
                 let past = Box::pin(load_upto(log, &parent, at)).await?;
                 if past.state.seq < at {
                     let (has, need) = (past.state.seq, at);
-                    return Err(LogError::Damaged(format!("its past is gone: {parent} has {has} of {need} facts")));
+                    return Err(LogError::Damaged(format!(
+                        "the session it was forked from is incomplete: \
+                         {parent} has {has} of {need} events"
+                    )));
                 }
                 Some(past.transcript)
             }
@@ -131,7 +134,7 @@ fn is_changed(tip: Option<(Seq, Hash)>, seq: Seq, chain: Hash) -> bool {
 }
 
 fn changed(seq: Seq) -> LogError {
-    LogError::Damaged(format!("fact {seq}, the last, is not what was written"))
+    LogError::Damaged(format!("event {seq}, the last one, does not match its stored hash"))
 }
 
 /// Folds the transcript again from the start, after a rewind or for a fork.
@@ -179,6 +182,6 @@ pub async fn check_chain(log: &dyn Log, session: &SessionId) -> Result<(Seq, Has
     match bad {
         None if last_changed => Err(changed(seq)),
         None => Ok((seq, chain)),
-        Some(at) => Err(LogError::Damaged(format!("fact {} or {at} of {session} was changed", at.saturating_sub(1)))),
+        Some(at) => Err(LogError::Damaged(format!("event {} or {at} of {session} was changed", at.saturating_sub(1)))),
     }
 }

@@ -69,7 +69,7 @@ impl Driver {
                     answer_repeated(&mut inputs, &id, seq);
                 }
                 Err(LogError::Unsure(why)) => {
-                    self.say(&format!("the last write may have failed ({why}); finding out"));
+                    self.say(&format!("the last write may have failed ({why}); checking the log"));
                     if self.find_out(&decided).await? {
                         return self.believe(inputs, decided).await;
                     }
@@ -227,7 +227,7 @@ impl Driver {
                 }
                 Err(LogError::Damaged(why)) => return Err(LogError::Damaged(why).into()),
                 Err(error) => {
-                    self.say(&format!("still finding out: {error}"));
+                    self.say(&format!("still checking the log: {error}"));
                     self.wait_for_room(delay).await?;
                     delay = (delay * 2).min(Duration::from_secs(2));
                 }

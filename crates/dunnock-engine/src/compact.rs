@@ -60,7 +60,7 @@ async fn shorter(
     let (shortened, summary, kept) = match strength {
         Strength::Shorten => (transcript.shorten(*upto, KEEP), None, None),
         Strength::Summarise => {
-            let request = transcript.request().ok_or("nothing was said yet")?;
+            let request = transcript.request().ok_or("the conversation is empty")?;
             let summed = world.model.summarise(blob.bytes.clone(), request, halt).await;
             (*usage, *broke) = (summed.usage, summed.broke);
             let summary = format!("{WRITTEN}{}", summed.text?);
@@ -142,9 +142,9 @@ async fn changed(world: &Ports, session: &SessionId, state: &State) -> Result<Ve
 /// Why a new preamble replaces the old one.
 pub(crate) fn why(old: &Preamble, new: &Preamble) -> String {
     let changes = [
-        (old.model != new.model, format!("the model is {} now", new.model)),
-        (old.profile != new.profile, format!("the profile is {} now", new.profile)),
-        (old.window != new.window, "the window is another".to_owned()),
+        (old.model != new.model, format!("the model is now {}", new.model)),
+        (old.profile != new.profile, format!("the profile is now {}", new.profile)),
+        (old.window != new.window, "the context window changed".to_owned()),
     ];
     let said: Vec<String> = changes.into_iter().filter(|(is, _)| *is).map(|(_, words)| words).collect();
     if said.is_empty() { "settings changed".into() } else { said.join(", ") }

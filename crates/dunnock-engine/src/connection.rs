@@ -38,10 +38,10 @@ pub enum ConnectError {
     #[error(transparent)]
     Log(#[from] LogError),
     /// The folders for locks and sockets cannot be used.
-    #[error("the folder for locks cannot be used: {0}")]
+    #[error("the folder for locks and sockets cannot be used: {0}")]
     Folder(#[from] std::io::Error),
     /// The owner exists but does not respond.
-    #[error("process {pid} has this session open and does not answer; if it is stopped, continue it (fg) or end it")]
+    #[error("process {pid} has this session open but does not respond; if it is suspended, resume it (fg) or end it")]
     Silent {
         /// The owner.
         pid: u32,
@@ -53,7 +53,7 @@ pub enum ConnectError {
         pid: u32,
     },
     /// The owner is another release.
-    #[error("process {pid} has this session open and is {version}; use the same release, or end that process")]
+    #[error("process {pid} has this session open with {version}; use the same release, or end that process")]
     Mismatch {
         /// The owner.
         pid: u32,

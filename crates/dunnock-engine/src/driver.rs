@@ -165,7 +165,7 @@ pub(crate) struct Pending {
 pub(crate) enum Stopped {
     #[error("closed")]
     Closed,
-    #[error("another process took the session over")]
+    #[error("another process took over the session")]
     Lost,
     #[error("{0}")]
     Log(#[from] LogError),
@@ -224,7 +224,7 @@ impl Driver {
             crate::attach::listen(&handle, socket).map_err(|e| {
                 let place = socket.display();
                 LogError::Failed(format!(
-                    "other doors could not be let in at {place}: {e}. Use a shorter runtime folder"
+                    "cannot listen for other clients at {place}: {e}. Use a shorter runtime folder"
                 ))
             })?;
         }
@@ -373,9 +373,8 @@ impl Driver {
             // read.
             let stored = log.tip(&self.session).await?;
             if stored != Some((self.loaded.state.seq, self.loaded.chain)) {
-                return Err(
-                    LogError::Damaged("the log is not the one that was opened; open the session again".into()).into()
-                );
+                let why = "the log was replaced after the session was opened; open the session again";
+                return Err(LogError::Damaged(why.into()).into());
             }
         }
         let mut lost = false;

@@ -86,7 +86,7 @@ impl Driver {
                         Some(preamble) => preamble,
                         None => match world.log.blob(request.preamble).await {
                             Ok(Some(preamble)) => preamble,
-                            Ok(None) => return (headless(&request, "its preamble is not in the log"), Vec::new()),
+                            Ok(None) => return (headless(&request, "they are not in the log"), Vec::new()),
                             Err(error) => return (headless(&request, &error.to_string()), Vec::new()),
                         },
                     };
@@ -124,7 +124,8 @@ impl Driver {
                 if s.weaker(&call) {
                     let level = s.level();
                     let why = format!(
-                        "not run: it was allowed in a better box than there is now (level {level:?}); call it again"
+                        "not run: it was allowed with stronger isolation than is available now (level {level:?}); \
+                         call it again"
                     );
                     return Some(Box::pin(async move { (ended(&call, Outcome::NotRun, &why), Vec::new()) }));
                 }
@@ -153,7 +154,7 @@ impl Driver {
                 let (session, writing) = (self.session.clone(), self.writing.clone());
                 Some(Box::pin(async move {
                     drop(writing.lock().await.take());
-                    let waiting = move || live(Delta::Notice { text: "waiting for a writer in this folder".into() });
+                    let waiting = move || live(Delta::Notice { text: WAITING.into() });
                     let work = match workspace::lock(&world.locks, &workspace, &halt, waiting).await {
                         Ok(Some(_writing)) => {
                             match restore(&world, &session, &workspace, &tree, undo.as_ref(), force).await {
@@ -198,6 +199,9 @@ impl Driver {
     }
 }
 
+/// Shown while another session holds the folder's lock.
+const WAITING: &str = "waiting: another session is writing in this folder";
+
 /// How long an answer waits for previews of what its calls would destroy.
 const PREVIEW: Duration = Duration::from_secs(1);
 
@@ -228,12 +232,15 @@ struct Folder {
 async fn run_call(world: Ports, job: ToolCall, folder: Folder, live: DeltaSink, halt: CancellationToken) -> Done {
     let call = job.call.clone();
     if call.allowed != Some(call.hash()) {
-        return (ended(&call, Outcome::NotRun, "not run: these are not the arguments that were allowed"), Vec::new());
+        return (
+            ended(&call, Outcome::NotRun, "not run: the arguments differ from those that were allowed"),
+            Vec::new(),
+        );
     }
     let writing = if call.writes() {
         drop(folder.writing.lock().await.take()); // in case no checkpoint took it
         let say = live.clone();
-        let waiting = move || say(Delta::Notice { text: "waiting for another writer in this folder".into() });
+        let waiting = move || say(Delta::Notice { text: WAITING.into() });
         match workspace::lock(&world.locks, &job.workspace, &halt, waiting).await {
             Ok(Some(writing)) => Some(writing),
             Ok(None) => return (ended(&call, Outcome::NotRun, "not run: the person interrupted"), Vec::new()),
@@ -289,7 +296,7 @@ async fn restore(
     force: bool,
 ) -> Result<Restored, String> {
     let Some((keeper, from)) = world.checkpoints.as_ref().zip(from) else {
-        return Err("files are not kept here, so they cannot be brought back".into());
+        return Err("checkpoints are not available here, so files cannot be restored".into());
     };
     let past = crate::commit::past(world.log.as_ref(), session).await.map_err(|error| error.to_string())?;
     let (ours, theirs) = past.since(to);
@@ -299,7 +306,7 @@ async fn restore(
 async fn checkpoint(world: &Ports, session: &SessionId, workspace: &str, mark: u64) -> EffectOutcome {
     EffectOutcome::Checkpointed(match &world.checkpoints {
         Some(keeper) => keeper.keep(session, workspace, mark).await,
-        None => Checkpointed { tree: None, mark, note: Some("files are not kept here".into()) },
+        None => Checkpointed { tree: None, mark, note: Some("checkpoints are not available here".into()) },
     })
 }
 
@@ -335,7 +342,7 @@ async fn pictures(world: &Ports, request: &Request) -> Result<BTreeMap<Hash, Arc
             Ok(None) => "it is not in the log".to_owned(),
             Err(error) => error.to_string(),
         };
-        let error = format!("a picture of this session cannot be read: {why}");
+        let error = format!("an image in this session cannot be read: {why}");
         return Err(EffectOutcome::Failed(StepFailed::unsent(request.step, Failure::Rejected, error)));
     }
     Ok(all)

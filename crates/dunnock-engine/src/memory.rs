@@ -99,18 +99,18 @@ impl Memory {
             Event::Answered(e) => self.answered(e),
             Event::CheckCalled(e) => self.called(e),
             Event::Finished(e) => self.finished(e),
-            Event::StepFailed(e) => self.line("no answer", &e.error),
+            Event::StepFailed(e) => self.line("no answer:", &e.error),
             Event::Ended(e) => {
                 let why = match &e.reason {
                     EndReason::Done if e.proof == Proof::Proven => "done, and the checks pass".to_owned(),
-                    EndReason::Done => "done: the plan had no actions".to_owned(),
+                    EndReason::Done => "done; the plan had no actions".to_owned(),
                     EndReason::Stopped => "stopped".to_owned(),
                     EndReason::Failed { error } => format!("failed: {error}"),
-                    EndReason::Limit => "the limit of iterations was reached".to_owned(),
+                    EndReason::Limit => "the iteration limit was reached".to_owned(),
                     EndReason::Budget => "the budget was used up".to_owned(),
                     EndReason::Unproven => "the checks do not pass".to_owned(),
                 };
-                self.line_at(u32::MAX, "ended", &why);
+                self.line_at(u32::MAX, "ended:", &why);
             }
             _ => {}
         }
@@ -120,7 +120,7 @@ impl Memory {
         self.calls = Part::calls(&e.parts).cloned().zip(0..).map(|(part, index)| (index, part)).collect();
         let words = Part::words(&e.parts);
         if !words.trim().is_empty() {
-            self.line("thought", words.trim());
+            self.line("thought:", words.trim());
         }
     }
 
@@ -136,7 +136,7 @@ impl Memory {
             Outcome::Done => "ok".to_owned(),
             Outcome::Failed => e.exit.map_or_else(|| "failed".to_owned(), |exit| format!("failed, exit {exit}")),
             Outcome::Declined { .. } => "declined".to_owned(),
-            Outcome::Interrupted => "cut off".to_owned(),
+            Outcome::Interrupted => "interrupted".to_owned(),
             Outcome::NotRun => "not run".to_owned(),
             Outcome::Unknown => "outcome unknown".to_owned(),
         };

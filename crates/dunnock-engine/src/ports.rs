@@ -84,7 +84,10 @@ pub async fn create(world: &Ports, workspace: &str, config: Config) -> Result<Se
 pub async fn fork(world: &Ports, from: &SessionId, at: Seq) -> Result<SessionId, LogError> {
     let whole = load(world.log.as_ref(), from).await?;
     if at == 0 || at > whole.state.seq {
-        return Err(LogError::Failed(format!("session {from} has no fact {at}; it has {}", whole.state.seq)));
+        return Err(LogError::Failed(format!(
+            "session {from} has no event {at}; its last event is {}",
+            whole.state.seq
+        )));
     }
     let forked = Forked {
         from: from.clone(),
@@ -114,6 +117,8 @@ async fn begin_with(world: &Ports, event: Event) -> Result<SessionId, LogError> 
     };
     match world.log.append(batch).await? {
         Appended::Done => Ok(session),
-        Appended::Conflict | Appended::Repeated(..) => Err(LogError::Failed("the new session's id was taken".into())),
+        Appended::Conflict | Appended::Repeated(..) => {
+            Err(LogError::Failed("the new session's id is already in use; try again".into()))
+        }
     }
 }

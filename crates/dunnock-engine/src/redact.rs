@@ -29,7 +29,7 @@ pub fn redact(records: Vec<Record>, clean: &Clean<'_>) -> Result<(Vec<Record>, V
         let seq = record.envelope.seq;
         if let Body::Text(text) = &record.body {
             let mut value: serde_json::Value =
-                serde_json::from_str(text).map_err(|e| LogError::Damaged(format!("fact {seq}: {e}")))?;
+                serde_json::from_str(text).map_err(|e| LogError::Damaged(format!("event {seq}: {e}")))?;
             let (taken, renamed) = walk(&mut value, clean);
             if taken {
                 touched.push(seq);

@@ -80,7 +80,7 @@ pub async fn replay(log: &dyn Log, session: &SessionId, hands: Option<ReplayPort
     let (mut seq, mut chain) = (0, Hash::ZERO);
     for record in &records {
         chain = verify_chain(seq, chain, record)
-            .map_err(|at| LogError::Damaged(format!("fact {at} is not what was written after the one before it")))?;
+            .map_err(|at| LogError::Damaged(format!("event {at} does not match the hash chain")))?;
         seq += 1;
     }
     let events: Vec<Option<Event>> = records
@@ -181,7 +181,7 @@ impl Replay<'_> {
         let told = |event: &Event| format!("{} {}", event.kind(), event.body());
         let recorded = self.events.get(at).and_then(Option::as_ref).map_or_else(|| "nothing".into(), &told);
         let now = made.map_or_else(|| "nothing".into(), told);
-        self.note(seq, "what is decided".into(), &recorded, &now);
+        self.note(seq, "the decision".into(), &recorded, &now);
     }
 
     fn note(&mut self, seq: Seq, what: String, recorded: &str, now: &str) {
@@ -215,7 +215,7 @@ impl Replay<'_> {
                 let now = self.transcript.shorten(e.upto, KEEP);
                 if e.summary.is_none() && now != e.shortened {
                     let told = |all: &[dunnock_proto::Shortened]| format!("{all:?}");
-                    self.note(seq, "what is shortened".into(), &told(&e.shortened), &told(&now));
+                    self.note(seq, "the shortened results".into(), &told(&e.shortened), &told(&now));
                 }
                 self.preamble(seq, &e.preamble).await?;
             }
@@ -234,7 +234,7 @@ impl Replay<'_> {
     /// gives the same.
     async fn preamble(&mut self, seq: Seq, preamble: &Preamble) -> Result<(), LogError> {
         let Some(bytes) = self.log.blob(preamble.hash).await?.filter(|bytes| Hash::of(bytes) == preamble.hash) else {
-            self.note(seq, "the instructions".into(), &preamble.hash.to_string(), "nothing, or others");
+            self.note(seq, "the instructions".into(), &preamble.hash.to_string(), "missing or different");
             return Ok(());
         };
         let Some(hands) = &self.hands else { return Ok(()) };
@@ -282,18 +282,18 @@ impl Replay<'_> {
         if ends(recorded) != ends(&now) {
             let (then, now) =
                 (format!("{}: {}", ends(recorded), recorded.shown), format!("{}: {}", ends(&now), now.shown));
-            self.note(seq, format!("how call {id} ends"), &then, &now);
+            self.note(seq, format!("the outcome of call {id}"), &then, &now);
         } else if recorded.shown != now.shown {
             let (then, now) = (recorded.shown.clone(), now.shown.clone());
             self.note(seq, format!("the output of call {id}"), &then, &now);
         } else if recorded.diff != now.diff || recorded.seen_files != now.seen_files {
             let told = |f: &Finished| format!("{:?} {:?}", f.diff, f.seen_files);
             let (then, now) = (told(recorded), told(&now));
-            self.note(seq, format!("what call {id} did to files"), &then, &now);
+            self.note(seq, format!("the file changes of call {id}"), &then, &now);
         } else if recorded.full != now.full && !mentions(&blobs, hands.folder) {
             let told = |hash: Option<Hash>| hash.map_or_else(|| "none".into(), |hash| hash.to_string());
             let (then, now) = (told(recorded.full), told(now.full));
-            self.note(seq, format!("all of the output of call {id}"), &then, &now);
+            self.note(seq, format!("the full output of call {id}"), &then, &now);
         }
         Ok(())
     }

@@ -13,13 +13,13 @@ const RESTS: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum RewindError {
     /// A process drives the session, and it is not idle.
-    #[error("somebody is working on it; wait for it, or interrupt it first")]
+    #[error("the session is running; wait for it, or interrupt it first")]
     AtWork,
     /// The rewind was refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The rewind was attempted and failed.
-    #[error("it could not go back: {0}")]
+    #[error("the rewind failed: {0}")]
     Failed(String),
     /// The session cannot be reached.
     #[error(transparent)]

@@ -160,7 +160,7 @@ impl SessionPool {
         }
         *driver = None;
         if self.closed.load(Ordering::Acquire) {
-            return Err(LogError::Failed("this server is about to end".into()).into());
+            return Err(LogError::Failed("this server is shutting down".into()).into());
         }
         let Some(ownership) = Ownership::try_take(&world.locks, &world.runtime, session, &world.app)? else {
             return Ok(None);

@@ -46,15 +46,18 @@ pub async fn import(
             && world.log.tip(&forked.from).await?.is_none_or(|(seq, _)| seq < forked.at)
         {
             let (from, at) = (&forked.from, forked.at);
-            return Err(LogError::Failed(format!("it branched off {from} at fact {at}; import that session first")));
+            return Err(LogError::Failed(format!(
+                "it was forked from {from} at event {at}; import that session first"
+            )));
         }
         named.extend(event.iter().flat_map(Event::blobs).map(|hash| hash.0));
     }
     if loaded.state.workspace.is_none() {
-        return Err(LogError::Damaged("it does not begin as a session does".into()));
+        return Err(LogError::Damaged("its first event does not create a session".into()));
     }
     if matches!(loaded.state.phase, Phase::Rewinding { .. }) {
-        let why = "it was in the middle of going back when it was exported, and would go on with that here; let it finish there";
+        let why = "it was exported during a rewind, which would continue here; let the rewind finish there, \
+                   then export it again";
         return Err(LogError::Failed(why.into()));
     }
     let brought: BTreeSet<[u8; 32]> = blobs.iter().map(|blob| blob.hash.0).collect();
@@ -66,7 +69,7 @@ pub async fn import(
     let workspace = arrival.folder.unwrap_or_else(|| before.clone());
     let mut events = vec![Event::from(Moved { workspace: workspace.clone(), proven: arrival.proven })];
     if workspace != before {
-        let text = format!("This session was carried to another place: the workspace root is {workspace} now.");
+        let text = format!("This session was moved: the workspace root is now {workspace}.");
         events.push(Noticed::plain(text).into());
     }
     if loaded.state.read_only.is_none() {
@@ -81,7 +84,7 @@ pub async fn import(
         let id = InputId::from_random(world.clock.random());
         let order = CommandRequest { id: id.clone(), expect: None, command };
         let events = decide(&loaded.state, &DecideContext::default(), Input::Order(order));
-        for event in events.map_err(|why| LogError::Failed(format!("it cannot be made safe: {why}")))? {
+        for event in events.map_err(|why| LogError::Failed(format!("it could not be made safe to import: {why}")))? {
             let record = seal(loaded.state.seq, loaded.chain, world.clock.now(), Cause::Input(id.clone()), &event);
             drop(loaded.fold_record(&record)?);
             records.push(record);
@@ -93,7 +96,7 @@ pub async fn import(
     match world.log.append(batch).await? {
         Appended::Done => Ok(seq),
         Appended::Conflict | Appended::Repeated(..) => {
-            Err(LogError::Failed(format!("session {session} is here already; delete it first to take this one in")))
+            Err(LogError::Failed(format!("session {session} already exists here; delete it first to import this one")))
         }
     }
 }
@@ -134,7 +137,10 @@ pub async fn remove(world: &Ports, session: &SessionId) -> Result<bool, ConnectE
     };
     let gone = world.log.delete(session).await?;
     if let Some(keeper) = &world.checkpoints {
-        keeper.forget(session).await.map_err(|why| LogError::Failed(format!("its files are still kept: {why}")))?;
+        keeper
+            .forget(session)
+            .await
+            .map_err(|why| LogError::Failed(format!("its checkpoints could not be deleted: {why}")))?;
     }
     for name in ["lock", "owner", "owner.part"] {
         let _ = std::fs::remove_file(world.locks.join(format!("{session}.{name}")));

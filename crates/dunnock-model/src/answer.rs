@@ -95,7 +95,7 @@ impl Answer {
                 Parsed::Doubt => {
                     for part in &mut self.parts {
                         if let OpenPart::Found(found) = part {
-                            let why = "it may have been part of a thought; call it again if it was meant";
+                            let why = "it may have been part of your reasoning; call it again if you meant it";
                             found.fault.get_or_insert_with(|| why.into());
                         }
                     }
@@ -271,7 +271,7 @@ impl Answer {
             OpenPart::Call(call) if call.name.is_empty() => None,
             OpenPart::Call(call) => {
                 let empty = call.args.trim().is_empty();
-                let fault = (empty && cut).then(|| "the answer was cut off before its arguments".into());
+                let fault = (empty && cut).then(|| "the answer was cut off before the arguments of this call".into());
                 let args = if empty { "{}".into() } else { call.args.into() };
                 let (id, tool) = (id(call.id), call.name);
                 Some(Part::Call(Arc::new(CallPart { id, tool, args, recovered: false, fault })))

@@ -134,8 +134,9 @@ pub(crate) async fn ask(
         let room = preamble.max_output.unwrap_or(u64::MAX).min(window / 8);
         if need + room > window {
             let error = format!(
-                "the request takes about {need} tokens, an answer needs {room}, and {name} holds {window}: it is not sent. \
-                 Give the model a larger window, or set \"window\" if it has one"
+                "the request needs about {need} tokens and its answer {room}, but the context \
+                 window of {name} is {window} tokens, so it was not sent. Give the model a larger \
+                 window, or set \"window\" if it already has one"
             );
             return Err(unsent(Failure::Overflow, error));
         }
@@ -240,11 +241,12 @@ fn no_answer(parts: &[Part], stop: &Stop) -> Option<&'static str> {
     match stop {
         _ if calls => None,
         Stop::Length => Some(
-            "the answer was cut off at the model's limit of output. Ask for less at once, or use a model with more room",
+            "the answer was cut off at the model's output limit. Ask for less at a time, or use a \
+             model with a higher limit",
         ),
-        Stop::Filter => Some("the provider withheld the answer"),
+        Stop::Filter => Some("the provider's content filter blocked the answer. Rephrase, or try another model"),
         Stop::End | Stop::Calls | Stop::Other(_) if !said => {
-            Some("the model gave no answer. Say it in other words, or use another model")
+            Some("the model returned an empty answer. Rephrase, or try another model")
         }
         Stop::End | Stop::Calls | Stop::Other(_) => None,
     }
@@ -265,7 +267,7 @@ fn twice(preamble: &RecordedPreamble, messages: &[Message], parts: &[Part]) -> O
     });
     let now = broken(parts).filter(|_| preamble.dialect == Dialect::Plan)?;
     broken(last?)?;
-    Some(format!("the model gave no valid plan, although it was told what was wrong: {now}"))
+    Some(format!("the model returned an invalid plan twice in a row: {now}"))
 }
 
 /// The pause that the server asked for, or twice the last one; with jitter, so that many clients do

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// The name of the wire in events.
 pub(crate) const WIRE: &str = "files";
 /// The name of the dialect in events.
-pub(crate) const DIALECT: &str = "carried";
+pub(crate) const DIALECT: &str = "bridge";
 /// How long an inbox must have been unchanged.
 #[cfg(target_os = "linux")]
 const STILL: Duration = Duration::from_secs(1);
@@ -96,7 +96,7 @@ pub fn put(folder: &Path, name: &str, text: &str) -> io::Result<()> {
 fn same_folder(folder: &Path) -> io::Result<()> {
     match folder.canonicalize() {
         Ok(real) if real == folder => {}
-        Ok(real) => return Err(io::Error::other(format!("{} leads to {} now", folder.display(), real.display()))),
+        Ok(real) => return Err(io::Error::other(format!("{} now resolves to {}", folder.display(), real.display()))),
         Err(error) => return Err(error),
     }
     #[cfg(unix)]
@@ -104,8 +104,11 @@ fn same_folder(folder: &Path) -> io::Result<()> {
         use std::os::unix::fs::MetadataExt as _;
         let meta = folder.metadata()?;
         if meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o022 != 0 {
-            let why =
-                format!("others can write to {}: an answer there could be anybody's (chmod go-w)", folder.display());
+            let why = format!(
+                "other users own or can write to {}, so an answer there could be anyone's; use a \
+                 folder of your own, or run chmod go-w on it",
+                folder.display()
+            );
             return Err(io::Error::other(why));
         }
     }
@@ -140,7 +143,8 @@ pub(crate) fn hand_over(
         Ok(owner) if owner.trim() == session => {}
         Ok(owner) => {
             return Err(fail(format!(
-                "{} holds the conversation of session {} now. Go on with that one, or take another folder: dunnock bridge new --dir DIR",
+                "{} is now used by session {}. Continue that session, or use another folder: \
+                 dunnock bridge new --dir DIR",
                 folder.display(),
                 owner.trim().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(40).collect::<String>()
             )));
@@ -241,7 +245,7 @@ enum Look {
     There(Stamp),
 }
 
-const TAKEN: &str = "the folder holds another conversation now";
+const TAKEN: &str = "another session now uses this folder";
 
 fn look(path: &Path) -> Look {
     let meta = match path.symlink_metadata() {
@@ -250,16 +254,16 @@ fn look(path: &Path) -> Look {
         Err(error) => return Look::Refused(error.to_string()),
     };
     if !meta.is_file() {
-        let what = if meta.is_symlink() { "a link" } else { "no plain file" };
-        return Look::Refused(format!("it is {what}, and is not read"));
+        let what = if meta.is_symlink() { "a symbolic link" } else { "not a regular file" };
+        return Look::Refused(format!("it is {what}, so it is ignored"));
     }
     if meta.len() > LONGEST {
-        return Look::Refused(format!("it has {} bytes, more than {LONGEST}, and is not read", meta.len()));
+        return Look::Refused(format!("it has {} bytes, more than {LONGEST}, so it is ignored", meta.len()));
     }
     if meta.len() == 0 {
         return Look::Nothing;
     }
-    let Ok(modified) = meta.modified() else { return Look::Refused("its time cannot be read".into()) };
+    let Ok(modified) = meta.modified() else { return Look::Refused("its modification time cannot be read".into()) };
     #[cfg(unix)]
     use std::os::unix::fs::MetadataExt as _;
     Look::There(Stamp {
@@ -381,11 +385,11 @@ pub fn brought(session: &SessionId, handed: &OutboxWritten) -> InboxState {
 }
 
 /// The error of a round that was stopped.
-const STOPPED: &str =
-    "interrupted: this round is withdrawn, and an answer to it is not read; the next round asks again";
+const STOPPED: &str = "interrupted: this round is cancelled, and an answer to it is ignored; \
+     the next round asks again";
 /// The notice when the chat is still asking for the next part.
-const NEXT: &str = "the chat asks for the next part: paste that, and save what it answers to the last";
-const NOT_TEXT: &str = "it is no text in UTF-8, and is not read; save it as UTF-8";
+const NEXT: &str = "the chat asks for the next part: paste it, and save only the answer to the last part";
+const NOT_TEXT: &str = "it is not UTF-8 text, so it is ignored; save it as UTF-8";
 
 /// Whether the chat only asks for the next part.
 fn asks_for_more(text: &str) -> bool {
@@ -403,7 +407,7 @@ fn judged(folder: &Path, session: &str, step: Step) -> Look {
     }
     match look(&folder.join(inbox_name(step))) {
         Look::There(stamp) if !stamp.is_after(&folder.join(outbox_name(step, 0))) => {
-            Look::Refused("it was there before its outbox, so it answers something else; save the answer again".into())
+            Look::Refused("it is older than its outbox, so it cannot be the answer; save the answer again".into())
         }
         look => look,
     }

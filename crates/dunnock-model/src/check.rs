@@ -256,7 +256,7 @@ impl Check<'_> {
         }
         match self.traits.window {
             Some(window) => self.note("window", Verdict::Yes, format!("{window} tokens"), began),
-            None => self.note("window", Verdict::Untried, "the server does not say; set \"window\"", began),
+            None => self.note("window", Verdict::Untried, "the server does not report it; set \"window\"", began),
         }
     }
 
@@ -280,8 +280,8 @@ impl Check<'_> {
         match answer {
             Ok(_) if pieces > 1 => self.note("streaming", Verdict::Yes, format!("{pieces} pieces"), began),
             Ok(_) => {
-                self.faults.push("answers come whole, not in pieces".into());
-                self.note("streaming", Verdict::No, "the answer came whole", began);
+                self.faults.push("answers are not streamed: they arrive in one piece".into());
+                self.note("streaming", Verdict::No, "the answer arrived in one piece", began);
             }
             Err(failed) => self.note("streaming", Verdict::No, failed.error, began),
         }
@@ -296,7 +296,7 @@ impl Check<'_> {
         let two = || vec![user("The word is heron."), user("Say the word.")];
         let ask = |messages| ProbeRequest { tools: &[], messages, anyway: false };
         match self.ask(ask(two())).await {
-            Ok(_) => self.note("template", Verdict::Yes, "takes messages in any order", began),
+            Ok(_) => self.note("template", Verdict::Yes, "accepts messages in any order", began),
             // Only a rejection says something about the template.
             Err(failed) if failed.failure != Failure::Rejected => {
                 self.note("template", Verdict::Untried, failed.error, began);
@@ -305,12 +305,12 @@ impl Check<'_> {
                 self.traits.quirks.merge = true;
                 match self.ask(ask(two())).await {
                     Ok(_) => {
-                        self.faults.push("messages must alternate: they are joined".into());
-                        self.note("template", Verdict::No, "messages must alternate; they will be joined", began);
+                        self.faults.push("messages must alternate: consecutive ones are merged".into());
+                        self.note("template", Verdict::No, "messages must alternate; they will be merged", began);
                     }
                     Err(_) => {
                         self.traits.quirks.merge = false;
-                        self.faults.push("its chat template refuses ordinary talk".into());
+                        self.faults.push("its chat template rejects ordinary conversations".into());
                         self.note("template", Verdict::No, failed.error, began);
                     }
                 }
@@ -351,11 +351,11 @@ impl Check<'_> {
                     self.after_calls(dialect).await;
                     return;
                 }
-                Ok(args) => last = format!("other arguments: {args}"),
+                Ok(args) => last = format!("unexpected arguments: {args}"),
                 Err(why) => last = why,
             }
             if dialect == Dialect::Native {
-                self.faults.push("does not call tools by itself".into());
+                self.faults.push("native tool calls do not work".into());
             }
             self.note(name, Verdict::No, last.clone(), began);
         }
@@ -406,13 +406,13 @@ impl Check<'_> {
             },
         ];
         match self.ask(ProbeRequest { tools: TOOLS, messages, anyway: false }).await {
-            Ok(_) => self.note("results", Verdict::Yes, "goes on after a result", began),
+            Ok(_) => self.note("results", Verdict::Yes, "continues after a result", began),
             Err(failed) => {
                 let template = failed.failure == Failure::Rejected;
                 let verdict = if template { Verdict::No } else { Verdict::Untried };
                 self.note("results", verdict, failed.error, began);
                 if dialect == Dialect::Native && template {
-                    self.faults.push("its chat template refuses results of tools: they go as text".into());
+                    self.faults.push("its chat template rejects tool results: they are sent as text".into());
                     self.traits.dialect = Dialect::Text;
                 }
             }
@@ -431,10 +431,10 @@ impl Check<'_> {
         self.traits.dialect = before;
         let broken = |a: &Answered| Part::calls(&a.parts).any(|c| c.fault.is_some());
         match answer {
-            Ok(answered) if !broken(&answered) => self.note("schema", Verdict::Yes, "keeps to a schema", began),
+            Ok(answered) if !broken(&answered) => self.note("schema", Verdict::Yes, "follows a schema", began),
             Ok(_) => {
                 self.traits.constrained = false;
-                self.note("schema", Verdict::No, "does not keep to a schema", began);
+                self.note("schema", Verdict::No, "does not follow a schema", began);
             }
             Err(failed) => {
                 self.traits.constrained = failed.failure != Failure::Rejected;
@@ -458,7 +458,8 @@ impl Check<'_> {
             }
             let began = Instant::now();
             let task = format!(
-                "The file greet.py holds:\n\n{FILE}\nChange it so that it prints Goodbye instead of Hello, with one call of {tool}."
+                "The file greet.py contains:\n\n{FILE}\nChange it so that it prints Goodbye \
+                 instead of Hello, with one call to {tool}."
             );
             let answer = self.ask(ProbeRequest::with(&[tool], &task)).await;
             if let Err(failed) = &answer
@@ -502,7 +503,7 @@ impl Check<'_> {
             }
             Ok(_) => {
                 self.faults.push("loses the beginning of long prompts".into());
-                let said = format!("of about {tokens} tokens it did not know the beginning");
+                let said = format!("it did not remember the beginning of about {tokens} tokens");
                 self.note("long prompt", Verdict::No, said, began);
             }
             Err(failed) => self.note("long prompt", Verdict::No, failed.error, began),
@@ -530,15 +531,15 @@ impl Check<'_> {
         let after = self.ask(ProbeRequest::plain("Answer with one word: ready")).await;
         match after {
             Ok(_) if cut && again.elapsed() < Duration::from_secs(20) => {
-                self.note("cancelling", Verdict::Yes, "stops, and answers again at once", began);
+                self.note("cancelling", Verdict::Yes, "stops, then answers again at once", began);
             }
-            Ok(_) if !cut => self.note("cancelling", Verdict::Untried, "the answer was over first", began),
+            Ok(_) if !cut => self.note("cancelling", Verdict::Untried, "the answer finished first", began),
             Err(failed) if failed.failure == Failure::Rejected => {
                 self.note("cancelling", Verdict::Untried, failed.error, began);
             }
             Ok(_) | Err(_) => {
-                self.faults.push("works on after it was cancelled".into());
-                self.note("cancelling", Verdict::No, "works on after it was cancelled", began);
+                self.faults.push("keeps working after it was cancelled".into());
+                self.note("cancelling", Verdict::No, "keeps working after it was cancelled", began);
             }
         }
     }
@@ -559,12 +560,12 @@ impl Check<'_> {
         let ask = ProbeRequest { anyway: true, ..ProbeRequest::plain(&task) };
         match self.ask(ask).await {
             Err(failed) if failed.failure == Failure::Overflow => {
-                self.note("overflow", Verdict::Yes, "refuses what does not fit", began);
+                self.note("overflow", Verdict::Yes, "rejects a prompt that does not fit", began);
             }
             Err(failed) => self.note("overflow", Verdict::No, failed.error, began),
             Ok(_) => {
-                self.faults.push("cuts prompts that do not fit, in silence".into());
-                self.note("overflow", Verdict::No, "cuts what does not fit, in silence", began);
+                self.faults.push("silently truncates prompts that do not fit".into());
+                self.note("overflow", Verdict::No, "silently truncates a prompt that does not fit", began);
             }
         }
     }
@@ -585,7 +586,7 @@ fn refused(answer: &Result<Answered, StepFailed>) -> bool {
 
 /// A secret word, then the given number of tokens of filler, then a question.
 fn long_prompt(tokens: u64) -> String {
-    let filler = "The river went on through the reeds and the wind moved the grass on the bank. ";
+    let filler = "The river flowed through the reeds and the wind moved the grass on the bank. ";
     let times = (tokens * BYTES_PER_TOKEN) as usize / filler.len();
     format!("The secret word is heron.\n\n{}\n\nWhat is the secret word? Answer with that word.", filler.repeat(times))
 }
@@ -593,12 +594,12 @@ fn long_prompt(tokens: u64) -> String {
 /// The arguments of an answer's first call, if it calls this tool with valid arguments.
 fn one_call(answer: &Result<Answered, StepFailed>, tool: &str, tools: &[Callable]) -> Result<Value, String> {
     let answered = answer.as_ref().map_err(|failed| failed.error.clone())?;
-    let Some(call) = Part::calls(&answered.parts).next() else { return Err("no call came".into()) };
+    let Some(call) = Part::calls(&answered.parts).next() else { return Err("the model made no call".into()) };
     if let Some(fault) = &call.fault {
         return Err(fault.to_string());
     }
     if call.tool != tool {
-        return Err(format!("{} was called instead", call.tool));
+        return Err(format!("it called {} instead", call.tool));
     }
     let args: Value = serde_json::from_str(&call.args).map_err(|e| format!("the arguments are not JSON: {e}"))?;
     let known = tools.iter().find(|t| t.name == tool).map(|t| schema::check(&t.schema, &args));
@@ -609,22 +610,22 @@ fn one_call(answer: &Result<Answered, StepFailed>, tool: &str, tools: &[Callable
 fn edited(format: EditFormat, args: &Value, file: &str) -> Result<(), String> {
     let text = |key: &str| args[key].as_str().unwrap_or_default().to_owned();
     let after = match format {
-        EditFormat::Any => return Err("nothing was asked".into()),
+        EditFormat::Any => return Err("no edit was requested".into()),
         EditFormat::Patch => {
             let patch = Patch::parse(&text("patch")).map_err(|e| e.to_string())?;
-            patched(&patch, file).ok_or("the patch does not fit the file")?
+            patched(&patch, file).ok_or("the patch does not apply to the file")?
         }
         EditFormat::Replace => {
             let old = text("old");
             if old.is_empty() || file.matches(&old).count() != 1 {
-                return Err("the old text is not in the file, or not once".into());
+                return Err("the old text does not occur exactly once in the file".into());
             }
             file.replacen(&old, &text("new"), 1)
         }
         EditFormat::Whole => text("content"),
     };
     let right = after.contains("Goodbye") && !after.contains("Hello") && after.contains("return 1");
-    if right { Ok(()) } else { Err("the change is not the one that was asked for".into()) }
+    if right { Ok(()) } else { Err("the change is not the one that was requested".into()) }
 }
 
 /// A file with the hunks of a patch applied, each at the first match of its old lines.

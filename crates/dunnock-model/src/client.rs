@@ -93,12 +93,14 @@ impl ModelClient {
     pub(crate) fn provider(&self, model: &str) -> Result<&Provider, String> {
         let Some((name, rest)) = model.split_once('/') else {
             return Err(format!(
-                "{model:?} is not a model: write provider/model. \"dunnock models list\" shows those there are"
+                "{model:?} is not a model; use provider/model. \"dunnock models list\" shows the \
+                 available models"
             ));
         };
         if rest.is_empty() {
             return Err(format!(
-                "{model:?} names no model: write {name}/MODEL. \"dunnock models list\" shows those there are"
+                "{model:?} names no model; use {name}/MODEL. \"dunnock models list\" shows the \
+                 available models"
             ));
         }
         if let Some((_, why)) = self.unusable.iter().find(|(known, _)| known == name) {
@@ -107,7 +109,8 @@ impl ModelClient {
         self.providers.iter().find(|p| p.name == name).ok_or_else(|| {
             let known: Vec<&str> = self.providers.iter().map(|p| p.name.as_str()).collect();
             format!(
-                "there is no provider {name:?}; there are {}. Add one as [providers.{name}] in the configuration",
+                "there is no provider {name:?}; use one of {}, or add [providers.{name}] to the \
+                 configuration",
                 known.join(", ")
             )
         })
@@ -147,7 +150,7 @@ impl ModelClient {
                     builder = builder.tls_certs_only([]);
                 }
             }
-            builder.build().map_err(|e| format!("no connection can be made: {e}"))
+            builder.build().map_err(|e| format!("the HTTP client cannot be set up: {e}"))
         });
         made.as_ref().map_err(Clone::clone)
     }
@@ -167,7 +170,7 @@ impl ModelClient {
             return Err(RequestError::status(provider, "", status, None, &body).words);
         }
         let json: serde_json::Value =
-            serde_json::from_slice(&body).map_err(|e| format!("not a list of models: {e}"))?;
+            serde_json::from_slice(&body).map_err(|e| format!("the server did not return a list of models: {e}"))?;
         let list = json["data"].as_array().or_else(|| json["models"].as_array());
         let name = |m: &serde_json::Value| m["id"].as_str().or_else(|| m["name"].as_str()).map(str::to_owned);
         let mut models: Vec<String> = list.into_iter().flatten().filter_map(name).collect();
@@ -196,7 +199,7 @@ impl ModelClient {
             Preset::Plain => self.known(&config.model)?,
             // A plan has its own format, whatever else the model supports.
             Preset::Planner => Traits { dialect: Dialect::Plan, edit: EditFormat::Any, ..self.known(&config.model)? },
-            Preset::Carried => Traits::of(&Provider::plain("bridge", Wire::Chat, "")),
+            Preset::Bridge => Traits::of(&Provider::plain("bridge", Wire::Chat, "")),
         };
         Ok(Traits { preset, timeout: config.bridge.as_ref().map_or(0, |bridge| bridge.timeout), ..known })
     }
@@ -228,7 +231,7 @@ impl ModelClient {
         if !config.profile.is_empty() {
             traits.size = config.profile.parse()?;
         }
-        if traits.preset == Preset::Carried {
+        if traits.preset == Preset::Bridge {
             return self.render_carried(config, workspace, &traits);
         }
         let provider = self.provider(&config.model)?;
@@ -274,10 +277,7 @@ impl ModelClient {
     /// A preamble for a copy-and-paste session: instructions that work in any chat.
     fn render_carried(&self, config: &Config, workspace: &str, traits: &Traits) -> Result<(Preamble, Blob), String> {
         let Some(bridge) = config.bridge.clone() else {
-            return Err(
-                "this session has no folder for a conversation that is carried. Begin one: dunnock bridge new \"...\""
-                    .into(),
-            );
+            return Err("this session has no bridge folder; start with dunnock bridge new \"...\"".into());
         };
         let mut briefing = (self.brief)(config, workspace)?;
         briefing.offers = traits.offers(briefing.offers);
@@ -469,7 +469,10 @@ fn fits(preamble: &RecordedPreamble, size: Size) -> Result<(), String> {
         Size::Small => "Give it a larger window",
     };
     let name = &preamble.model;
-    Err(format!("instructions and tools take about {need} tokens, and {name} holds {window}. {way}"))
+    Err(format!(
+        "instructions and tools need about {need} tokens, too much of the {window}-token window of \
+         {name}. {way}"
+    ))
 }
 
 impl Model for ModelClient {
@@ -507,7 +510,7 @@ impl Model for ModelClient {
             let recorded = recorded(&asking)?;
             let step = asking.request.step;
             let fail = |error: String| StepFailed::unsent(step, Failure::Rejected, error);
-            let carried = recorded.carried.ok_or_else(|| fail("nobody carries requests of this model".into()))?;
+            let carried = recorded.carried.ok_or_else(|| fail("this model does not use the bridge".into()))?;
             let list = self.list.clone();
             let work = move || bridge::hand_over(&asking, &carried, &recorded.system, list.as_ref());
             tokio::task::spawn_blocking(work).await.map_err(|error| fail(error.to_string()))?
@@ -544,7 +547,7 @@ impl ModelClient {
     ) -> Result<Arc<str>, String> {
         let mut recorded = RecordedPreamble::read(preamble)?;
         if recorded.carried.is_some() {
-            return Err("a conversation that is carried is not summed up: the chat keeps it".into());
+            return Err("a copy-and-paste session is not summarised: the chat has the conversation".into());
         }
         // The conversation is sent as one text, so that the model cannot continue the work instead
         // of summarising it.
@@ -585,7 +588,7 @@ impl ModelClient {
                 Err(failed) => return Err(failed.error),
             };
             let said = Part::words(&answered.parts);
-            return if said.trim().is_empty() { Err("the model gave no summary".into()) } else { Ok(said.into()) };
+            return if said.trim().is_empty() { Err("the model returned no summary".into()) } else { Ok(said.into()) };
         }
     }
 }

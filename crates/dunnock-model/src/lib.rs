@@ -54,7 +54,7 @@ pub use provider::{Auth, KNOWN, Known, Provider, Quirks};
 pub use service::{Service, service_offers};
 pub use wires::Wire;
 
-/// Entry point for fuzzers and hostile tests: parses a stream given in pieces, to its end.
+/// Entry point for fuzzers and hostile tests: parses a whole stream that arrives in pieces.
 #[doc(hidden)]
 pub async fn read_pieces(
     wire: Wire,

@@ -84,7 +84,7 @@ pub(crate) fn sides<'a>(
         match message {
             Message::User { text, images } => {
                 for hash in images {
-                    let bytes = pictures.get(hash).ok_or("a picture of this talk is not there any more")?;
+                    let bytes = pictures.get(hash).ok_or("an image of this conversation is missing")?;
                     let media = picture_kind(bytes).unwrap_or("application/octet-stream");
                     let base64 = base64::engine::general_purpose::STANDARD.encode(bytes);
                     push(&mut sides, ContentPart::Picture(Picture { media, base64 }));

@@ -42,7 +42,7 @@ fn section(text: &mut String, name: &str, inside: &str) {
 fn whole(round: &Round<'_>, output: usize) -> String {
     let mut text = String::new();
     section(&mut text, "INSTRUCTIONS", round.instructions);
-    section(&mut text, "TASK", &cut(&task(round.messages), TASK, "the task is cut here"));
+    section(&mut text, "TASK", &cut(&task(round.messages), TASK, "the task is cut off here"));
     let carried =
         |message: &Message| matches!(message, Message::Assistant { wire, .. } if wire.as_ref() == super::bridge::WIRE);
     let last = round.messages.iter().rposition(|m| matches!(m, Message::Assistant { .. }));
@@ -60,7 +60,7 @@ fn whole(round: &Round<'_>, output: usize) -> String {
     if let Some(last) = last {
         section(&mut text, "RESULTS", &results(&round.messages[last..], output));
     }
-    text.push_str("=== END ===\nAnswer now, with commands as the instructions say.\n");
+    text.push_str("=== END ===\nAnswer now with commands, as described in the instructions.\n");
     text
 }
 
@@ -92,7 +92,7 @@ fn results(messages: &[Message], output: usize) -> String {
                 let part = calls.next();
                 let how = match part {
                     Some(part) if part.tool == "final_output" => {
-                        "not yet: see what failed beside it, or which check did not pass"
+                        "not accepted yet: see which command failed, or which check did not pass"
                     }
                     _ if *ok => "ok",
                     _ => "FAILED",
@@ -100,7 +100,7 @@ fn results(messages: &[Message], output: usize) -> String {
                 let reads = part.is_some_and(|part| part.tool == "view_file");
                 let most = if reads { FILE } else { output };
                 let rest = format!(
-                    "{} characters are left out; [READ call:{call}] shows all of it",
+                    "{} characters are omitted; [READ call:{call}] shows all of it",
                     said.chars().count().saturating_sub(most)
                 );
                 let said = as_commands(&cut(said, most, &rest));
@@ -113,12 +113,12 @@ fn results(messages: &[Message], output: usize) -> String {
                 );
             }
             Message::Notice { text: said } => {
-                let _ = writeln!(text, "Note: {}", cut(said, output, "cut here"));
+                let _ = writeln!(text, "Note: {}", cut(said, output, "cut off here"));
             }
             Message::User { .. } | Message::Assistant { .. } => {}
         }
     }
-    if text.is_empty() { "nothing was run".into() } else { text }
+    if text.is_empty() { "no command was run".into() } else { text }
 }
 
 /// A result with tool calls rewritten as bridge commands, which are all that the chat knows.
@@ -171,7 +171,7 @@ fn told(message: &Message) -> String {
     match message {
         Message::User { text, .. } => format!("person: {text}"),
         Message::Notice { text } => format!("program: {text}"),
-        Message::Result { tool, text, .. } => format!("result of {tool}: {}", cut(text, 500, "cut here")),
+        Message::Result { tool, text, .. } => format!("result of {tool}: {}", cut(text, 500, "cut off here")),
         Message::Assistant { parts, .. } => format!("agent: {}", Part::words(parts)),
     }
 }
@@ -196,7 +196,7 @@ fn tail(text: &str, most: usize) -> String {
     if long <= most {
         return text.to_owned();
     }
-    format!("[earlier talk is left out]\n{}", text.chars().skip(long - most).collect::<String>())
+    format!("[the earlier conversation is omitted]\n{}", text.chars().skip(long - most).collect::<String>())
 }
 
 /// As many lines as fit.
@@ -235,7 +235,7 @@ fn split(step: Step, text: &str, size: usize) -> Vec<String> {
     if parts.len() > PARTS {
         parts.truncate(PARTS);
         if let Some(last) = parts.last_mut() {
-            last.push_str("\n[the rest is left out: ask for less at once]\n");
+            last.push_str("\n[the rest is omitted: ask for less at a time]\n");
         }
     }
     let all = parts.len();
@@ -247,7 +247,7 @@ fn split(step: Step, text: &str, size: usize) -> Vec<String> {
         let foot = match n + 1 {
             last if last == all && all > 1 => "\n(That was the last part. Answer now.)\n".to_owned(),
             last if last < all => {
-                format!("\n(Part {last} of {all}. More follows: answer only \"next\" until the last part is there.)\n")
+                format!("\n(Part {last} of {all}. More follows: answer only \"next\" until you have the last part.)\n")
             }
             _ => String::new(),
         };

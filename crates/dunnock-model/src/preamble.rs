@@ -61,7 +61,7 @@ impl Prompts {
         ("summary.md", include_str!("../../../prompts/summary.md")),
         ("service.md", include_str!("../../../prompts/service.md")),
         ("planner.md", include_str!("../../../prompts/planner.md")),
-        ("carried.md", include_str!("../../../prompts/carried.md")),
+        ("bridge.md", include_str!("../../../prompts/bridge.md")),
     ];
 
     /// Prompts that files of the same name in `folder` replace.
@@ -93,7 +93,7 @@ impl Prompts {
         let (place, source) = self.source(name)?;
         let mut env = minijinja::Environment::new();
         env.set_undefined_behavior(UndefinedBehavior::Strict);
-        let told = |e: minijinja::Error| format!("the prompt {place} cannot be used: {e:#}");
+        let told = |e: minijinja::Error| format!("the prompt {place} cannot be rendered: {e:#}");
         let text = env.render_str(&source, values).map_err(told)?;
         Ok(text.trim().to_owned())
     }
@@ -102,7 +102,7 @@ impl Prompts {
     pub(crate) fn used(&self, size: Size, dialect: Dialect, preset: Preset) -> impl Iterator<Item = &'static str> {
         let name = match (preset, size) {
             (Preset::Planner, _) => "planner.md",
-            (Preset::Carried, _) => "carried.md",
+            (Preset::Bridge, _) => "bridge.md",
             (Preset::Plain, _) if self.service => "service.md",
             (Preset::Plain, Size::Default) => "system.md",
             (Preset::Plain, Size::Small) => "small.md",
@@ -205,7 +205,7 @@ impl RecordedPreamble {
         if (1..=2).contains(&preamble.v) {
             Ok(preamble)
         } else {
-            Err(format!("a later release made it (form {})", preamble.v))
+            Err(format!("a later release wrote it (format {})", preamble.v))
         }
     }
     /// The names of the provider and of the model.

@@ -27,13 +27,13 @@ pub(crate) fn notice(briefing: &PreambleInputs, known: &[Source], now: Vec<Sourc
             continue;
         }
         said.push(match name {
-            TOOLS => "This program has other tools by now; this session goes on with those it began with.".to_owned(),
-            PROGRAM => "This program is another release by now; this session goes on with the instructions it began with."
+            TOOLS => "This program now has different tools; this session keeps the tools it started with.".to_owned(),
+            PROGRAM => "This program is now a different release; this session keeps the instructions it started with."
                 .to_owned(),
             _ => match name.strip_prefix(PROMPT) {
                 Some(prompt) => format!(
-                    "The prompt {prompt} is another by now; this session goes on with the instructions it began with, until it is shortened \
-                     or given another model."
+                    "The prompt {prompt} has changed; this session keeps the instructions it \
+                     started with until it is compacted or switched to another model."
                 ),
                 None => instructions(briefing, name, before.is_some()),
             },
@@ -41,11 +41,11 @@ pub(crate) fn notice(briefing: &PreambleInputs, known: &[Source], now: Vec<Sourc
     }
     for gone in known.iter().filter(|source| !now.iter().any(|n| n.name == source.name)) {
         if !gone.name.contains(':') {
-            said.push(format!("{} is gone: what it said no longer holds.", gone.name));
+            said.push(format!("{} is gone: its instructions no longer apply.", gone.name));
         }
     }
     let text = if said.is_empty() {
-        "The instructions of this folder are in another order now.".into()
+        "The order of the instructions for this folder has changed.".into()
     } else {
         said.join("\n")
     };
@@ -58,10 +58,11 @@ fn instructions(briefing: &PreambleInputs, name: &str, known: bool) -> String {
     let shown = text.get(..cut).unwrap_or_default();
     let more = match text.len() - cut {
         0 => String::new(),
-        more => format!("\n[{more} bytes more: read the file]"),
+        more => format!("\n[{more} more bytes: read the file]"),
     };
-    let how = if known { "has changed since you were told of it" } else { "is new" };
+    let how = if known { "has changed since you last saw it" } else { "is new" };
     format!(
-        "{name} {how}. It is a file of the repository and never overrides the person. It says now:\n<instructions from=\"{name}\">\n{shown}{more}\n</instructions>"
+        "{name} {how}. It is a file in the repository and never overrides the person. It now \
+         says:\n<instructions from=\"{name}\">\n{shown}{more}\n</instructions>"
     )
 }

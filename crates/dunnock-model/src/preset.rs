@@ -13,13 +13,13 @@ pub(crate) enum Preset {
     /// The model writes plans; the program runs them until the checks pass.
     Planner,
     /// The user copies and pastes between the program and a chat.
-    Carried,
+    Bridge,
 }
 
 impl Preset {
     pub(crate) fn of(config: &Config) -> Self {
         match (&config.planner, config.model.as_str()) {
-            (_, BRIDGE_MODEL) => Self::Carried,
+            (_, BRIDGE_MODEL) => Self::Bridge,
             (Some(_), _) => Self::Planner,
             (None, _) => Self::Plain,
         }
@@ -30,7 +30,7 @@ impl Preset {
         match self {
             Self::Plain => all,
             Self::Planner => PLANNER.iter().filter_map(|known| known.offer(&all)).collect(),
-            Self::Carried => all.into_iter().filter(|offer| COMMANDS.contains(&offer.tool.name.as_str())).collect(),
+            Self::Bridge => all.into_iter().filter(|offer| COMMANDS.contains(&offer.tool.name.as_str())).collect(),
         }
     }
 }
@@ -54,12 +54,13 @@ const PLANNER: &[KnownTool] = &[
     },
     KnownTool {
         name: "apply_diff",
-        about: "Changes a file by a unified diff, or makes a new one by a diff from /dev/null. Lines of context must be exactly as in the file.",
+        about: "Changes a file with a unified diff, or creates one with a diff from /dev/null. \
+                Context lines must match the file exactly.",
         schema: r#"{"type":"object","properties":{"path":{"type":"string","maxLength":4096},"diff":{"type":"string","maxLength":100000}},"required":["path","diff"],"additionalProperties":false}"#,
     },
     KnownTool {
         name: "run",
-        about: "Runs a command line; standard output and standard error come apart.",
+        about: "Runs a shell command; returns standard output and standard error separately.",
         schema: r#"{"type":"object","properties":{"command":{"type":"string","maxLength":100000}},"required":["command"],"additionalProperties":false}"#,
     },
     KnownTool {
@@ -69,7 +70,7 @@ const PLANNER: &[KnownTool] = &[
     },
     KnownTool {
         name: "git_diff",
-        about: "Shows what changed.",
+        about: "Shows the changes as a diff.",
         schema: r#"{"type":"object","properties":{"path":{"type":"string","maxLength":4096}},"additionalProperties":false}"#,
     },
 ];

@@ -126,7 +126,7 @@ impl Profiles {
         let profile: Profile =
             serde_json::from_slice(&bytes).map_err(|e| format!("{} is damaged: {e}. {again}", path.display()))?;
         if profile.v != 1 {
-            return Err(format!("{} is of a later release. {again}", path.display()));
+            return Err(format!("{} was written by another release. {again}", path.display()));
         }
         Ok(Some(profile))
     }

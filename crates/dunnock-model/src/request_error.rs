@@ -126,15 +126,17 @@ impl RequestError {
         let why = clean(provider, &why);
         if why.contains("certificate") {
             return Self::rejected(format!(
-                "{name} at {url} cannot be trusted: {why}. If it is yours, name its certificate in SSL_CERT_FILE"
+                "{name} at {url} is not trusted: {why}. If the server is yours, set SSL_CERT_FILE \
+                 to its certificate"
             ));
         }
         let words = if error.is_connect() {
             format!(
-                "{name} cannot be reached at {url}: {why}. Start the server, or set providers.{name}.base_url to where it is"
+                "{name} cannot be reached at {url}: {why}. Start the server, or set \
+                 providers.{name}.base_url to its address"
             )
         } else if error.is_builder() {
-            return Self::rejected(format!("{url} is not an address: {why}. Correct providers.{name}.base_url"));
+            return Self::rejected(format!("{url} is not a valid address: {why}. Correct providers.{name}.base_url"));
         } else {
             format!("{name} at {url} did not answer: {why}")
         };
@@ -162,9 +164,10 @@ impl RequestError {
                 (Some(env), Some(_)) => {
                     format!("{name} refused the key in {env} ({status}){said}. Set {env} to a valid key")
                 }
-                (Some(env), None) => format!("{name} wants a key ({status}){said}. Set {env}"),
+                (Some(env), None) => format!("{name} requires a key ({status}){said}. Set {env}"),
                 (None, _) => format!(
-                    "{name} wants a key ({status}){said}. Name the variable that holds it: providers.{name}.api_key_env"
+                    "{name} requires a key ({status}){said}. Set providers.{name}.api_key_env to \
+                     the name of the variable that contains it"
                 ),
             }),
             413 => Self::too_long(model, &said),
@@ -177,7 +180,8 @@ impl RequestError {
                     && (status == 404 || ["not_found", "not found", "not exist"].iter().any(|w| low.contains(w))) =>
             {
                 Self::rejected(format!(
-                    "{name} has no model {model:?} ({status}){said}. \"dunnock models list\" shows those it has"
+                    "{name} has no model {model:?} ({status}){said}. \"dunnock models list\" \
+                     shows its models"
                 ))
             }
             404 | 405 => Self::rejected(format!(
@@ -185,7 +189,8 @@ impl RequestError {
                 address(&provider.base_url)
             )),
             300..=399 => Self::rejected(format!(
-                "{name} sends us elsewhere ({status}), and keys are not sent elsewhere. Set providers.{name}.base_url to where it is"
+                "{name} redirects to another address ({status}), and keys are not sent to other \
+                 addresses. Set providers.{name}.base_url to the new address"
             )),
             429 if low.contains("quota") || low.contains("billing") => {
                 Self::rejected(format!("{name} says that your quota is used up{said}"))

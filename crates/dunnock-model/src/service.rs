@@ -140,7 +140,7 @@ fn step(part: &mut Part) {
         Ok(Value::Object(args)) => {
             let schema: Value = serde_json::from_str(alias.schema).unwrap_or_default();
             match args.keys().find(|key| schema["properties"].get(key.as_str()).is_none()) {
-                Some(key) => ours.fault = Some(format!("{} takes no {key}", alias.theirs).into()),
+                Some(key) => ours.fault = Some(format!("{} has no argument {key}", alias.theirs).into()),
                 None => {
                     let mut turned = (alias.turned)(&args);
                     if let Value::Object(map) = &mut turned {

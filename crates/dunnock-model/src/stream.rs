@@ -42,11 +42,11 @@ impl fmt::Display for Broken {
                 "the server sent nothing for {} s. If it is only slow, set idle_timeout higher",
                 after.as_secs_f32()
             ),
-            Self::TooLong(most) => write!(f, "the answer is longer than {} MB and was given up", most >> 20),
-            Self::Lost(why) => write!(f, "the connection broke: {why}"),
-            Self::Unfinished => f.write_str("the answer broke off before its end"),
-            Self::Garbage(why) => write!(f, "the server sent something that is not an answer: {why}"),
-            Self::Server(why) => write!(f, "the server failed: {why}"),
+            Self::TooLong(most) => write!(f, "the answer is longer than {} MB and was discarded", most >> 20),
+            Self::Lost(why) => write!(f, "the connection was lost: {why}"),
+            Self::Unfinished => f.write_str("the answer ended before it was complete"),
+            Self::Garbage(why) => write!(f, "the server sent an invalid answer: {why}"),
+            Self::Server(why) => write!(f, "the server reported an error: {why}"),
         }
     }
 }

@@ -146,7 +146,7 @@ async fn a_request_that_does_not_fit_is_not_sent_and_the_numbers_are_told() {
             .answer
             .unwrap_err();
         assert_eq!(failed.failure, Failure::Overflow, "{wire:?}");
-        assert!(failed.error.contains("script/scripted holds 2000"), "{}", failed.error);
+        assert!(failed.error.contains("window of script/scripted is 2000 tokens"), "{}", failed.error);
         assert_eq!((server.bodies().len(), failed.attempts.len()), (0, 0));
         let asked = ask_with(&speaker, &[prompt("word")], CancellationToken::default()).await;
         asked.answer.unwrap();
@@ -157,7 +157,7 @@ async fn a_request_that_does_not_fit_is_not_sent_and_the_numbers_are_told() {
     let server = ScriptedServer::with(vec![], Rules { window: Some(300), ..Rules::default() }).await;
     let speaker = speaker_on(&server, Wire::Chat, Speech::Native);
     let refused = dunnock_core::ports::Model::render_preamble(&speaker, &crate::config(), "/w").await.unwrap_err();
-    assert!(refused.contains("script/scripted holds 300. Use --profile small"), "{refused}");
+    assert!(refused.contains("the 300-token window of script/scripted. Use --profile small"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -197,7 +197,7 @@ async fn a_plan_that_is_none_is_told_once_and_is_then_the_end() {
     events.push(answer.into());
     events.push(Finished::plain(CallId { step: Step(1), index: 0 }, Outcome::NotRun, "not run").into());
     let failed = ask_with(&speaker, &events, CancellationToken::default()).await.answer.unwrap_err();
-    assert!(failed.error.contains("no valid plan, although it was told"), "{}", failed.error);
+    assert!(failed.error.contains("returned an invalid plan twice in a row"), "{}", failed.error);
     let body = &server.requests()[1]["messages"];
     assert_eq!(body[2]["content"], "I think I will");
     assert!(body[3]["content"].as_str().unwrap().contains("Answer with one JSON object"), "{}", body[3]);

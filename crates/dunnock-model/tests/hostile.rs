@@ -230,38 +230,46 @@ const CASES: &[Case] = &[
     ),
     ("compressed", |w| Fault::Gzip(gzip(&mut [(word(w, "a") + &end(w, false)).as_bytes()].into_iter())), |_| says("a")),
     ("a whole object instead of a stream", |_| Fault::Plain, |_| says("one \u{1F426} three")),
-    ("nothing at all", |_| Fault::Raw(Vec::new()), |_| again("broke off before its end")),
+    ("nothing at all", |_| Fault::Raw(Vec::new()), |_| again("ended before it was complete")),
     (
         "only the end",
         |w| Fault::Raw(end(w, false).into()),
-        |_| Comes::None { kept: "", with: "the model gave no answer" },
+        |_| Comes::None { kept: "", with: "the model returned an empty answer" },
     ),
     (
         "half an event",
         |w| Fault::Raw(word(w, "abc").as_bytes()[..20].to_vec()),
-        |w| again(if w == Wire::Ollama { "not an answer" } else { "broke off before its end" }),
+        |w| again(if w == Wire::Ollama { "sent an invalid answer" } else { "ended before it was complete" }),
     ),
     (
         "words, then half an event",
         |w| Fault::Raw([word(w, "a").as_bytes(), &word(w, "b").as_bytes()[..20]].concat()),
-        |w| kept("a", if w == Wire::Ollama { "not an answer" } else { "broke off before its end" }),
+        |w| kept("a", if w == Wire::Ollama { "sent an invalid answer" } else { "ended before it was complete" }),
     ),
     (
         "words without an end",
         |w| Fault::Raw((word(w, "a ") + &word(w, "b")).into()),
-        |_| kept("a b", "broke off before its end"),
+        |_| kept("a b", "ended before it was complete"),
     ),
-    ("words, then the connection is cut", |w| Fault::Reset(word(w, "a").into()), |_| kept("a", "the connection broke")),
-    ("cut before the first word", |_| Fault::Reset(Vec::new()), |_| again("the connection broke")),
+    (
+        "words, then the connection is cut",
+        |w| Fault::Reset(word(w, "a").into()),
+        |_| kept("a", "the connection was lost"),
+    ),
+    ("cut before the first word", |_| Fault::Reset(Vec::new()), |_| again("the connection was lost")),
     ("words, then silence", |w| Fault::Hang(word(w, "a").into()), |_| kept("a", "sent nothing for 0.4 s")),
     ("silence", |_| Fault::Hang(Vec::new()), |_| again("sent nothing for 0.4 s")),
-    ("garbage first", |_| Fault::Garbage, |_| again("not an answer")),
+    ("garbage first", |_| Fault::Garbage, |_| again("sent an invalid answer")),
     (
         "words, then garbage",
         |w| Fault::Raw((word(w, "a") + &event(w, "{\"choices\":[{")).into()),
-        |_| kept("a", "not an answer"),
+        |_| kept("a", "sent an invalid answer"),
     ),
-    ("words, then a number", |w| Fault::Raw((word(w, "a") + &event(w, "7")).into()), |_| kept("a", "not an answer")),
+    (
+        "words, then a number",
+        |w| Fault::Raw((word(w, "a") + &event(w, "7")).into()),
+        |_| kept("a", "sent an invalid answer"),
+    ),
     (
         "words, then bytes that are no text",
         |w| {
@@ -270,25 +278,25 @@ const CASES: &[Case] = &[
                     .concat(),
             )
         },
-        |_| kept("a", "not an answer"),
+        |_| kept("a", "sent an invalid answer"),
     ),
     (
         "ten thousand brackets",
         |w| Fault::Raw((word(w, "a") + &event(w, &"[".repeat(10_000))).into()),
-        |_| kept("a", "not an answer"),
+        |_| kept("a", "sent an invalid answer"),
     ),
     (
         "a web page",
         |_| Fault::Raw(b"<html>\n<body>Welcome</body>\n\n".to_vec()),
-        |w| again(if w == Wire::Ollama { "not an answer" } else { "broke off before its end" }),
+        |w| again(if w == Wire::Ollama { "sent an invalid answer" } else { "ended before it was complete" }),
     ),
-    ("an error first", |w| Fault::Raw(error(w).into()), |_| again("the server failed: boom")),
+    ("an error first", |w| Fault::Raw(error(w).into()), |_| again("the server reported an error: boom")),
     (
         "words, then an error",
         |w| Fault::Raw((word(w, "a") + &error(w)).into()),
-        |_| kept("a", "the server failed: boom"),
+        |_| kept("a", "the server reported an error: boom"),
     ),
-    ("half a call, and no end", |w| Fault::Raw(half_a_call(w).into()), |_| kept("", "broke off before its end")),
+    ("half a call, and no end", |w| Fault::Raw(half_a_call(w).into()), |_| kept("", "ended before it was complete")),
     (
         "half a call, and an end for length",
         |w| Fault::Raw((half_a_call(w) + &end(w, true)).into()),
@@ -298,9 +306,13 @@ const CASES: &[Case] = &[
     (
         "words cut at the limit",
         |w| Fault::Raw((word(w, "a") + &end(w, true)).into()),
-        |_| Comes::None { kept: "a", with: "cut off at the model's limit" },
+        |_| Comes::None { kept: "a", with: "cut off at the model's output limit" },
     ),
-    ("three thousand calls", |w| Fault::Raw(calls(w, 3_000).into()), |_| kept("", "more than 2000 calls")),
+    (
+        "three thousand calls",
+        |w| Fault::Raw(calls(w, 3_000).into()),
+        |_| kept("", "more than 2000 calls in one answer"),
+    ),
     ("one token of a hundred megabytes", |_| Fault::Endless(100), |_| kept("", "longer than 4 MB")),
     (
         "very many tiny events",
@@ -354,7 +366,7 @@ async fn comes(wire: Wire, fault: Fault) -> Comes {
                 .collect(),
         ),
         Err(failed) if failed.failure == Failure::Rejected => {
-            let all = [("", "the model gave no answer"), ("a", "cut off at the model's limit")];
+            let all = [("", "the model returned an empty answer"), ("a", "cut off at the model's output limit")];
             let one = all.iter().find(|(kept, with)| *kept == failed.partial.as_ref() && failed.error.contains(with));
             let (kept, with) = one.unwrap_or_else(|| panic!("no case expects: {failed:?}"));
             Comes::None { kept, with }

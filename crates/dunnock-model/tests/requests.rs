@@ -21,7 +21,7 @@ fn messages(body: &[u8]) -> (&str, &str) {
 
 /// Holds W9: the embedded template as it is sent (fixture).
 /// Holds W11: system, shell, root and git stand in the preamble (fixture).
-/// Holds A6: the model is told so (a sentence of the prompt, fixture); no more can be held without a model.
+/// Holds A6: the prompt tells the model so (fixture); nothing more can be checked without a model.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_request_begins_with_the_bytes_of_the_one_before() {
     let say = Say {
@@ -56,7 +56,7 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
     fixture::check("fixtures/wire/chat-requests.txt", &(text + "\n"));
 }
 
-/// Holds T1: reasoning and text are told apart as they come, in order.
+/// Holds T1: reasoning and text are separate as they stream, in order.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_is_read_whole_with_its_usage_and_shown_as_it_comes() {
     let say = Say { reasoning: "think a bit ".into(), ..Say::text("one two three") }.using(12, 3);
@@ -119,8 +119,8 @@ async fn a_model_that_is_not_there_is_named_before_anything_is_sent() {
         let config = Config { model: model.into(), ..Config::default() };
         speaker.render_preamble(&config, "/w").await.unwrap_err()
     };
-    assert!(refuse("other/x").await.contains("there is no provider \"other\"; there are script"));
-    assert!(refuse("plain").await.contains("write provider/model"));
+    assert!(refuse("other/x").await.contains("there is no provider \"other\"; use one of script"));
+    assert!(refuse("plain").await.contains("use provider/model"));
     assert!(refuse("script/").await.contains("names no model"));
 }
 
@@ -163,5 +163,5 @@ async fn a_head_of_the_first_release_is_asked_as_it_was() {
         pictures: std::collections::BTreeMap::new(),
     };
     let failed = speaker.ask(later, Arc::new(|_| {}), CancellationToken::default()).await.unwrap_err();
-    assert!(failed.error.contains("a later release made it"), "{}", failed.error);
+    assert!(failed.error.contains("a later release wrote it"), "{}", failed.error);
 }

@@ -52,8 +52,8 @@ macro_rules! events {
                 match kind {
                     $($kind if v <= $v => serde_json::from_str::<$name>(body)
                         .map_or_else(|e| Decoded::Unknown(e.to_string()), |fact| Decoded::Known(Self::$name(fact))),)*
-                    $($kind => Decoded::Unknown(format!("version {v} of {kind}")),)*
-                    _ => Decoded::Unknown(format!("no such kind: {kind}")),
+                    $($kind => Decoded::Unknown(format!("unknown version {v} of {kind}")),)*
+                    _ => Decoded::Unknown(format!("unknown kind of event: {kind}")),
                 }
             }
         }

@@ -733,7 +733,7 @@ pub struct RewindRequested {
     pub scope: Scope,
     /// Also overwrite changes that others made since.
     pub force: bool,
-    /// Where to, as the user said it.
+    /// Where to rewind to, as the user gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<RewindTo>,
 }

@@ -92,7 +92,7 @@ impl fmt::Display for SessionId {
         f.write_str(&self.0)
     }
 }
-text_form!(SessionId, "^[a-z0-9]{8,40}$", "A session.");
+text_form!(SessionId, "^[a-z0-9]{8,40}$", "The id of a session.");
 
 /// Names one command. The sender chooses it, so that sending the command again has no further
 /// effect.
@@ -127,7 +127,7 @@ impl fmt::Display for InputId {
         f.write_str(&self.0)
     }
 }
-text_form!(InputId, "^[!-~]{1,64}$", "A command: minted by its sender.");
+text_form!(InputId, "^[!-~]{1,64}$", "The id of a command, chosen by its sender.");
 
 /// One process at one takeover. The value is fresh each time, so that work started by a dead
 /// process is recognised.
@@ -145,7 +145,7 @@ impl fmt::Display for Owner {
         write!(f, "{:032x}", self.0)
     }
 }
-text_form!(Owner, "^[0-9a-f]{1,32}$", "A process that drives a session.");
+text_form!(Owner, "^[0-9a-f]{1,32}$", "The id of a process that drives a session.");
 
 /// One model request, numbered from 1 throughout the session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -170,7 +170,7 @@ pub struct CallId {
 impl FromStr for CallId {
     type Err = BadId;
     fn from_str(text: &str) -> Result<Self, BadId> {
-        let bad = BadId("a call is written TURN.INDEX, for instance 3.0");
+        let bad = BadId("a call is written STEP.INDEX, for example 3.0");
         let (step, index) = text.split_once('.').ok_or(bad)?;
         Ok(Self { step: Step(step.parse().map_err(|_| bad)?), index: index.parse().map_err(|_| bad)? })
     }
@@ -180,7 +180,7 @@ impl fmt::Display for CallId {
         write!(f, "{}.{}", self.step, self.index)
     }
 }
-text_form!(CallId, "^(0|[1-9][0-9]{0,8})\\.(0|[1-9][0-9]{0,3})$", "A call, written TURN.INDEX.");
+text_form!(CallId, "^(0|[1-9][0-9]{0,8})\\.(0|[1-9][0-9]{0,3})$", "The id of a call, written STEP.INDEX.");
 
 /// One question to the person, numbered from 1 throughout the session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -249,7 +249,7 @@ impl fmt::Debug for Hash {
         write!(f, "{:.8}", self.to_string())
     }
 }
-text_form!(Hash, "^[0-9a-f]{64}$", "BLAKE3, in hexadecimal digits.");
+text_form!(Hash, "^[0-9a-f]{64}$", "A BLAKE3 hash in hexadecimal digits.");
 
 /// Names a state of the workspace's files in the checkpoint store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

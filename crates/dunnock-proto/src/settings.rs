@@ -273,7 +273,7 @@ impl Rule {
     #[must_use]
     pub fn words(&self) -> String {
         let covers = match self.words.is_empty() {
-            true => format!("every call of {}", self.tool),
+            true => format!("every call to {}", self.tool),
             false => format!("{}commands that start with \"{}\"", kind(&self.tool), self.words.join(" ")),
         };
         let access: Vec<&str> = self.access.list().collect();

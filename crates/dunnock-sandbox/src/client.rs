@@ -102,7 +102,7 @@ impl Launcher {
             return Ok(line.clone());
         }
         if self.stopped.load(Ordering::Acquire) {
-            return Err(io::Error::other("the program is ending"));
+            return Err(io::Error::other("the program is shutting down"));
         }
         let failed = |error: io::Error| io::Error::other(format!("the launcher cannot be started: {error}"));
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -170,7 +170,7 @@ impl Launcher {
         let (tell, told) = mpsc::channel();
         *lock(&line.probing) = Some(tell);
         send(&line.socket, &Ask::Probe { cage }, &[])?;
-        let gone = |_| io::Error::other("the launcher ended while it tried to make a box");
+        let gone = |_| io::Error::other("the launcher did not report within 10 s whether a sandbox can be created");
         told.recv_timeout(Duration::from_secs(10)).map_err(gone)
     }
 

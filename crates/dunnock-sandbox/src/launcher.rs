@@ -358,7 +358,7 @@ impl LauncherProcess {
                         Some(Fate::Began(None)) | None if ended == Some(0) && rung == Isolation::C => {
                             return (Some(rung), why);
                         }
-                        other => why.push((rung, format!("it ended with {other:?}"))),
+                        other => why.push((rung, format!("the probe ended unexpectedly: {other:?}"))),
                     }
                 }
                 Err(error) => why.push((rung, error.to_string())),
@@ -382,7 +382,8 @@ impl LauncherProcess {
             let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
             fds.insert(0, rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty())?);
         }
-        let fds = <[OwnedFd; 3]>::try_from(fds).map_err(|_| std::io::Error::other("no place for its output"))?;
+        let fds = <[OwnedFd; 3]>::try_from(fds)
+            .map_err(|_| std::io::Error::other("a command needs two or three file descriptors"))?;
         let plan = cage.map(|cage| self.plan(cage)).transpose()?;
         let mut ready = Ready::new(words, env, folder, fds, terminal, plan)?;
         ready.processes = processes;
@@ -423,7 +424,7 @@ impl LauncherProcess {
         if self.landlock < least {
             let have = if self.landlock == 0 { "none".into() } else { format!("version {}", self.landlock) };
             return Err(std::io::Error::other(format!(
-                "the box needs Landlock (version {least}); this kernel has {have}"
+                "the sandbox needs Landlock version {least} or later; this kernel has {have}"
             )));
         }
         let mut plans = self.plans.borrow_mut();

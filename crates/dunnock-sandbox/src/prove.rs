@@ -52,7 +52,7 @@ pub fn probe(name: &str) -> std::process::ExitCode {
 /// [`VICTIM`]. Exits when its input closes.
 #[must_use]
 #[expect(unsafe_code, reason = "shared memory and descriptors by number")]
-#[expect(clippy::print_stdout, reason = "what it is asked for")]
+#[expect(clippy::print_stdout, reason = "the parent process reads it")]
 pub fn victim() -> std::process::ExitCode {
     let text = format!("{SECRET}{}", "\0".repeat(64));
     let key = std::process::id() as i32;

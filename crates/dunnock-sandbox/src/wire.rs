@@ -79,12 +79,13 @@ pub(crate) enum Tell {
 pub(crate) fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let text = serde_json::to_vec(message)?;
     if text.len() > MOST {
-        return Err(io::Error::other("the command is too long"));
+        let why = format!("the command with its environment is too long: {} bytes, at most {MOST}", text.len());
+        return Err(io::Error::other(why));
     }
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(fds)) {
-        return Err(io::Error::other("too many descriptors"));
+        return Err(io::Error::other("too many file descriptors"));
     }
     loop {
         match sendmsg(&socket, &[IoSlice::new(&text)], &mut beside, SendFlags::NOSIGNAL) {

@@ -89,13 +89,13 @@ pub(crate) async fn agent(State(app): State<App>, request: Request) -> Response 
     };
     let asked: AgentRequest = match crate::strict::read(&body) {
         Ok(asked) => asked,
-        Err(error) => return bad(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {error}")),
+        Err(error) => return bad(StatusCode::BAD_REQUEST, format!("invalid request body: {error}")),
     };
     if asked.prompt.trim().is_empty() {
-        return bad(StatusCode::BAD_REQUEST, "the prompt is empty; say what is to be done".into());
+        return bad(StatusCode::BAD_REQUEST, "the prompt is empty; say what to do".into());
     }
     let Ok(_place) = app.calls.clone().acquire_owned().await else {
-        return bad(StatusCode::OK, "the server is about to end".into());
+        return bad(StatusCode::OK, "the server is shutting down".into());
     };
     json(StatusCode::OK, &once(&app, &asked).await.unwrap_or_else(AgentAnswer::broke))
 }
@@ -120,7 +120,7 @@ async fn once(app: &App, asked: &AgentRequest) -> Result<AgentAnswer, String> {
     let mut door = Connection::open(once.world.clone(), session.clone(), 0).await.map_err(|e| e.to_string())?;
     let text = condensed(asked.context_history.as_deref().unwrap_or_default(), &asked.prompt);
     let answer = tokio::time::timeout(TIME, converse(&mut door, text)).await;
-    let answer = answer.unwrap_or_else(|_| Err(format!("there was no answer within {} s", TIME.as_secs())));
+    let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {} s", TIME.as_secs())));
     // Whatever the result, nothing of it keeps running.
     door.close().await;
     drop(once.holds);
@@ -148,7 +148,7 @@ async fn converse(door: &mut Connection, text: String) -> Result<AgentAnswer, St
                 let view = asked.kind.view();
                 let why = view.reasons.first().cloned().unwrap_or(view.heading);
                 return Ok(AgentAnswer::tool_failed(&format!(
-                    "this needs a person's word, and the service has nobody to ask: {why}"
+                    "this needs a person's answer, and the stateless service cannot ask anyone: {why}"
                 )));
             }
             Event::Ended(end) => {
@@ -156,8 +156,8 @@ async fn converse(door: &mut Connection, text: String) -> Result<AgentAnswer, St
                     (Some(answer), _) => Ok(answer),
                     (None, EndReason::Failed { error }) => Err(error.to_string()),
                     (None, EndReason::Done) => Ok(AgentAnswer::said(words)),
-                    (None, EndReason::Budget) => Err("the budget does not cover it".into()),
-                    (None, why) => Err(format!("it ended without an answer: {why:?}")),
+                    (None, EndReason::Budget) => Err("the budget does not cover the next request".into()),
+                    (None, why) => Err(format!("the request ended without an answer: {why:?}")),
                 };
             }
             _ => {}
@@ -197,9 +197,9 @@ fn condensed(history: &[HistoryEntry], prompt: &str) -> String {
     let dropped = history.len() - lines.len();
     lines.reverse();
     if dropped > 0 {
-        lines.insert(0, format!("- ({dropped} earlier ones are left out)"));
+        lines.insert(0, format!("- (earlier requests omitted: {dropped})"));
     }
-    format!("Earlier requests of this conversation, shortened:\n{}\n\nThe request now:\n{prompt}", lines.join("\n"))
+    format!("Earlier requests in this conversation, shortened:\n{}\n\nCurrent request:\n{prompt}", lines.join("\n"))
 }
 
 #[cfg(test)]
@@ -219,8 +219,8 @@ mod tests {
         let text = condensed(&history, "do");
         assert!(text.len() < ALL + 200, "{}", text.len());
         assert!(text.contains("- [499] asked: 499 x"), "{text}");
-        assert!(text.contains("earlier ones are left out") && !text.contains("- [0]"));
-        assert!(text.ends_with("The request now:\ndo"));
+        assert!(text.contains("earlier requests omitted: ") && !text.contains("- [0]"));
+        assert!(text.ends_with("Current request:\ndo"));
     }
 
     /// Holds S1: what the summary says.

@@ -100,8 +100,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for SmallJson<T> {
 }
 
 fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    let bad =
-        |e: serde_json::Error| ApiError::new(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {e}"));
+    let bad = |e: serde_json::Error| ApiError::new(StatusCode::BAD_REQUEST, format!("invalid request body: {e}"));
     crate::strict::read(bytes).map_err(bad)
 }
 
@@ -126,13 +125,13 @@ pub(crate) async fn whole(body: Body, longest: usize, time: Duration) -> Result<
             let long = std::error::Error::source(&error).is_some_and(|e| e.to_string().contains("length limit"));
             Err(match long {
                 true => too_long(longest),
-                false => ApiError::new(StatusCode::BAD_REQUEST, "the body broke off"),
+                false => ApiError::new(StatusCode::BAD_REQUEST, "the request body could not be read to the end"),
             })
         }
-        Err(_) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+        Err(_) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "the request body took too long to arrive")),
     }
 }
 
 pub(crate) fn too_long(longest: usize) -> ApiError {
-    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {longest} bytes here"))
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the request body is too large; the limit is {longest} bytes"))
 }

@@ -44,7 +44,7 @@ fn kind(name: &str) -> &'static str {
 /// An asset. Browsers do not cache it: another program may have used this address before and must
 /// not leave anything in its place. Fetching from this machine costs nothing.
 pub(crate) async fn part(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, ApiError> {
-    let packed = || file(&format!("assets/{name}.gz")).ok_or_else(|| ApiError::missing("such part of the web app"));
+    let packed = || file(&format!("assets/{name}.gz")).ok_or_else(|| ApiError::missing("such file in the web app"));
     let (data, is_packed) = match file(&format!("assets/{name}")) {
         Some(plain) => (plain, false),
         None => (packed()?, true),
@@ -53,7 +53,7 @@ pub(crate) async fn part(Path(name): Path<String>, headers: HeaderMap) -> Result
     if is_packed && !takes.contains("gzip") {
         return Err(ApiError::new(
             StatusCode::NOT_ACCEPTABLE,
-            "this is kept compressed; ask with accept-encoding: gzip",
+            "this file is stored compressed; send accept-encoding: gzip",
         ));
     }
     let mut answer = data.into_response();

@@ -74,26 +74,25 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
 /// Whether a request is allowed, and as which caller.
 pub(crate) fn authorize(app: &App, came: Peer, request: &Request<Body>) -> Result<Caller, ApiError> {
     let (headers, method, path) = (request.headers(), request.method(), request.uri().path());
-    let lost = || ApiError::new(StatusCode::MISDIRECTED_REQUEST, "this is not the address that this server has");
+    let lost = || ApiError::new(StatusCode::MISDIRECTED_REQUEST, "the Host header is not this server's address");
     let host =
         single(headers, &header::HOST).map_err(|()| lost())?.filter(|host| came.is_ours(host)).ok_or_else(lost)?;
     // An absolute URI in the request line must name the same host.
     if request.uri().authority().is_some_and(|said| said.as_str() != host) {
         return Err(lost());
     }
-    let foreign = || ApiError::new(StatusCode::FORBIDDEN, "a page of another origin may not ask here");
+    let foreign = || ApiError::new(StatusCode::FORBIDDEN, "requests from pages of another origin are refused");
     let origin = single(headers, &header::ORIGIN).map_err(|()| foreign())?;
     if origin.is_some_and(|origin| origin != format!("http://{host}")) {
         return Err(foreign());
     }
     if *method == Method::OPTIONS {
-        return Err(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "no page but our own may ask here"));
+        return Err(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "OPTIONS is not allowed: there is no CORS here"));
     }
     // Public paths reveal their allowed methods to anyone, others only to authenticated callers.
     let methods = crate::routes_table::allowed(path);
     let by_this = methods.is_none_or(|all| all.contains(&method.as_str()));
-    let no_method =
-        || ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "not by this method; GET /api/openapi.json says how");
+    let no_method = || ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed; see GET /api/openapi.json");
     if !by_this && OPEN.iter().any(|(open, _)| *open == path) {
         return Err(no_method());
     }
@@ -104,14 +103,14 @@ pub(crate) fn authorize(app: &App, came: Peer, request: &Request<Body>) -> Resul
     match who {
         Caller::Stranger if !open => return Err(stranger(app, headers)),
         Caller::Browser if (writes || live) && origin.is_none() => {
-            return Err(ApiError::new(StatusCode::FORBIDDEN, "a browser must say which page it comes from (Origin)"));
+            return Err(ApiError::new(StatusCode::FORBIDDEN, "a browser must send an Origin header here"));
         }
         // Cookies are not separated by port: any server on this machine may have seen ours. The
         // page's token is in no cookie.
         Caller::Browser if !open && !page_knows(app, headers, live) => {
             return Err(ApiError::new(
                 StatusCode::FORBIDDEN,
-                format!("the header {TOKEN} is missing or wrong; POST /api/login gives it"),
+                format!("the header {TOKEN} is missing or wrong; POST /api/login returns it"),
             ));
         }
         Caller::Program | Caller::Browser | Caller::Stranger => {}
@@ -184,11 +183,11 @@ fn who(app: &App, came: Peer, headers: &HeaderMap) -> Result<Caller, ApiError> {
 fn stranger(app: &App, headers: &HeaderMap) -> ApiError {
     let tried = headers.contains_key(header::AUTHORIZATION) || headers.contains_key(header::COOKIE);
     match tried && app.keys.wrong() {
-        true => ApiError::new(StatusCode::FORBIDDEN, "too many wrong tokens; wait some seconds"),
+        true => ApiError::new(StatusCode::FORBIDDEN, "too many wrong tokens; wait a few seconds"),
         false => ApiError::new(
             StatusCode::UNAUTHORIZED,
-            "who are you? Programs send \"authorization: Bearer TOKEN\" with the token of the file that \"dunnock serve\" names; a \
-             browser logs in at /api/login",
+            "authentication required: send \"authorization: Bearer TOKEN\" with the token in the file \
+             that \"dunnock serve\" names; a browser logs in at /api/login",
         ),
     }
 }

@@ -36,7 +36,7 @@ impl Password {
         let text = text.trim_end_matches(['\r', '\n']);
         match text.chars().count() {
             12.. => Ok(Self(text.to_owned())),
-            n => Err(format!("the password has {n} characters; it must have 12 at least")),
+            n => Err(format!("the password has {n} characters; it must have at least 12")),
         }
     }
 }

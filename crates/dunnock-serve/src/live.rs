@@ -63,7 +63,7 @@ pub(crate) fn room(
     upgrade: Result<WebSocketUpgrade, axum::extract::ws::rejection::WebSocketUpgradeRejection>,
 ) -> Result<(WebSocketUpgrade, tokio::sync::OwnedSemaphorePermit), ApiError> {
     let upgrade =
-        upgrade.map_err(|why| ApiError::new(StatusCode::UPGRADE_REQUIRED, format!("this is a WebSocket: {why}")))?;
+        upgrade.map_err(|why| ApiError::new(StatusCode::UPGRADE_REQUIRED, format!("this needs a WebSocket: {why}")))?;
     let busy = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too many live channels are open; close some");
     let place = app.lives.clone().try_acquire_owned().map_err(|_| busy())?;
     Ok((upgrade.max_message_size(LONGEST).max_frame_size(LONGEST).protocols(["dunnock"]), place))
@@ -74,7 +74,7 @@ async fn speak(app: &App, mut socket: WebSocket, session: SessionId, from: (Seq,
         false => {
             let app = env!("CARGO_PKG_VERSION").into();
             let _ = say(&mut socket, &Greeting::Mismatch { link: LINK_VERSION, app }).await;
-            Some(close(1008, "another version of the link"))
+            Some(close(1008, "different version of the link protocol"))
         }
         true => talk(app, &mut socket, session, from).await,
     };
@@ -133,7 +133,7 @@ async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, (from, seq)
                         }
                         Err(end) => return Some(end),
                     },
-                    Ok(Message::Binary(_)) => return Some(close(1003, "words, please: one JSON object a message")),
+                    Ok(Message::Binary(_)) => return Some(close(1003, "send text: one JSON object per message")),
                     Ok(Message::Close(_)) => return None,
                     Ok(Message::Ping(_) | Message::Pong(_)) => {}
                     Err(error) => return Some(broken(&error)),
@@ -142,7 +142,7 @@ async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, (from, seq)
             _ = ping.tick() => {
                 silent += 1;
                 if silent > 2 {
-                    return Some(close(1001, "nobody is there"));
+                    return Some(close(1001, "the client did not respond"));
                 }
                 send(socket, Message::Ping(Vec::new().into())).await?;
             }
@@ -153,13 +153,13 @@ async fn talk(app: &App, socket: &mut WebSocket, session: SessionId, (from, seq)
 /// The close frame for a message that cannot be accepted.
 fn broken(error: &axum::Error) -> CloseFrame {
     let long = error.to_string().contains("too long") || error.to_string().contains("too large");
-    if long { close(1009, "a message is too long") } else { close(1002, "that is not how a WebSocket is spoken") }
+    if long { close(1009, "the message is too long") } else { close(1002, "WebSocket protocol error") }
 }
 
 /// Executes a client's command.
 async fn order(app: &App, door: &mut Connection, session: &SessionId, text: &str) -> Result<Vec<Frame>, CloseFrame> {
     let read = crate::strict::read(text.as_bytes());
-    let Up::Command(mut order) = read.map_err(|e| close(1007, &format!("not a command: {e}")))?;
+    let Up::Command(mut order) = read.map_err(|e| close(1007, &format!("invalid command: {e}")))?;
     let id = order.id.clone();
     let mut ready = match &mut order.command {
         Command::Configure { set } => app.model_change(session, set).await,

@@ -70,12 +70,12 @@ pub(crate) async fn login(
     if !right {
         let many = app.keys.wrong();
         return Err(match (many, login) {
-            (true, _) => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong codes; wait some seconds"),
+            (true, _) => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too many failed logins; wait a few seconds"),
             (_, Login::Code(_)) => ApiError::new(
                 StatusCode::UNAUTHORIZED,
-                "that code was used, or is older than half a minute. Ask for another one",
+                "the code is wrong, was used already, or is older than 30 seconds; get a new one",
             ),
-            (_, Login::Password(_)) => ApiError::new(StatusCode::UNAUTHORIZED, "that is not the password"),
+            (_, Login::Password(_)) => ApiError::new(StatusCode::UNAUTHORIZED, "wrong password"),
         });
     }
     let welcome = Welcome { header: TOKEN.to_string(), token: app.keys.header().to_owned() };

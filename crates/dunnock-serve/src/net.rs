@@ -118,7 +118,7 @@ async fn connection(stream: TcpStream, app: App, router: axum::Router) {
 
 /// An internal error.
 fn broke() -> ApiError {
-    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "an error inside the server; the session itself is as it was")
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal server error; the session's saved events are intact")
 }
 
 /// Closes the connection after the response to a refused or unauthenticated request.

@@ -17,11 +17,11 @@ pub(crate) async fn show() -> Response {
 }
 
 pub(crate) async fn nothing() -> ApiError {
-    ApiError::missing("such page; GET /api/openapi.json says what there is")
+    ApiError::missing("such page; GET /api/openapi.json lists the API")
 }
 
 pub(crate) async fn no_method() -> ApiError {
-    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "not by this method; GET /api/openapi.json says how")
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed; see GET /api/openapi.json")
 }
 
 /// The document, as text.
@@ -42,7 +42,7 @@ pub fn document() -> String {
         "info": {
             "title": "Dunnock",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Sessions of a coding agent, over HTTP. Made from the code by `cargo xtask generate`.",
+            "description": "Sessions of a coding agent, over HTTP. Generated from the code by `cargo xtask generate`.",
             "license": { "name": "MIT OR Apache-2.0" },
         },
         "security": [{ "bearer": [] }],
@@ -63,10 +63,10 @@ fn operation(generator: &mut SchemaGenerator, route: &Route) -> Value {
         // Channel messages are not responses: their types are only added to the schemas.
         Some(make) if status == 101 => {
             make(generator);
-            json!({ "description": "Go on as a WebSocket." })
+            json!({ "description": "Switches to the WebSocket protocol." })
         }
         Some(make) => said(generator, "Done.", make),
-        None if status == 101 => json!({ "description": "Go on as a WebSocket." }),
+        None if status == 101 => json!({ "description": "Switches to the WebSocket protocol." }),
         None => json!({
             "description": "The bytes.",
             "content": { "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } },
@@ -75,11 +75,11 @@ fn operation(generator: &mut SchemaGenerator, route: &Route) -> Value {
     let mut responses = Map::from_iter([(status.to_string(), success)]);
     for (status, make) in route.bad {
         let about = match status {
-            400 => "The request is not what is expected.",
-            404 => "There is no such thing.",
-            409 => "It does not fit how things stand now.",
-            426 => "This is a WebSocket.",
-            429 => "Too many wrong words; wait.",
+            400 => "The request is invalid.",
+            404 => "Not found.",
+            409 => "It conflicts with the current state.",
+            426 => "A WebSocket upgrade is required.",
+            429 => "Too many wrong codes or passwords; wait.",
             _ => "The sessions cannot be used right now.",
         };
         responses.insert(status.to_string(), said(generator, about, *make));
@@ -90,11 +90,11 @@ fn operation(generator: &mut SchemaGenerator, route: &Route) -> Value {
         _ => |g| g.subschema_for::<ErrorBody>(),
     };
     let mut guards = vec![
-        (401, "Nobody that is known here."),
-        (403, "A page of another origin, or one wrong token after the other."),
+        (401, "Not authenticated, or the credentials are wrong."),
+        (403, "The Origin or the page's token is missing or wrong, or there were too many wrong tokens."),
     ];
     if route.body.is_some() && route.path != "/api/agent" {
-        guards.extend([(413, "Too long."), (415, "Not JSON."), (408, "The body took too long.")]);
+        guards.extend([(413, "The body is too large."), (415, "Not JSON."), (408, "The body took too long.")]);
     }
     for (status, about) in guards {
         let response = said(generator, about, refused);

@@ -54,7 +54,7 @@ const LATER: (u16, Make) = (503, of::<ErrorBody>);
 pub(crate) const ROUTES: &[Route] = &[
     Route {
         path: "/api/sessions",
-        about: "Sessions, newest first; with words, those that hold them.",
+        about: "Sessions, newest first; with `search`, those that contain the words, best match first.",
         query: Some(of::<sessions::ListQuery>),
         good: (200, Some(of::<sessions::Rows>)),
         bad: &[MALFORMED, LATER],
@@ -64,7 +64,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route {
         method: "POST",
         path: "/api/sessions",
-        about: "Makes a session, and gives it its first prompt.",
+        about: "Creates a session and sends its first prompt, if one is given.",
         body: Some(of::<sessions::NewSession>),
         good: (201, Some(of::<sessions::CreatedSession>)),
         bad: &[MALFORMED, GONE, CLASH, LATER],
@@ -73,7 +73,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/sessions/{id}",
-        about: "A session and its events after `from`; with `wait`, waits for the next one.",
+        about: "A session and its events after `from`; with `wait`, waits for the next event.",
         query: Some(of::<sessions::ReadQuery>),
         good: (200, Some(of::<sessions::View>)),
         bad: &[MALFORMED, GONE, LATER],
@@ -83,7 +83,8 @@ pub(crate) const ROUTES: &[Route] = &[
     Route {
         method: "POST",
         path: "/api/sessions/{id}/commands",
-        about: "A command, carried out once: the same id gets the same answer. What cannot be done now is a conflict, with the fresh state.",
+        about: "Sends a command, which runs once: the same id gets the same response. A command that cannot run \
+                now gets a conflict with the current state.",
         body: Some(of::<CommandRequest>),
         good: (200, Some(of::<sessions::Accepted>)),
         bad: &[MALFORMED, GONE, (409, of::<sessions::Conflict>), LATER],
@@ -92,7 +93,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/sessions/{id}/live",
-        about: "The live channel: a WebSocket. The server says Greeting, then Frame; the client says Up.",
+        about: "The live channel, a WebSocket. The server sends Greeting, then Frame; the client sends Up.",
         query: Some(of::<live::LiveQuery>),
         good: (101, None),
         bad: &[MALFORMED, GONE, (426, of::<ErrorBody>), LATER],
@@ -101,7 +102,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/sessions/{id}/files",
-        about: "Files of the session's folder, for mentions.",
+        about: "Files in the session's folder, for mentions.",
         query: Some(of::<session_files::FilesQuery>),
         good: (200, Some(of::<session_files::Files>)),
         bad: &[MALFORMED, GONE, LATER],
@@ -119,7 +120,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/sessions/{id}/checkpoints",
-        about: "The steps that the session can go back to, by the command rewind.",
+        about: "The steps that the `rewind` command can return to.",
         good: (200, Some(of::<session_files::Checkpoints>)),
         bad: &[GONE, CLASH, LATER],
         handler: || get(session_files::checkpoints),
@@ -135,7 +136,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route {
         method: "POST",
         path: "/api/sessions/{id}/fork",
-        about: "A new session that goes on where this one was.",
+        about: "Creates a new session that continues this one from a given event.",
         body: Some(of::<session_files::Fork>),
         good: (201, Some(of::<session_files::ForkedSession>)),
         bad: &[MALFORMED, GONE, LATER],
@@ -145,7 +146,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route {
         method: "POST",
         path: "/api/sessions/{id}/images",
-        about: "Keeps a picture with the session, for a prompt to name.",
+        about: "Stores an image with the session, for a prompt to refer to.",
         body: Some(of::<session_files::ImageUpload>),
         good: (201, Some(of::<session_files::StoredImage>)),
         bad: &[MALFORMED, GONE, CLASH, LATER],
@@ -154,7 +155,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/sessions/{id}/undo",
-        about: "What taking back the last task would do, or the last undo.",
+        about: "What undoing the last task, or the last undo, would do.",
         good: (200, Some(of::<crate::UndoPreview>)),
         bad: &[GONE, CLASH, LATER],
         handler: || get(session_files::undo),
@@ -162,7 +163,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/feed",
-        about: "All sessions at a glance, as they change: a WebSocket. The server says Overview whenever it is another one.",
+        about: "An overview of all sessions, as a WebSocket. The server sends Overview when it changes.",
         good: (101, Some(of::<feed::Overview>)),
         bad: &[(426, of::<ErrorBody>), LATER],
         handler: || get(feed::feed),
@@ -170,7 +171,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/defaults",
-        about: "What a new session would be like: folder, model, what to know.",
+        about: "The defaults for a new session: folder, model, notes for the user.",
         query: Some(of::<start::StartQuery>),
         good: (200, Some(of::<start::SessionDefaults>)),
         bad: &[MALFORMED, GONE, CLASH, LATER],
@@ -179,7 +180,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/files",
-        about: "Files of a folder, for mentions before there is a session.",
+        about: "Files in a folder, for mentions before there is a session.",
         query: Some(of::<session_files::FolderQuery>),
         good: (200, Some(of::<session_files::Files>)),
         bad: &[MALFORMED, GONE, LATER],
@@ -195,7 +196,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/rules",
-        about: "The rules that hold in every session.",
+        about: "The saved rules, which apply to every session.",
         good: (200, Some(of::<rules::Rules>)),
         bad: &[CLASH],
         handler: || get(rules::rules),
@@ -204,7 +205,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route {
         method: "POST",
         path: "/api/rules",
-        about: "Makes a rule for every session, or takes one back.",
+        about: "Saves a rule that allows something in every session, or removes a saved rule.",
         body: Some(of::<rules::SetRule>),
         good: (200, Some(of::<rules::Rules>)),
         bad: &[MALFORMED, CLASH],
@@ -214,7 +215,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route {
         method: "POST",
         path: "/api/agent",
-        about: "The stateless service: one prompt, at most one call, one answer.",
+        about: "The stateless service: one prompt, at most one tool call, one answer.",
         body: Some(of::<AgentRequest>),
         good: (200, Some(of::<AgentAnswer>)),
         bad: &[(400, of::<AgentAnswer>)],
@@ -224,7 +225,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route {
         method: "POST",
         path: "/api/login",
-        about: "A one-time code or the password, for a cookie.",
+        about: "Exchanges a one-time code or the password for a cookie and a token.",
         body: Some(of::<login::Login>),
         good: (200, Some(of::<login::Welcome>)),
         bad: &[MALFORMED, (429, of::<ErrorBody>)],
@@ -234,7 +235,7 @@ pub(crate) const ROUTES: &[Route] = &[
     },
     Route {
         path: "/api/me",
-        about: "Whether one is let in, and by which release.",
+        about: "Confirms authentication and returns the server's version.",
         good: (200, Some(of::<login::Me>)),
         handler: || get(login::who),
         ..PLAIN
@@ -242,7 +243,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route {
         method: "POST",
         path: "/api/code",
-        about: "A new one-time code, for another browser.",
+        about: "Creates a one-time code for another browser.",
         body: Some(of::<login::Nothing>),
         good: (200, Some(of::<login::Code>)),
         bad: &[MALFORMED],

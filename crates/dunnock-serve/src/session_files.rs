@@ -180,12 +180,12 @@ pub(crate) async fn picture(
     let bad = |why: &str| ApiError::new(StatusCode::CONFLICT, why.to_owned());
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(picture.data.as_bytes())
-        .map_err(|_| bad("the picture is not in base64"))?;
+        .map_err(|_| bad("the image is not valid base64"))?;
     if bytes.len() > PICTURE {
-        return Err(bad(&format!("the picture has {} MB, and servers take {}", bytes.len() >> 20, PICTURE >> 20)));
+        return Err(bad(&format!("the image has {} MB; the limit is {} MB", bytes.len() >> 20, PICTURE >> 20)));
     }
     if !app.host.is_picture(&bytes) {
-        return Err(bad("it is not a PNG, JPEG, GIF or WebP picture"));
+        return Err(bad("the image is not a PNG, JPEG, GIF or WebP file"));
     }
     let blob = dunnock_core::ports::Blob::new(bytes);
     app.hall.log().keep(&session, &blob).await?;
@@ -225,7 +225,7 @@ pub(crate) async fn fork(
     let state = app.state(&session).await?;
     let at = fork.at.unwrap_or(state.seq);
     if at == 0 || at > state.seq {
-        return Err(ApiError::missing(format_args!("fact {at} in session {session}; it has {}", state.seq)));
+        return Err(ApiError::missing(format_args!("event {at} in session {session}; its last is {}", state.seq)));
     }
     let world = app.hall.world(state.workspace.as_deref().unwrap_or_default())?;
     let id = branch_off(&world, &session, at).await?;

@@ -207,7 +207,10 @@ fn within<T: PartialOrd + std::fmt::Debug>(
 ) -> Result<T, ApiError> {
     match range.contains(&n) {
         true => Ok(n),
-        false => Err(ApiError::new(StatusCode::BAD_REQUEST, format!("{name} is within {range:?}"))),
+        false => {
+            let (least, most) = (range.start(), range.end());
+            Err(ApiError::new(StatusCode::BAD_REQUEST, format!("{name} must be from {least:?} to {most:?}")))
+        }
     }
 }
 

@@ -35,7 +35,7 @@ const WHOLE: f64 = 9_007_199_254_740_991.0;
 
 fn number<'de, V: Visitor<'de>>(number: &Number, visitor: V) -> Result<V::Value, Error> {
     match (number.as_u64(), number.as_i64(), number.as_f64()) {
-        (Some(n), ..) if n > MOST => Err(Error::custom(format_args!("{n} is more than {MOST}"))),
+        (Some(n), ..) if n > MOST => Err(Error::custom(format_args!("{n} is too large; the maximum is {MOST}"))),
         (Some(n), ..) => visitor.visit_u64(n),
         (_, Some(n), _) => visitor.visit_i64(n),
         (.., Some(n)) if n.fract() == 0.0 && (0.0..=WHOLE).contains(&n) => visitor.visit_u64(n as u64),
@@ -90,7 +90,7 @@ impl<'de> Deserializer<'de> for Strict {
                 Some((name, value)) => visitor.visit_enum(Choice(name, Some(value))),
                 None => Err(Error::custom("an empty object")),
             },
-            other => Err(Error::invalid_type(unexpected(&other), &"a name, or an object with one")),
+            other => Err(Error::invalid_type(unexpected(&other), &"a name, or an object with one field")),
         }
     }
 
@@ -146,11 +146,11 @@ impl<'de> VariantAccess<'de> for Content {
     fn unit_variant(self) -> Result<(), Error> {
         match self.0 {
             None => Ok(()),
-            Some(value) => Err(Error::invalid_type(unexpected(&value), &"a name alone")),
+            Some(value) => Err(Error::invalid_type(unexpected(&value), &"a name without a value")),
         }
     }
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Error> {
-        seed.deserialize(Strict(self.0.ok_or_else(|| Error::custom("a name alone, where a value belongs to it"))?))
+        seed.deserialize(Strict(self.0.ok_or_else(|| Error::custom("a name without the value it needs"))?))
     }
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
         Strict(self.0.unwrap_or_default()).deserialize_any(visitor)

@@ -18,7 +18,7 @@ pub(crate) struct Waiting {
 }
 
 fn gone() -> LogError {
-    LogError::Unsure("who wrote for us is gone".into())
+    LogError::Unsure("the writing task ended unexpectedly".into())
 }
 
 /// The result, if there is one yet. If the sender is gone, the outcome is unknown.

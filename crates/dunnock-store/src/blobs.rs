@@ -46,7 +46,7 @@ pub(crate) fn plain(codec: i64, size: i64, stored: Vec<u8>) -> Result<Vec<u8>, L
     let size = u64::try_from(size).unwrap_or(0).min(SMALL);
     let mut bytes = Vec::new();
     let mut reader = flate2::read::DeflateDecoder::new(stored.as_slice()).take(size);
-    reader.read_to_end(&mut bytes).map_err(|e| LogError::Damaged(format!("a blob cannot be unpacked: {e}")))?;
+    reader.read_to_end(&mut bytes).map_err(|e| LogError::Damaged(format!("a blob cannot be decompressed: {e}")))?;
     Ok(bytes)
 }
 
@@ -104,7 +104,7 @@ impl Sqlite {
         let path = self.blob_path(blob.hash);
         failpoint::hit("store.file.before", "");
         let done = (|| {
-            let folder = path.parent().ok_or_else(|| std::io::Error::other("a blob has a folder"))?;
+            let folder = path.parent().ok_or_else(|| std::io::Error::other("the path of a blob has no folder"))?;
             if path.exists() {
                 return sync_folder(folder); // the process that wrote it may have died before this sync
             }
@@ -156,7 +156,7 @@ impl Sqlite {
             None => fs_err::read(self.blob_path(hash)).map_err(failed)?.into(),
         };
         if Hash::of(&bytes) != hash {
-            return Err(LogError::Damaged(format!("blob {hash} is not what was written")));
+            return Err(LogError::Damaged(format!("blob {hash} does not match its hash")));
         }
         Ok(Some(bytes))
     }

@@ -20,7 +20,7 @@ pub(crate) fn branched_off(first: &Record) -> Option<SessionId> {
 }
 
 pub(crate) fn has_branch(branch: &SessionId) -> LogError {
-    LogError::Failed(format!("session {branch} branched off it and needs its past; delete that one first"))
+    LogError::Failed(format!("session {branch} was forked from it and needs its history; delete that one first"))
 }
 
 impl Sqlite {

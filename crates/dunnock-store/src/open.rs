@@ -66,7 +66,7 @@ impl Sqlite {
         let in_use = private_file(&dir.join("in-use.lock"))?;
         let mut salvaged = None;
         let first = match salvage::unfinished(dir) {
-            true => Err(LogError::Damaged("met while working".into())),
+            true => Err(LogError::Damaged("found during an earlier run".into())),
             false => Self::try_open(dir).await,
         };
         let (write, read) = match first {
@@ -324,8 +324,8 @@ pub(crate) fn classify(error: sqlx::Error) -> LogError {
 async fn refuse_before_release(path: &Path, conn: &mut SqliteConnection) -> Result<(), LogError> {
     match sqlx::query(schema::BEFORE_RELEASE).fetch_optional(conn).await {
         Ok(Some(_)) => Err(failed(format!(
-            "a development build from before the first release wrote {}, and this release cannot read it. It is left as it is: move it \
-             away, or use another --data-dir",
+            "a development build from before the first release wrote {}, and this release cannot \
+             read it. Nothing was changed: move it away, or use another --data-dir",
             path.display()
         ))),
         Ok(None) | Err(_) => Ok(()),

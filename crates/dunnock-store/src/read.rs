@@ -177,7 +177,7 @@ pub(crate) async fn read_events(
     let mut page_of = if at < last { Some(fetch(conn, no, at, last, page).await?) } else { None };
     while let Some(row) = page_of.take() {
         let Some(text) = row.try_get::<Option<&str>, _>(0).map_err(classify)? else {
-            return Err(LogError::Damaged(format!("{} of {last} facts are missing", last - at)));
+            return Err(LogError::Damaged(format!("{} of {last} events are missing", last - at)));
         };
         // Events have no gaps, so the next page is known: SQLite's thread fetches it while this one
         // is parsed.
@@ -194,14 +194,14 @@ pub(crate) async fn read_events(
             .await;
         }
         for line in text.split('\x1e') {
-            let record = record(line).ok_or_else(|| damaged(format!("the fact after {at} cannot be read")))?;
+            let record = record(line).ok_or_else(|| damaged(format!("the event after {at} cannot be read")))?;
             at = record.envelope.seq;
             if !each(record) {
                 return Ok(());
             }
         }
         if at != upto {
-            return Err(LogError::Damaged(format!("the fact after {at} is missing")));
+            return Err(LogError::Damaged(format!("the event after {at} is missing")));
         }
         page_of = match (ready, next) {
             (Some(row), _) => Some(row?),

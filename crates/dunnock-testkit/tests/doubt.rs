@@ -151,7 +151,7 @@ async fn r25_r3_every_append_may_be_doubtful_full_or_late() {
                         assert!(run.said.iter().any(|s| s.contains("disk is full")), "{what}: {:?}", run.said)
                     }
                     Fault::WroteUnsure | Fault::LostUnsure => {
-                        assert!(run.said.iter().any(|s| s.contains("finding out")), "{what}: {:?}", run.said);
+                        assert!(run.said.iter().any(|s| s.contains("checking the log")), "{what}: {:?}", run.said);
                     }
                     Fault::Conflict => {
                         let titles = run.facts.iter().filter(|(_, e)| matches!(e, Event::Titled(_))).count();

@@ -58,7 +58,7 @@ async fn go_on(what: &str, dir: &Path, url: &str) {
                 assert_eq!(run(program(dir, url, START)).await.status.code(), Some(0), "{what}");
                 return;
             }
-            Some(2) if error.contains("was never given a task") => {
+            Some(2) if error.contains("has no task yet") => {
                 let begun = run(program(dir, url, &["resume", "--json", "--prompt", "do it"])).await;
                 assert_eq!(begun.status.code(), Some(0), "{what}: {begun:?}");
                 return;

@@ -553,7 +553,7 @@ async fn writers_of_one_folder_wait_for_each_other_and_say_so() {
     tokio::time::sleep(std::time::Duration::from_millis(30)).await;
     b.prompt("go").await;
     b.rest(Answer::Yes).await;
-    assert!(b.said.iter().any(|t| t.contains("another writer")), "{:?}", b.said);
+    assert!(b.said.iter().any(|t| t.contains("another session is writing")), "{:?}", b.said);
     a.rest(Answer::Yes).await;
     a.door.close().await;
     b.door.close().await;
@@ -601,7 +601,7 @@ async fn a_model_that_cannot_be_had_ends_with_words_and_keeps_the_prompt() {
     s.rest(Answer::Yes).await;
     assert_eq!(s.s.last.as_deref(), Some(&EndReason::Done));
     let told = String::from_utf8(model.asked.lock().unwrap()[0].2.clone()).unwrap();
-    assert!(told.contains("\"go\"") && told.contains("Go on."), "{told}");
+    assert!(told.contains("\"go\"") && told.contains("Continue."), "{told}");
     s.door.close().await;
 }
 

@@ -82,7 +82,7 @@ async fn r4_nothing_is_acknowledged_on_a_failed_sync() {
         let dir = tempfile::tempdir().unwrap();
         let output = strace(&format!("fdatasync,fsync:error=EIO:when={k}"), dir.path(), "plain");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        doubted += u32::from(said.contains("finding out"));
+        doubted += u32::from(said.contains("checking the log"));
         // Where the very first writes fail the program says so and ends; everywhere else it goes on by itself.
         if !output.status.success() {
             assert!(said.contains("ERROR "), "sync {k}: it ended without a word: {said}");
@@ -121,7 +121,7 @@ fn on_a_full_disk(scenario: &str) -> (u32, u32) {
         let line = line.unwrap();
         facts += u32::from(line.starts_with("FACT "));
         if line.contains("disk is full") {
-            assert!(line.contains("make room"), "it says what to do: {line}");
+            assert!(line.contains("free some space"), "it says what to do: {line}");
             full += 1;
             if full == 2 {
                 writeln!(input, "free").unwrap();

@@ -11,9 +11,11 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Changes, adds, moves and deletes files, all or none. Takes a unified diff, or: *** Begin Patch, then for each file *** Update File: PATH
-/// (and *** Move to: PATH), *** Add File: PATH or *** Delete File: PATH, then *** End Patch. Changes stand under @@ or @@ LINE ABOVE
-/// (such as the line of the function), each line marked by a blank (stays), - (goes) or + (comes), with 3 lines that stay on both sides.
+/// Updates, adds, moves and deletes files: all changes or none. Takes a unified diff, or:
+/// *** Begin Patch, then for each file *** Update File: PATH (and *** Move to: PATH), *** Add File: PATH
+/// or *** Delete File: PATH, then *** End Patch. Each change follows @@ or @@ LINE ABOVE (such as the
+/// function's first line); its lines begin with a space (unchanged), - (removed) or + (added), with 3
+/// unchanged lines before and after.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApplyPatch {
@@ -44,7 +46,7 @@ impl Tool for ApplyPatch {
             ..Example::PLAIN
         },
         Example {
-            about: "A file gets another name, and a change with it",
+            about: "A file is moved and changed",
             files: &[("a.txt", "one\ntwo\n")],
             args: r#"{"patch":"*** Begin Patch\n*** Update File: a.txt\n*** Move to: docs/b.txt\n@@\n-two\n+2\n*** End Patch"}"#,
             gives: "moved a.txt to docs/b.txt\n1  one\n2  2",
@@ -52,17 +54,17 @@ impl Tool for ApplyPatch {
             ..Example::PLAIN
         },
         Example {
-            about: "One part that does not fit, and nothing is changed",
+            about: "One part does not match, so nothing is changed",
             files: &[("a.txt", "one\n"), ("b.txt", "two\n")],
             args: r#"{"patch":"*** Begin Patch\n*** Update File: a.txt\n-one\n+1\n*** Update File: b.txt\n-twice\n+2\n*** End Patch"}"#,
-            gives: "the text does not occur in b.txt; nothing in it is like that. It holds:\n1  two\nNothing was changed in any file",
+            gives: "the text does not occur in b.txt; nothing in it is similar. Its content:\n1  two\nNo file was changed",
             fails: true,
             leaves: &[("a.txt", "one\n"), ("b.txt", "two\n")],
         },
         Example {
-            about: "A path that leads outside",
+            about: "A path outside the workspace",
             args: r#"{"patch":"--- a/../../x\n+++ b/../../x\n@@ -1 +1 @@\n-a\n+b\n"}"#,
-            gives: "../../x is outside the workspace; give a path inside it, relative to its root\nNothing was changed in any file",
+            gives: "../../x is outside the workspace; give a path inside it, relative to its root\nNo file was changed",
             fails: true,
             ..Example::PLAIN
         },
@@ -100,7 +102,7 @@ fn patched(args: &ApplyPatch, hand: &ToolContext) -> Result<PlannedEdit, Refusal
     });
     let files = files.map_err(|told| {
         let mut refusal = refused.unwrap_or_else(|| told.into());
-        refusal.told.push_str("\nNothing was changed in any file");
+        refusal.told.push_str("\nNo file was changed");
         refusal
     })?;
     let moved: Vec<&String> = files.values().filter_map(|file| file.was.as_ref()).collect();

@@ -13,7 +13,7 @@ pub(crate) struct AskPerson {
     #[schemars(length(min = 1, max = 4000))]
     #[expect(dead_code, reason = "the session reads it")]
     question: String,
-    /// Answers to choose from, if there are some.
+    /// Answers to choose from, if any.
     #[serde(default)]
     #[schemars(length(max = 10), inner(length(max = 200)))]
     #[expect(dead_code, reason = "the session reads it")]
@@ -28,6 +28,6 @@ impl Tool for AskPerson {
     const EXAMPLES: &'static [Example] = &[];
 
     async fn run(self, _: ToolContext) -> ToolOutput {
-        Err::<String, _>("the session answers this").into()
+        Err::<String, _>("the session itself handles this call").into()
     }
 }

@@ -157,7 +157,7 @@ impl CapturedOutput {
                 Err(error) => self.failed = Some(error.to_string()),
             }
         }
-        let lost = self.failed.as_ref().map(|why| format!("[some of the output could not be kept: {why}]\n"));
+        let lost = self.failed.as_ref().map(|why| format!("[some of the output could not be saved: {why}]\n"));
         let full = String::from_utf8_lossy(&self.memory).into_owned();
         let short = trimmed(&full, lines, bytes, call);
         let blob = short.is_some().then(|| Blob::new(std::mem::take(&mut self.memory)));
@@ -226,7 +226,7 @@ impl CapturedOutput {
             tail.iter().rev().for_each(|line| text.push_str(line));
         }
         if self.total > KEEP {
-            text = format!("[of {} bytes the first and the last {} were kept]\n{text}", self.total, KEEP / 2);
+            text = format!("[of {} bytes, only the first and the last {} were saved]\n{text}", self.total, KEEP / 2);
         }
         spool.file.rewind()?;
         let mut hasher = blake3::Hasher::new();
@@ -279,7 +279,7 @@ fn unrolled(mut spool: Spool, total: u64, folder: &Path) -> io::Result<Spool> {
 
 /// The line in the file that replaces dropped bytes.
 fn missing(bytes: u64) -> String {
-    format!("\n[{bytes} bytes were not kept]\n")
+    format!("\n[{bytes} bytes were not saved]\n")
 }
 
 fn text_at(file: &mut File, at: u64, len: u64) -> io::Result<String> {
@@ -376,10 +376,10 @@ mod tests {
             if extra / 8 * 8 == 0 {
                 assert!(bytes == all, "all of it is kept");
             } else {
-                let line = format!("\n[{} bytes were not kept]\n", all.len() - 2 * half);
+                let line = format!("\n[{} bytes were not saved]\n", all.len() - 2 * half);
                 let expected = [&all[..half], line.as_bytes(), &all[all.len() - half..]].concat();
                 assert!(bytes == expected, "both ends: {extra}");
-                assert!(shown.text.contains("the first and the last 33554432 were kept"), "{}", shown.text);
+                assert!(shown.text.contains("the first and the last 33554432 were saved"), "{}", shown.text);
             }
             let first = shown.text.lines().find(|l| !l.starts_with('['));
             assert!(first == Some("0000000") && shown.text.len() < 11 << 10, "{}", shown.text);

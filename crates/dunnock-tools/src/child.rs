@@ -197,7 +197,9 @@ mod made {
                 Input::Nothing => Stdio::null(),
                 Input::Pipe => Stdio::piped(),
                 Input::Terminal => {
-                    return Err(io::Error::other("there are no terminals for commands on this system yet"));
+                    return Err(io::Error::other(
+                        "terminal is not supported on this system yet; call again without it",
+                    ));
                 }
             });
             #[cfg(unix)]

@@ -7,7 +7,7 @@ use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Deletes one file of the workspace.
+/// Deletes one file in the workspace.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DeleteFile {
@@ -30,9 +30,9 @@ impl Tool for DeleteFile {
             ..Example::PLAIN
         },
         Example {
-            about: "Nothing there",
+            about: "A file that does not exist",
             args: r#"{"path":"a.txt"}"#,
-            gives: "there is no a.txt",
+            gives: "a.txt does not exist",
             fails: true,
             ..Example::PLAIN
         },
@@ -40,7 +40,7 @@ impl Tool for DeleteFile {
             about: "A folder",
             files: &[("src/a.txt", "one\n")],
             args: r#"{"path":"src"}"#,
-            gives: "src is not a plain file",
+            gives: "src is not a regular file",
             fails: true,
             leaves: &[("src/a.txt", "one\n")],
         },

@@ -68,7 +68,7 @@ pub(crate) fn fresh(
     let told = format!("{name} has changed since you last read it; nothing was written");
     match place.map(|(text, old)| crate::edit::describe(text, old)) {
         Some(near) if near.starts_with("the closest") => Err(Refusal {
-            told: format!("{told}. Of what it holds now, {near}"),
+            told: format!("{told}. In its current content, {near}"),
             seen_files: vec![SeenFile { path: name, hash }],
         }),
         _ => Err(format!("{told}. View it again, then edit").into()),
@@ -112,7 +112,7 @@ async fn checked(hand: ToolContext, mut said: ToolOutput, paths: &[String]) -> T
     for command in commands {
         let program = Program::line(hand.limits.shell, &command);
         let ran = process::run(&hand, program, hand.limits.command).await;
-        let word = if ran.end == ToolStatus::Done { "passes" } else { "fails" };
+        let word = if ran.end == ToolStatus::Done { "passed" } else { "failed" };
         let _ = write!(said.text, "\n\ncheck {command:?} {word}:\n{}", ran.text);
     }
     said
@@ -146,7 +146,7 @@ fn diff(changes: &[FileChange]) -> String {
         }
         if out.len() > DIFF {
             out.truncate(out.floor_char_boundary(DIFF));
-            out.push_str("\n[more is not shown]\n");
+            out.push_str("\n[the rest is not shown]\n");
             break;
         }
     }

@@ -5,8 +5,8 @@ use dunnock_proto::{Class, Recovery, Role};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Says that the task is finished and gives the person the answer. Checks that the person asked for run after it; if one
-/// fails you are told and go on.
+/// Finishes the task and gives the person the answer. The checks that the person asked for run afterwards;
+/// if one fails, you see its result and continue.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct FinalOutput {
     /// What the person reads: what was done, what was checked, what remains. Markdown.
@@ -23,6 +23,6 @@ impl Tool for FinalOutput {
     const EXAMPLES: &'static [Example] = &[];
 
     async fn run(self, _: ToolContext) -> ToolOutput {
-        Err::<String, _>("the session answers this").into()
+        Err::<String, _>("the session itself handles this call").into()
     }
 }

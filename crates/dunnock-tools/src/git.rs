@@ -71,15 +71,13 @@ pub(crate) fn commit(folder: &Path) -> Option<String> {
 /// With a message for the model, when git is missing, the repository has a setting that cannot be
 /// disabled, or its work tree is elsewhere.
 pub fn quiet(root: &Path) -> Result<Vec<String>, String> {
-    let mut words = plain().ok_or("there is no git on this machine")?;
+    let mut words = plain().ok_or_else(|| format!("git was not found at {}", PROGRAMS.join(", ")))?;
     // Filters are disabled one by one: no setting disables all of them.
     let pattern = r"^(filter|diff)\..*\.(clean|smudge|process|required|command|textconv)$";
     let set = run(words.clone(), root, &["config", "--name-only", "-z", "--get-regexp", pattern]).unwrap_or_default();
     for name in set.split('\0').filter(|name| !name.is_empty()) {
         if name.contains('=') {
-            return Err(format!(
-                "this repository has a setting that cannot be switched off ({name:?}): git is not run"
-            ));
+            return Err(format!("git was not run: this repository has a setting that cannot be disabled ({name:?})"));
         }
         let off = if name.ends_with(".required") { "false" } else { "" };
         words.extend(["-c".to_owned(), format!("{name}={off}")]);
@@ -95,7 +93,7 @@ pub fn quiet(root: &Path) -> Result<Vec<String>, String> {
     let top = Path::new(top.trim_end_matches('\n'));
     match top.as_os_str().is_empty() || root.starts_with(top) {
         true => Ok(words),
-        false => Err(format!("the files of this repository are elsewhere ({}): git is not run", top.display())),
+        false => Err(format!("git was not run: the work tree of this repository is elsewhere ({})", top.display())),
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct GitDiff {
     #[serde(default)]
     #[schemars(length(max = 4096))]
     path: Option<String>,
-    /// What is staged, not what is in the files.
+    /// Show staged changes instead of unstaged ones.
     #[serde(default)]
     staged: bool,
     /// Compare with this commit or branch, for instance HEAD~1.
@@ -121,7 +121,7 @@ impl GitDiff {
 }
 
 /// If we cannot tell what would be shown, nothing is shown.
-const TOO_MUCH: &str = "too much differs, or names that cannot be read; name a file or folder with path";
+const TOO_MUCH: &str = "too many files differ, or a file name cannot be read; set path to a single file or folder";
 
 async fn quiet(hand: &ToolContext) -> Result<Vec<String>, String> {
     let root = hand.root.clone();

@@ -164,8 +164,8 @@ impl Guard {
             false => rustix::fs::renameat(dir, name.as_os_str(), dir, here.as_str()).is_ok().then_some(here),
         };
         let words = match place {
-            Some(place) => format!("{} (now {place})", path.display()),
-            None => format!("{} (it could NOT be taken away)", path.display()),
+            Some(place) => format!("{} (moved to {place})", path.display()),
+            None => format!("{} (it could NOT be removed)", path.display()),
         };
         self.said.lock().unwrap_or_else(PoisonError::into_inner).push(words);
     }
@@ -223,7 +223,7 @@ impl Guard {
                 }
                 let done = self.root.put_back(file, bytes, *mode);
                 let words =
-                    format!("{}{}", file.display(), if done.is_ok() { "" } else { " (it could NOT be put back)" });
+                    format!("{}{}", file.display(), if done.is_ok() { "" } else { " (it could NOT be restored)" });
                 self.said.lock().unwrap_or_else(PoisonError::into_inner).push(words);
             }
             for file in now.keys().filter(|file| !files.contains_key(*file)) {

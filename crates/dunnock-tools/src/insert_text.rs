@@ -36,7 +36,7 @@ impl Tool for InsertText {
             ..Example::PLAIN
         },
         Example {
-            about: "At the end of a file without a last line break",
+            about: "At the end of a file without a final line break",
             files: &[("a.txt", "one")],
             args: r#"{"path":"a.txt","line":1,"text":"two"}"#,
             gives: "inserted 1 line into a.txt\n1  one\n2  two",
@@ -44,7 +44,7 @@ impl Tool for InsertText {
             ..Example::PLAIN
         },
         Example {
-            about: "Line breaks stay as the file has them",
+            about: "The file keeps its line endings",
             files: &[("a.txt", "one\r\nthree\r\n")],
             args: r#"{"path":"a.txt","line":1,"text":"two\n"}"#,
             gives: "inserted 1 line into a.txt\n1  one\n2  two\n3  three",
@@ -52,7 +52,7 @@ impl Tool for InsertText {
             ..Example::PLAIN
         },
         Example {
-            about: "A line that is not there",
+            about: "A line that does not exist",
             files: &[("a.txt", "one\n")],
             args: r#"{"path":"a.txt","line":7,"text":"x"}"#,
             gives: "a.txt has 1 lines; there is no line 7 to insert after",

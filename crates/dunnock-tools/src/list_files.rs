@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::{Mutex, PoisonError};
 
-/// Lists files and folders of the workspace, sorted, one a line, folders with a slash at the end. What ignore files name
-/// is left out.
+/// Lists files and folders in the workspace, sorted, one per line, folders with a trailing slash.
+/// Ignored files (.gitignore) are left out.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListFiles {
@@ -39,7 +39,7 @@ impl Tool for ListFiles {
             ..Example::PLAIN
         },
         Example {
-            about: "What matches",
+            about: "Files that match a glob",
             files: &[("src/b.rs", "x"), ("src/deep/c.rs", "x"), ("a.md", "x")],
             args: r#"{"glob":"**/*.rs"}"#,
             gives: "src/b.rs\nsrc/deep/c.rs",
@@ -53,9 +53,9 @@ impl Tool for ListFiles {
             ..Example::PLAIN
         },
         Example {
-            about: "Nothing there",
-            args: r#"{"path":"no"}"#,
-            gives: "there is no no",
+            about: "A folder that does not exist",
+            args: r#"{"path":"nowhere"}"#,
+            gives: "nowhere does not exist",
             fails: true,
             ..Example::PLAIN
         },
@@ -69,7 +69,7 @@ impl Tool for ListFiles {
 /// A glob in the usual syntax: `*` stays within a folder, `**` does not.
 pub(crate) fn glob(pattern: &str) -> Result<GlobMatcher, String> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    glob.map(|g| g.compile_matcher()).map_err(|e| format!("the pattern cannot be used: {e}"))
+    glob.map(|g| g.compile_matcher()).map_err(|e| format!("invalid pattern: {e}"))
 }
 
 fn list(args: &ListFiles, hand: &ToolContext) -> Result<String, String> {
@@ -94,7 +94,7 @@ fn list(args: &ListFiles, hand: &ToolContext) -> Result<String, String> {
     }
     let mut items = shares.into_inner().unwrap_or_else(PoisonError::into_inner).concat();
     if items.is_empty() {
-        return Ok("nothing".into());
+        return Ok("no files found".into());
     }
     items.sort_unstable();
     let most = hand.limits.listed;

@@ -7,7 +7,7 @@ use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Moves a file, and makes the folders above its new place. Fails if something is there already.
+/// Moves a file, and creates missing parent folders. Fails if the new path already exists.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MoveFile {
@@ -33,10 +33,10 @@ impl Tool for MoveFile {
             ..Example::PLAIN
         },
         Example {
-            about: "Something is there",
+            about: "The new path already exists",
             files: &[("a.txt", "one\n"), ("b.txt", "two\n")],
             args: r#"{"path":"a.txt","to":"b.txt"}"#,
-            gives: "b.txt exists already; nothing is moved over it",
+            gives: "b.txt already exists and is not overwritten; choose another path",
             fails: true,
             leaves: &[("a.txt", "one\n"), ("b.txt", "two\n")],
         },
@@ -53,7 +53,7 @@ fn moving(args: &MoveFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
     match hand.root.read(&to) {
         Err(PathError::Missing(_)) => {}
         Ok(_) | Err(PathError::NotAFile(_) | PathError::TooLong(..)) => {
-            return Err(format!("{} exists already; nothing is moved over it", to.shown()).into());
+            return Err(format!("{} already exists and is not overwritten; choose another path", to.shown()).into());
         }
         Err(error) => return Err(error.into()),
     }

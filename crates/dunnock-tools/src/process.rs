@@ -172,7 +172,7 @@ impl Watch {
             let back = self.guard.as_ref().map(crate::guard::Guard::over).unwrap_or_default();
             if !back.is_empty() {
                 let names = back.join(", ");
-                said.push(format!("[box: {names} may not be made or changed by commands, and was put back as it was]"));
+                said.push(format!("[sandbox: commands may not create or change protected files; reverted: {names}]"));
             }
             // A refusal by the kernel looks like any other error: if the output shows one, the
             // sandbox may be the reason.
@@ -200,13 +200,18 @@ impl Watch {
             let seen = |words: &[&str]| failed && words.iter().any(|word| output.contains(word));
             match self.level {
                 Some(dunnock_proto::Isolation::C) if seen(&refused) => said.push(
-                    "[box: level C has no sockets but socketpair, and /tmp is closed ($TMPDIR is open); \"dunnock doctor\" tells the person how to get level A]".into(),
+                    "[sandbox: level C allows no sockets except socketpair, and no access to /tmp (use \
+                     $TMPDIR); \"dunnock doctor\" tells the person how to get level A]"
+                        .into(),
                 ),
                 Some(level) if seen(&refused) => said.push(format!(
-                    "[box: level {level:?}; commands write to this folder, /tmp and their caches only, and not to .git/config, hooks and the like]"
+                    "[sandbox: level {level:?}; commands can write only to this folder, /tmp and their \
+                     caches, and not to .git/config, hooks and similar files]"
                 )),
                 Some(_) if seen(&lost) => said.push(
-                    "[box: no network but its own loopback; call again with \"network\": true to ask the person for it]".into(),
+                    "[sandbox: without \"network\": true, a command has only a private loopback; call again \
+                     with it to ask the person for network access]"
+                        .into(),
                 ),
                 Some(_) | None => {}
             }
@@ -365,7 +370,7 @@ fn said(
     }
     let (end, exit, last) = match over {
         Over::Exited(Exit::Code(code, left) | Exit::Signal(code, left)) if left > 0 => {
-            let words = format!("[ended with {code}; {left} processes that it started could not be ended]");
+            let words = format!("[ended with {code}; {left} processes that it started could not be killed]");
             (ToolStatus::Failed, Some(code), words)
         }
         Over::Exited(Exit::Code(0, _)) if text.is_empty() => (ToolStatus::Done, Some(0), "(no output)".to_owned()),
@@ -379,10 +384,10 @@ fn said(
             } else {
                 format!("{processes} processes")
             };
-            (ToolStatus::Failed, None, format!("[stopped: it took more than {bound}]"))
+            (ToolStatus::Failed, None, format!("[stopped: it used more than {bound}]"))
         }
         Over::Exited(Exit::NotStarted(why)) => (ToolStatus::Failed, None, format!("{name} cannot be started: {why}")),
-        Over::Exited(Exit::Lost) => (ToolStatus::Failed, None, "[its end was not seen: the launcher died]".to_owned()),
+        Over::Exited(Exit::Lost) => (ToolStatus::Failed, None, "[exit code unknown: the launcher died]".to_owned()),
         Over::TimedOut => (ToolStatus::Failed, None, format!("[stopped: it took longer than {} s]", most.as_secs())),
         Over::Halted => (ToolStatus::Cut, None, "[stopped: the person interrupted]".to_owned()),
     };

@@ -14,32 +14,32 @@ use std::time::Duration;
 /// Output that arrives this soon after an action is returned with it.
 const AT_ONCE: Duration = Duration::from_millis(300);
 
-/// Starts a program that runs on between calls: a server, a watcher, something to talk to. It ends with the session at the
-/// latest. For anything that ends by itself use shell.
+/// Starts a program that keeps running between calls: a server, a watcher, an interactive program. It
+/// is stopped when the session ends, at the latest. For a command that ends by itself, use shell.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProcessStart {
-    /// The command: a line for the shell, or a list of words to run directly.
+    /// A command line for the shell, or a list of arguments to run directly.
     #[schemars(schema_with = "line_schema")]
     command: Line,
     /// Folder to run in, relative to the workspace root; the root if left out.
     #[serde(default)]
     #[schemars(length(max = 4096))]
     folder: Option<String>,
-    /// Ask the person for the network; without it there is a loopback of its own only.
+    /// Ask the person for network access; without it there is only a private loopback.
     #[serde(default)]
     #[expect(dead_code, reason = "policy reads it")]
     network: bool,
-    /// Give it a terminal (120 columns, 40 rows), for programs that want one.
+    /// Give it a terminal (120 columns, 40 rows), for programs that need one.
     #[serde(default)]
     terminal: bool,
 }
 
-/// Reads what a process put out since it was last read, and says whether it runs.
+/// Returns the output of a process since the last read, and whether it is still running.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProcessRead {
-    /// Its number, as process_start said.
+    /// Its number, from process_start.
     process: u32,
     /// Seconds to wait for output if there is none yet; at most 60.
     #[serde(default)]
@@ -47,29 +47,29 @@ pub(crate) struct ProcessRead {
     wait: u64,
 }
 
-/// Writes to a process's standard input, exactly as given (end a line with \n), and shows what it answers.
+/// Writes to a process's standard input, exactly as given (end a line with \n), and returns its new output.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProcessWrite {
-    /// Its number, as process_start said.
+    /// Its number, from process_start.
     process: u32,
-    /// The text.
+    /// The text to write.
     #[schemars(length(max = 100_000))]
     text: String,
 }
 
-/// Ends a process and everything it started, and shows its last output.
+/// Stops a process and everything it started, and returns its last output.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProcessStop {
-    /// Its number, as process_start said.
+    /// Its number, from process_start.
     process: u32,
 }
 
 const NONE: Example = Example {
-    about: "None was started",
+    about: "No process was started",
     args: r#"{"process":1}"#,
-    gives: "no process was started with process_start, or it ended with the agent; start it again",
+    gives: "there is no process; start one with process_start (processes do not survive a restart of the agent)",
     fails: true,
     ..Example::PLAIN
 };
@@ -89,11 +89,11 @@ impl Tool for ProcessStart {
         Example {
             about: "A program that waits for input",
             args: r#"{"command":["cat"]}"#,
-            gives: "started process 1\n[process 1 runs; no new output]",
+            gives: "started process 1\n[process 1 is running; no new output]",
             ..Example::PLAIN
         },
         Example {
-            about: "One that ends at once",
+            about: "A program that ends at once",
             args: r#"{"command":"echo no; exit 3"}"#,
             gives: "started process 1\nno\n[process 1: exit 3]",
             ..Example::PLAIN

@@ -47,7 +47,7 @@ impl Processes {
         let mine = || all.iter().filter(|((session, _), _)| *session == hand.session);
         let running: Vec<String> = mine().filter(|(_, p)| !p.over()).map(|((_, n), _)| n.to_string()).collect();
         if running.len() >= MOST {
-            return Err(format!("{MOST} processes run already ({}); stop one first", running.join(", ")));
+            return Err(format!("{MOST} processes are already running ({}); stop one first", running.join(", ")));
         }
         let number = mine().map(|((_, n), _)| *n).max().unwrap_or(0) + 1;
         let (send, chunks) = mpsc::channel(16);
@@ -77,8 +77,10 @@ impl Processes {
             let mine = all.keys().filter(|(session, _)| *session == hand.session);
             let numbers: Vec<String> = mine.map(|(_, n)| n.to_string()).collect();
             match numbers.is_empty() {
-                true => "no process was started with process_start, or it ended with the agent; start it again".into(),
-                false => format!("there is no process {number}; there are {}", numbers.join(", ")),
+                true => "there is no process; start one with process_start \
+                         (processes do not survive a restart of the agent)"
+                    .into(),
+                false => format!("there is no process {number}; known processes: {}", numbers.join(", ")),
             }
         })
     }
@@ -112,11 +114,11 @@ impl Process {
     /// Writes to its input.
     pub(crate) async fn write(&self, text: String) -> Result<(), String> {
         let mut writer = self.writer.lock().await;
-        let Some(writer) = writer.as_mut() else { return Err("it does not read anything".into()) };
+        let Some(writer) = writer.as_mut() else { return Err("it has no standard input".into()) };
         match tokio::time::timeout(Duration::from_secs(10), writer.write(text)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(format!("it cannot be written to: {error}")),
-            Err(_) => Err("it has not read what was written for 10 seconds".into()),
+            Ok(Err(error)) => Err(format!("its standard input cannot be written to: {error}")),
+            Err(_) => Err("it did not read its standard input within 10 seconds".into()),
         }
     }
 
@@ -158,7 +160,7 @@ impl Process {
         let text = String::from_utf8_lossy(&unread);
         let mut out = String::new();
         if dropped > 0 {
-            out.push_str(&format!("[{dropped} bytes of older output are gone; read more often]\n"));
+            out.push_str(&format!("[{dropped} bytes of older output were dropped; read more often]\n"));
         }
         out.push_str(&process::shortened(&text, lines, bytes));
         if !out.is_empty() && !out.ends_with('\n') {
@@ -166,8 +168,10 @@ impl Process {
         }
         match &state.ended {
             Some(how) => out.push_str(&format!("[process {}: {how}]", self.number)),
-            None if out.is_empty() => out.push_str(&format!("[process {} runs; no new output]", self.number)),
-            None => out.push_str(&format!("[process {} runs]", self.number)),
+            None if out.is_empty() => {
+                out.push_str(&format!("[process {} is running; no new output]", self.number));
+            }
+            None => out.push_str(&format!("[process {} is running]", self.number)),
         }
         out
     }
@@ -204,8 +208,8 @@ async fn follow(process: Arc<Process>, mut child: Child, mut chunks: mpsc::Recei
     let how = match exit {
         Some(Exit::Code(code, _)) => format!("exit {code}"),
         Some(Exit::Signal(signal, _)) => format!("ended by signal {signal}"),
-        Some(Exit::TooMuch(what)) => format!("ended: it took more {what} than it may"),
-        Some(Exit::NotStarted(why)) => format!("it could not be started: {why}"),
+        Some(Exit::TooMuch(what)) => format!("ended: it used more {what} than allowed"),
+        Some(Exit::NotStarted(why)) => format!("could not be started: {why}"),
         Some(Exit::Lost) | None => "ended".into(),
     };
     let unread = String::from_utf8_lossy(&lock(&process.state).unread).into_owned();

@@ -10,18 +10,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::ops::Range;
 
-/// Replaces text in a file. The old text must occur exactly once, white space included; take in more lines around it if
-/// it occurs more often, or set all.
+/// Replaces text in a file. The old text must match exactly, including whitespace, and occur once; if
+/// it occurs more often, include more lines around it, or set all.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReplaceText {
     /// Path relative to the workspace root.
     #[schemars(length(max = 4096))]
     path: String,
-    /// The text to replace, exactly as it stands in the file, without line numbers.
+    /// The text to replace, exactly as it is in the file, without line numbers.
     #[schemars(length(max = 1_000_000))]
     old: String,
-    /// What to put there.
+    /// The replacement.
     #[schemars(length(max = 1_000_000))]
     new: String,
     /// The old text is a regular expression; $1 in the new text is its first group.
@@ -53,12 +53,12 @@ impl Tool for ReplaceText {
             about: "More than once",
             files: &[("a.txt", "x\ny\nx\n")],
             args: r#"{"path":"a.txt","old":"x","new":"z"}"#,
-            gives: "the text occurs 2 times in a.txt\n1  x\n3  x\ntake in more around it so that it occurs once, or set all",
+            gives: "the text occurs 2 times in a.txt\n1  x\n3  x\ninclude more of the text around it so that it occurs once, or set all",
             fails: true,
             leaves: &[("a.txt", "x\ny\nx\n")],
         },
         Example {
-            about: "Every place, by an expression",
+            about: "Every match of a regular expression",
             files: &[("a.txt", "a1 a2\n")],
             args: r#"{"path":"a.txt","old":"a([0-9])","new":"b$1","regex":true,"all":true}"#,
             gives: "replaced 2 places in a.txt\n1  b1 b2",
@@ -66,7 +66,7 @@ impl Tool for ReplaceText {
             ..Example::PLAIN
         },
         Example {
-            about: "A group that is not there",
+            about: "A group that does not exist",
             files: &[("a.txt", "a1\n")],
             args: r#"{"path":"a.txt","old":"a1","new":"costs $5","regex":true}"#,
             gives: "the expression has no group \"5\"; write $$ for a dollar sign",
@@ -74,31 +74,31 @@ impl Tool for ReplaceText {
             leaves: &[("a.txt", "a1\n")],
         },
         Example {
-            about: "Not there: what comes closest, and what differs",
+            about: "Not found: the closest match and how it differs",
             files: &[("a.rs", "fn one() {\n    run(1);\n}\n")],
             args: r#"{"path":"a.rs","old":"fn one() {\n    walk(1);\n}","new":"fn two() {}"}"#,
-            gives: "the text does not occur in a.rs; the closest is lines 1-3:\n1  fn one() {\n2      run(1);\n3  }\nline 2 is \"run(1);\", you wrote \"walk(1);\"",
+            gives: "the text does not occur in a.rs; the closest match is lines 1-3:\n1  fn one() {\n2      run(1);\n3  }\nline 2 is \"run(1);\", you wrote \"walk(1);\"",
             fails: true,
             leaves: &[("a.rs", "fn one() {\n    run(1);\n}\n")],
         },
         Example {
-            about: "With another indentation, which the new lines then get",
+            about: "Different indentation, which the new lines adopt",
             files: &[("a.py", "class A:\n\tdef f(self):\n\t\treturn 1\n")],
             args: r#"{"path":"a.py","old":"def f(self):\n    return 1\n","new":"def f(self):\n    x = 2\n    return x\n"}"#,
-            gives: "replaced 1 place in a.py (matched but for indentation)\n1  class A:\n2  \tdef f(self):\n3  \t\tx = 2\n4  \t\treturn x",
+            gives: "replaced 1 place in a.py (matched except for indentation)\n1  class A:\n2  \tdef f(self):\n3  \t\tx = 2\n4  \t\treturn x",
             leaves: &[("a.py", "class A:\n\tdef f(self):\n\t\tx = 2\n\t\treturn x\n")],
             ..Example::PLAIN
         },
         Example {
-            about: "With typographic quotes, which the file does not have",
+            about: "Typographic quotes where the file has plain ones",
             files: &[("a.js", "say('it', \"on\");\n")],
             args: r#"{"path":"a.js","old":"say(‘it’, “on”)","new":"say(‘it’, “off”)"}"#,
-            gives: "replaced 1 place in a.js (matched but for typographic characters)\n1  say('it', \"off\");",
+            gives: "replaced 1 place in a.js (matched except for typographic characters)\n1  say('it', \"off\");",
             leaves: &[("a.js", "say('it', \"off\");\n")],
             ..Example::PLAIN
         },
         Example {
-            about: "Line breaks stay as the file has them",
+            about: "The file keeps its line endings",
             files: &[("a.txt", "one\r\ntwo\r\n")],
             args: r#"{"path":"a.txt","old":"one\ntwo","new":"1\n2"}"#,
             gives: "replaced 1 place in a.txt\n1  1\n2  2",
@@ -123,7 +123,7 @@ fn replace(args: &ReplaceText, hand: &ToolContext) -> Result<PlannedEdit, Refusa
         true => by_expression(args, &text, &name)?,
         false if args.exact => once(args, &text, &name)?,
         false => {
-            let more = "take in more around it so that it occurs once, or set all";
+            let more = "include more of the text around it so that it occurs once, or set all";
             let edited = edit::replace(&text, &args.old, &args.new, args.all)
                 .map_err(|miss| edit::explain(&name, &text, &old, &miss, more))?;
             let count = edited.lines.len();
@@ -158,7 +158,7 @@ fn once(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited, usize), 
 /// carriage returns.
 fn by_expression(args: &ReplaceText, text: &Text, name: &str) -> Result<(Edited, usize), String> {
     let built = RegexBuilder::new(&args.old).multi_line(true).size_limit(32 << 20).build();
-    let regex: Regex = built.map_err(|e| format!("the expression cannot be used: {e}"))?;
+    let regex: Regex = built.map_err(|e| format!("invalid expression: {e}"))?;
     let template = Template::parse(&args.new, &regex)?;
     let raw = (args.old.contains("\\r")).then(|| text.raw());
     let seen = raw.as_deref().unwrap_or(text.text());

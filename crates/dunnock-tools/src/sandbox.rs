@@ -84,8 +84,8 @@ pub(crate) struct CallSandbox {
 impl CallSandbox {
     pub(crate) fn of(hand: &ToolContext) -> Result<Option<Self>, String> {
         let Some(level) = kernel_level(hand.level).filter(|_| !hand.access.unsandboxed) else { return Ok(None) };
-        let fail = |error: &dyn std::fmt::Display| format!("the box could not be made: {error}");
-        let layout = hand.layout.as_ref().ok_or_else(|| fail(&"nobody said where things are"))?;
+        let fail = |error: &dyn std::fmt::Display| format!("the sandbox could not be created: {error}");
+        let layout = hand.layout.as_ref().ok_or_else(|| fail(&"no sandbox layout was configured"))?;
         let Access { network, secrets, protected, .. } = hand.access;
         let opened = Opened { network, secrets, protected };
         let (mut cage, env) = layout.cage(level, hand.root.path(), opened).map_err(|error| fail(&error))?;

@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 /// Maximum bytes shown of one line.
 const WIDTH: usize = 400;
 
-/// Searches the files of the workspace for text, line by line. What ignore files name and binary files are left out.
+/// Searches the files in the workspace for text, line by line. Binary and ignored files are left out.
 /// Each match is a line "path:number: text".
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +42,7 @@ pub(crate) struct SearchText {
     /// The pattern is a regular expression.
     #[serde(default)]
     regex: bool,
-    /// Upper and lower case are the same.
+    /// Ignore case.
     #[serde(default)]
     ignore_case: bool,
     /// Lines to show around each match, at most 10.
@@ -63,7 +63,7 @@ impl Tool for SearchText {
             ..Example::PLAIN
         },
         Example {
-            about: "A regular expression in some files, with a line around",
+            about: "A regular expression in some files, with one line of context",
             files: &[("a.rs", "one\ntwo\nthree\nfour\n"), ("a.md", "two\n")],
             args: r#"{"pattern":"^T[a-z]o$","regex":true,"ignore_case":true,"glob":"*.rs","context":1}"#,
             gives: "a.rs-1- one\na.rs:2: two\na.rs-3- three",
@@ -84,9 +84,9 @@ impl Tool for SearchText {
             ..Example::PLAIN
         },
         Example {
-            about: "A broken expression",
+            about: "An invalid expression",
             args: r#"{"pattern":"(","regex":true}"#,
-            gives: "the pattern cannot be used: regex parse error:\n    (?:()\n    ^\nerror: unclosed group",
+            gives: "invalid pattern: regex parse error:\n    (?:()\n    ^\nerror: unclosed group",
             fails: true,
             ..Example::PLAIN
         },
@@ -109,7 +109,7 @@ fn search(args: &SearchText, hand: &ToolContext) -> Result<String, String> {
         .size_limit(8 << 20)
         .dfa_size_limit(32 << 20)
         .build(&args.pattern)
-        .map_err(|e| format!("the pattern cannot be used: {e}"))?;
+        .map_err(|e| format!("invalid pattern: {e}"))?;
     let around = usize::from(args.context.unwrap_or(0).min(10));
     let searcher = || {
         SearcherBuilder::new()
@@ -122,7 +122,7 @@ fn search(args: &SearchText, hand: &ToolContext) -> Result<String, String> {
     };
     let path = RepoPath::parse(&hand.root, args.path.as_deref().unwrap_or(".")).map_err(|e| e.to_string())?;
     if path.is_ours() {
-        return Err(format!("{} is not searched", path.shown()));
+        return Err(format!("{} cannot be searched; search_text skips .git and .dunnock", path.shown()));
     }
     let all = Results::new(hand.limits.matches);
     if hand.root.is_folder(&path) {
@@ -162,7 +162,7 @@ fn search(args: &SearchText, hand: &ToolContext) -> Result<String, String> {
 fn types(kind: &str) -> Result<Types, String> {
     let mut types = TypesBuilder::new();
     types.add_defaults().select(kind);
-    types.build().map_err(|_| format!("{kind:?} is no type of file that is known here; use glob instead"))
+    types.build().map_err(|_| format!("{kind:?} is not a known file type; use glob instead"))
 }
 
 /// Skips a file that cannot be read: it may be gone by now, or belong to someone else.

@@ -65,11 +65,11 @@ impl Cleaner {
     pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut out = bytes.to_vec();
         if let Some(words) = self.words.as_ref().filter(|words| words.is_match(&out)) {
-            out = words.replace_all(&out, &b"[a secret, taken out]"[..]).into_owned();
+            out = words.replace_all(&out, &b"[a secret, redacted]"[..]).into_owned();
         }
         for (name, form) in self.forms.iter() {
             if form.is_match(&out) {
-                out = form.replace_all(&out, format!("[{name}, taken out]").as_bytes()).into_owned();
+                out = form.replace_all(&out, format!("[{name}, redacted]").as_bytes()).into_owned();
             }
         }
         out
@@ -156,20 +156,20 @@ pub(crate) fn without(text: String) -> String {
     let mut text = if unseen > 0 { text.chars().filter(|c| !is_tag(*c)).collect() } else { text };
     if unseen > 0 {
         text.push_str(&format!(
-            "\n[{unseen} invisible characters taken out: they can carry words that a person does not see]"
+            "\n[{unseen} invisible characters removed: they can hide text that a person does not see]"
         ));
     }
     let mut found: Vec<(&str, usize)> = Vec::new();
     for (name, form) in forms() {
         let count = form.find_iter(&text).count();
         if count > 0 {
-            text = form.replace_all(&text, format!("[{name}, taken out]").as_str()).into_owned();
+            text = form.replace_all(&text, format!("[{name}, redacted]").as_str()).into_owned();
             found.push((name, count));
         }
     }
     if !found.is_empty() {
         let what: Vec<String> = found.iter().map(|(name, n)| format!("{name} ({n})")).collect();
-        text.push_str(&format!("\n[secrets: {} taken out before you seen_files this]", what.join(", ")));
+        text.push_str(&format!("\n[secrets: {} redacted before you saw this]", what.join(", ")));
     }
     text
 }
@@ -202,7 +202,7 @@ mod tests {
             "postgres://user:hunter22@db/x".to_owned(),
         ] {
             let told = without(format!("before {key} after"));
-            assert!(!told.contains(&key) && told.contains("taken out") && told.contains("[secrets: "), "{told}");
+            assert!(!told.contains(&key) && told.contains(", redacted]") && told.contains("[secrets: "), "{told}");
             assert!(told.starts_with("before "), "{told}");
         }
         for plain in [

@@ -8,24 +8,24 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::Duration;
 
-/// Runs a command in the workspace and returns its output and, if it fails, its exit code. Nothing carries over from one
-/// call to the next: no variables, no folder, no background process. Standard input is empty. Long output is shortened in
-/// the middle.
+/// Runs a command in the workspace and returns its output and, if it fails, its exit code. Calls share
+/// no state: no variables, no working directory, no background processes. Standard input is empty. Long
+/// output is shortened in the middle.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShellCommand {
-    /// The command: a line for the shell, or a list of words to run directly.
+    /// A command line for the shell, or a list of arguments to run directly.
     #[schemars(schema_with = "line_schema")]
     command: Line,
     /// Folder to run in, relative to the workspace root; the root if left out.
     #[serde(default)]
     #[schemars(length(max = 4096))]
     folder: Option<String>,
-    /// Ask the person for the network; without it there is a loopback of its own only.
+    /// Ask the person for network access; without it there is only a private loopback.
     #[serde(default)]
     #[expect(dead_code, reason = "policy reads it")]
     network: bool,
-    /// Seconds until it is stopped: 120 if left out, at most 600.
+    /// Timeout in seconds; 120 if left out, at most 600.
     #[serde(default)]
     #[schemars(range(min = 1, max = 600))]
     timeout: Option<u64>,
@@ -68,31 +68,41 @@ impl Tool for ShellCommand {
     const CLASS: Class = Class::Command;
     const RECOVERY: Recovery = Recovery::Unknown;
     const EXAMPLES: &'static [Example] = &[
-        Example { about: "A line", args: r#"{"command":"echo one; printf two"}"#, gives: "one\ntwo", ..Example::PLAIN },
         Example {
-            about: "Words, in a folder",
+            about: "A command line",
+            args: r#"{"command":"echo one; printf two"}"#,
+            gives: "one\ntwo",
+            ..Example::PLAIN
+        },
+        Example {
+            about: "A list of arguments, in a folder",
             files: &[("src/a.txt", "x")],
             args: r#"{"command":["ls","-1"],"folder":"src"}"#,
             gives: "a.txt",
             ..Example::PLAIN
         },
         Example {
-            about: "It fails",
+            about: "A command that fails",
             args: r#"{"command":"echo no; exit 3"}"#,
             gives: "no\n[exit 3]",
             fails: true,
             ..Example::PLAIN
         },
-        Example { about: "It says nothing", args: r#"{"command":"true"}"#, gives: "(no output)", ..Example::PLAIN },
         Example {
-            about: "It takes too long",
+            about: "A command without output",
+            args: r#"{"command":"true"}"#,
+            gives: "(no output)",
+            ..Example::PLAIN
+        },
+        Example {
+            about: "A command that takes too long",
             args: r#"{"command":"echo begun; sleep 30","timeout":1}"#,
             gives: "begun\n[stopped: it took longer than 1 s]",
             fails: true,
             ..Example::PLAIN
         },
         Example {
-            about: "A folder outside",
+            about: "A folder outside the workspace",
             args: r#"{"command":"pwd","folder":"../.."}"#,
             gives: "../.. is outside the workspace; give a path inside it, relative to its root",
             fails: true,

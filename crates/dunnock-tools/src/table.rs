@@ -40,7 +40,7 @@ macro_rules! tools {
             Some(match name {
                 $($name::NAME => match serde_json::from_str::<$name>(args) {
                     Ok(tool) => tool.run(hand).await,
-                    Err(error) => Err::<String, _>(format!("the arguments do not fit: {error}")).into(),
+                    Err(error) => Err::<String, _>(format!("invalid arguments: {error}")).into(),
                 },)*
                 _ => return None,
             })
@@ -58,19 +58,20 @@ tools! {
 #[must_use]
 pub fn page() -> String {
     let mut page = String::from(
-        "# Tools\n\nMade by `cargo xtask generate` from the tools themselves (`crates/dunnock-tools/src`). What is quoted is what \
-         the model reads; the examples are run as tests.\n",
+        "# Tools\n\nMade by `cargo xtask generate` from the tools themselves \
+         (`crates/dunnock-tools/src`). The quoted text is what the model reads; the examples run \
+         as tests.\n",
     );
     for (offer, (name, examples)) in offers().into_iter().zip(pages()) {
         let class = match (offer.tool.role, offer.tool.class) {
-            (Role::Work, Class::Read) => "looks only",
+            (Role::Work, Class::Read) => "read-only",
             (Role::Work, Class::Edit) => "edits the workspace",
             (Role::Work, Class::Command) => "runs a program",
             (Role::AskPerson | Role::Plan | Role::Final, _) => "answered by the session itself",
         };
         let after = match offer.tool.recovery {
             Recovery::Repeat => "runs again after a crash",
-            Recovery::Rejoin => "is joined again after a crash",
+            Recovery::Rejoin => "is rejoined after a crash",
             Recovery::Unknown => "outcome unknown after a crash",
         };
         let _ = write!(page, "\n## `{name}`\n\n{class}; {after}.\n");

@@ -27,12 +27,12 @@ pub(crate) struct ToolContext {
     /// Hashes of files as the model last saw them.
     pub(crate) seen: Arc<BTreeMap<String, Hash>>,
     /// How its commands are sandboxed, and what access they are granted beyond that.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
     pub(crate) level: Isolation,
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
     pub(crate) access: Access,
     /// A folder that is hidden from commands.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no box"))]
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no sandbox"))]
     pub(crate) closed: Option<std::path::PathBuf>,
     #[cfg(target_os = "linux")]
     pub(crate) launcher: Arc<dunnock_sandbox::Launcher>,

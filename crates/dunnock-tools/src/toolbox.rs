@@ -172,7 +172,7 @@ impl Toolbox {
         #[cfg(not(target_os = "linux"))]
         {
             let _ = (workspace, best);
-            let why = vec![(Isolation::C, format!("there is no box on {} yet", std::env::consts::OS))];
+            let why = vec![(Isolation::C, format!("there is no sandbox on {} yet", std::env::consts::OS))];
             SandboxSupport { level: Isolation::D, why }
         }
     }

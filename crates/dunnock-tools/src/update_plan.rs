@@ -17,10 +17,10 @@ pub(crate) struct UpdatePlan {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "the session reads it")]
 struct PlanStep {
-    /// What is to be done, in a few words.
+    /// What to do, in a few words.
     #[schemars(length(max = 200))]
     text: String,
-    /// How far it is.
+    /// Its status.
     state: Progress,
 }
 
@@ -40,6 +40,6 @@ impl Tool for UpdatePlan {
     const EXAMPLES: &'static [Example] = &[];
 
     async fn run(self, _: ToolContext) -> ToolOutput {
-        Err::<String, _>("the session answers this").into()
+        Err::<String, _>("the session itself handles this call").into()
     }
 }

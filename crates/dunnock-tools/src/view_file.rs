@@ -15,11 +15,11 @@ const BYTES: usize = 128 << 10;
 /// Maximum bytes shown of one line.
 const WIDTH: usize = 2_000;
 
-/// Reads a file of the workspace, or some lines of it. Each line comes with its number.
+/// Reads a file in the workspace, or some of its lines. Each line is shown with its number.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ViewFile {
-    /// Path relative to the workspace root; or call:3.0 for all of the output of call 3.0, where not all was shown.
+    /// Path relative to the workspace root; or call:3.0 for the full output of call 3.0, if it was shortened.
     #[schemars(length(max = 4096))]
     path: String,
     /// First line to show, from 1.
@@ -61,15 +61,15 @@ impl Tool for ViewFile {
             ..Example::PLAIN
         },
         Example {
-            about: "Lines that are not there",
+            about: "Lines that do not exist",
             files: &[("a.txt", "one\n")],
             args: r#"{"path":"a.txt","first":5}"#,
-            gives: "a.txt has 1 lines; line 5 is not there",
+            gives: "a.txt has 1 lines; there is no line 5",
             fails: true,
             ..Example::PLAIN
         },
         Example {
-            about: "A path that leads outside",
+            about: "A path outside the workspace",
             args: r#"{"path":"../secret"}"#,
             gives: "../secret is outside the workspace; give a path inside it, relative to its root",
             fails: true,
@@ -96,14 +96,14 @@ impl Tool for ViewFile {
 
 /// The full output of an earlier call.
 async fn output(call: CallId, hand: &ToolContext) -> Result<Arc<[u8]>, String> {
-    let Some(log) = &hand.log else { return Err("outputs of earlier calls are not kept here".into()) };
+    let Some(log) = &hand.log else { return Err("outputs of earlier calls are not stored here".into()) };
     let found = log.finished(&hand.session, call).await.map_err(|error| error.to_string())?;
     match found.map(|finished| finished.full) {
         Some(Some(hash)) => {
             let blob = log.blob(hash).await.map_err(|error| error.to_string())?;
-            blob.ok_or_else(|| format!("the output of call {call} is gone"))
+            blob.ok_or_else(|| format!("the output of call {call} is no longer stored"))
         }
-        Some(None) => Err(format!("all of the output of call {call} was shown")),
+        Some(None) => Err(format!("the output of call {call} was already shown in full")),
         None => Err(format!("there was no call {call}")),
     }
 }
@@ -119,13 +119,16 @@ fn view_file(args: &ViewFile, hand: &ToolContext, seen_files: &mut Option<SeenFi
         }
     };
     if hand.root.is_folder(&path) {
-        return Err(format!("{} is a folder; list_files shows what is in it", path.shown()));
+        return Err(format!("{} is a folder; use list_files to see what is in it", path.shown()));
     }
     let contents = match hand.root.read(&path) {
         Err(PathError::TooLong(name, size)) => {
             let start = hand.root.read_start(&path, BYTES as u64).map_err(|e| e.to_string())?;
             let shown = view(args, &name, &start.bytes)?;
-            return Ok(format!("[TRUNCATED: the first {BYTES} of {size} bytes; search_text finds the rest]\n{shown}"));
+            return Ok(format!(
+                "[TRUNCATED: the first {BYTES} of {size} bytes; to search the rest, call search_text on \
+                 its folder]\n{shown}"
+            ));
         }
         read => read.map_err(|e| e.to_string())?,
     };
@@ -159,7 +162,7 @@ fn view(args: &ViewFile, name: &str, bytes: &[u8]) -> Result<String, String> {
     let first = args.first.unwrap_or(1).max(1) as usize;
     let last = args.last.map_or(total, |l| l as usize).min(total);
     if first > total {
-        return Err(format!("{name} has {total} lines; line {first} is not there"));
+        return Err(format!("{name} has {total} lines; there is no line {first}"));
     }
     if last < first {
         return Err(format!("last ({last}) comes before first ({first})"));

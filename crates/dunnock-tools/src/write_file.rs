@@ -8,18 +8,18 @@ use dunnock_proto::{Class, Recovery};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Writes a new file, and the folders above it. Fails if the file exists, unless overwrite is true; to change a part of
-/// a file use replace_text.
+/// Creates a file and missing parent folders. Fails if the file exists, unless overwrite is true; to
+/// change part of a file, use replace_text.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WriteFile {
     /// Path relative to the workspace root.
     #[schemars(length(max = 4096))]
     path: String,
-    /// All of its text.
+    /// Its complete text.
     #[schemars(length(max = 1_000_000))]
     content: String,
-    /// Replace the file if there is one.
+    /// Replace the file if it exists.
     #[serde(default)]
     overwrite: bool,
 }
@@ -37,15 +37,15 @@ impl Tool for WriteFile {
             ..Example::PLAIN
         },
         Example {
-            about: "A file that is there",
+            about: "A file that already exists",
             files: &[("a.txt", "old")],
             args: r#"{"path":"a.txt","content":"new"}"#,
-            gives: "a.txt exists already; change it with replace_text, or set overwrite",
+            gives: "a.txt already exists; change it with replace_text, or set overwrite",
             fails: true,
             leaves: &[("a.txt", "old")],
         },
         Example {
-            about: "On purpose",
+            about: "Overwriting on purpose",
             files: &[("a.txt", "old")],
             args: r#"{"path":"a.txt","content":"new","overwrite":true}"#,
             gives: "replaced a.txt (1 lines, 3 bytes)",
@@ -53,17 +53,17 @@ impl Tool for WriteFile {
             ..Example::PLAIN
         },
         Example {
-            about: "What a model is not shown stays: a mark at the beginning, and line breaks",
+            about: "What the model does not see is kept: the byte order mark and the line endings",
             files: &[("a.txt", "\u{feff}one\r\ntwo\r\n")],
             args: r#"{"path":"a.txt","content":"one\n2\n","overwrite":true}"#,
-            gives: "replaced a.txt (2 lines, 11 bytes, encoding and line breaks kept)",
+            gives: "replaced a.txt (2 lines, 11 bytes, encoding and line endings kept)",
             leaves: &[("a.txt", "\u{feff}one\r\n2\r\n")],
             ..Example::PLAIN
         },
         Example {
-            about: "A folder that tools leave alone",
+            about: "A folder that tools may not change",
             args: r#"{"path":".git/hooks/pre-commit","content":"x"}"#,
-            gives: ".git/hooks/pre-commit is not changed by tools",
+            gives: ".git/hooks/pre-commit is protected: tools may not change anything in .git or .dunnock",
             fails: true,
             ..Example::PLAIN
         },
@@ -94,7 +94,7 @@ fn write(args: &WriteFile, hand: &ToolContext) -> Result<PlannedEdit, Refusal> {
             && same != bytes
         {
             bytes = same;
-            kept = ", encoding and line breaks kept";
+            kept = ", encoding and line endings kept";
         }
     }
     let word = if before.is_some() { "replaced" } else { "wrote" };

@@ -24,9 +24,9 @@ fn encoded(text: &str, encoding: &str) -> Vec<u8> {
 /// The rung that a result names.
 fn rung(told: &str) -> &'static str {
     match () {
-        () if told.contains("(matched but for blanks") => "blanks",
-        () if told.contains("(matched but for indentation") => "indentation",
-        () if told.contains("(matched but for typographic") => "punctuation",
+        () if told.contains("(matched except for trailing whitespace") => "blanks",
+        () if told.contains("(matched except for indentation") => "indentation",
+        () if told.contains("(matched except for typographic") => "punctuation",
         () => "exact",
     }
 }
@@ -97,7 +97,7 @@ async fn every_edit_does_what_it_says_or_nothing() {
             }
             // What was refused says where to look.
             if !done && edit["class"] == "invented" {
-                assert!(finished.shown.contains("the closest is line"), "{}", finished.shown);
+                assert!(finished.shown.contains("the closest match is line"), "{}", finished.shown);
             }
         }
     }

@@ -429,7 +429,7 @@ async fn r19_ten_thousand_races_lose_no_update() {
         let job = job(root, "replace_text", &args.to_string());
         let finished = hands.run(job, Arc::new(|_| {}), CancellationToken::default()).await.0;
         if finished.outcome != Outcome::Done {
-            let known = ["was changed by another program", "matches nothing", "changes nothing", "there is no"];
+            let known = ["was changed by another program", "matches nothing", "changes nothing", "does not exist"];
             assert!(known.iter().any(|words| finished.shown.contains(words)), "{}", finished.shown);
         }
         finished.outcome == Outcome::Done
@@ -501,12 +501,12 @@ async fn a_check_of_the_person_is_run_after_an_edit_and_told() {
     let bad = call("replace_text", json!({"path": "a.json", "old": "{}", "new": "{,}"})).await;
     assert_eq!(bad.outcome, Outcome::Done, "the edit was made");
     assert!(
-        bad.shown.contains("check \"python3 -m json.tool 'a.json'\" fails:") && bad.shown.contains("[exit 1]"),
+        bad.shown.contains("check \"python3 -m json.tool 'a.json'\" failed:") && bad.shown.contains("[exit 1]"),
         "{}",
         bad.shown
     );
     let good = call("replace_text", json!({"path": "a.json", "old": "{,}", "new": "{\"a\": 1}"})).await;
-    assert!(good.shown.contains("passes:\n"), "{}", good.shown);
+    assert!(good.shown.contains("passed:\n"), "{}", good.shown);
     let other = call("replace_text", json!({"path": "b.txt", "old": "x", "new": "y"})).await;
     assert!(!other.shown.contains("check"), "{}", other.shown);
     assert!(other.diff.is_some());

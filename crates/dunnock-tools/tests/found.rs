@@ -231,7 +231,7 @@ async fn git_shows_what_changed_here_and_no_secrets() {
     assert!(inside.contains("+y") && !inside.contains("two"), "{inside}");
     git(&dir, "git add a.txt; git config core.worktree /etc");
     let elsewhere = at_d(&dir, "git_diff", json!({})).await;
-    assert!(elsewhere.shown.contains("are elsewhere (/etc)"), "{}", elsewhere.shown);
+    assert!(elsewhere.shown.contains("is elsewhere (/etc)"), "{}", elsewhere.shown);
     let none = tempfile::tempdir().unwrap();
     let no = at_d(none.path(), "git_status", json!({})).await;
     assert!(no.outcome == Outcome::Failed && no.shown.contains("not a git repository"), "{}", no.shown);

@@ -183,7 +183,7 @@ async fn what_a_command_deletes_comes_back_ignored_secrets_too() {
     let (now, note) = world.keep_for(1).await;
     assert_eq!(
         note.as_deref(),
-        Some("node_modules was deleted and cannot be taken back (ignored build files)"),
+        Some("node_modules was deleted and cannot be restored (ignored build files)"),
         "what cannot be taken back is said when it happens"
     );
     let restored = world.back(&then, &now, &[(then.clone(), now.clone())], &[], false).await;
@@ -191,7 +191,7 @@ async fn what_a_command_deletes_comes_back_ignored_secrets_too() {
     let gone: Vec<_> = before.keys().filter(|k| k.starts_with("node_modules")).cloned().collect();
     gone.iter().for_each(|path| drop(after.insert(path.clone(), before[path].clone())));
     assert_eq!(after, before);
-    assert_eq!(restored.note.as_deref(), Some("cannot come back, since they were not kept: node_modules"));
+    assert_eq!(restored.note.as_deref(), Some("cannot be restored, since they were not saved: node_modules"));
     let private = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
     for store in std::fs::read_dir(world.dir.path().join("kept")).unwrap() {
         let store = store.unwrap().path();
@@ -218,7 +218,7 @@ async fn what_others_changed_is_left_alone_unless_forced() {
     assert_eq!(all(), ["1", "person", "person", "while we went back", "1", "", "person"]);
     assert_eq!(
         restored.note.as_deref(),
-        Some("left as they are, since others changed them: both, new/theirs, theirs, late")
+        Some("not restored, since others changed them: both, new/theirs, theirs, late")
     );
     let now = world.keep().await;
     world.back(&start, &now, &windows.0, &windows.1, true).await;
@@ -261,17 +261,17 @@ async fn strange_things_do_no_harm_and_are_said() {
     put(&root, &[("a", "2"), ("nested/file", "2"), ("nested/.git/HEAD", "ref: y"), ("sub/file", "2")]);
     sparse.set_len(11 << 30).unwrap();
     let (now, note) = world.keep_for(1).await;
-    assert_eq!(note.as_deref(), Some("sparse was changed and cannot be taken back (too large)"));
+    assert_eq!(note.as_deref(), Some("sparse was changed and cannot be restored (too large)"));
     let restored = world.back(&then, &now, &[(then.clone(), now.clone())], &[], false).await;
     let text = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
     assert_eq!(["a", "nested/file", "sub/file"].map(text), ["1", "1", "1"], "nested repositories' files are kept");
     assert_eq!(text("nested/.git/HEAD"), "ref: y", "their git state is their own");
     assert!(root.join("pipe").metadata().unwrap().file_type().is_fifo());
     assert_eq!(sparse.metadata().unwrap().len(), 11 << 30);
-    assert!(restored.note.unwrap().contains("cannot come back, since they were not kept: sparse"));
+    assert!(restored.note.unwrap().contains("cannot be restored, since they were not saved: sparse"));
     std::fs::remove_dir_all(root.join("nested/.git")).unwrap();
     let (_, note) = world.keep_for(1).await;
-    assert_eq!(note.as_deref(), Some("nested/.git was deleted and cannot be taken back (git's own state)"));
+    assert_eq!(note.as_deref(), Some("nested/.git was deleted and cannot be restored (git's own state)"));
 }
 
 #[tokio::test]
@@ -488,7 +488,7 @@ async fn damaged_content_is_said_to_be_damaged() {
         force: false,
     };
     let note = again.restore(back).await.unwrap().note.unwrap();
-    assert_eq!(note, "could not be brought back: a: what was kept is damaged");
+    assert_eq!(note, "could not be restored: a: the saved copy is damaged");
     assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "3", "what cannot be brought back stays as it is");
     assert_eq!(std::fs::read_to_string(root.join("b")).unwrap(), "1 and more");
 }
@@ -531,7 +531,7 @@ async fn full_disk_child() {
     std::fs::write(dir.join("disk/filler"), vec![1; 1 << 20]).unwrap_err();
     put(&root, &[("a", &noise(2, 900)), ("b", "2")]);
     let full = keep().await;
-    let said = "the files could not be kept, so what happens now cannot be taken back: the disk is full; make room";
+    let said = "the files could not be saved, so changes from here on cannot be undone: the disk is full; make room";
     assert_eq!((full.tree, full.note.as_deref()), (None, Some(said)));
     std::fs::remove_file(dir.join("disk/filler")).unwrap();
     put(&root, &[("a", &noise(3, 200))]);
@@ -652,8 +652,8 @@ async fn a_file_blown_up_by_a_command_comes_back() {
     assert_eq!((text("README.md").as_str(), text("pipe").as_str()), ("read me\n", "a file\n"));
     assert!(root.join("new-and-large").exists(), "what is not kept is not removed");
     let note = restored.note.unwrap();
-    assert!(note.contains("could not be brought back: new-and-large"), "{note}");
-    assert!(note.contains("replaced by what was there before, and not kept: README.md, pipe"), "{note}");
+    assert!(note.contains("could not be restored again: new-and-large"), "{note}");
+    assert!(note.contains("replaced by the earlier version without being saved: README.md, pipe"), "{note}");
 }
 
 #[tokio::test]
@@ -689,7 +689,7 @@ async fn a_damaged_store_is_put_aside_and_said_to_be() {
     let kept = again.keep(&session(1), &world.name(), 1).await;
     assert_eq!(kept.tree, Some(then), "the same files have the same name, and are kept anew");
     let note = kept.note.unwrap();
-    assert!(note.starts_with("what was kept before is damaged") && note.ends_with("objects.damaged"), "{note}");
+    assert!(note.starts_with("the earlier checkpoints are damaged") && note.ends_with("objects.damaged"), "{note}");
     assert_eq!(again.keep(&session(1), &world.name(), 1).await.note, None, "once");
     assert!(store.join("objects.damaged").exists());
 }

@@ -24,13 +24,13 @@ async fn a_process_is_talked_to_and_ends_with_its_session() {
     let (root, hands) = (dir.path(), hands());
     let session = job(root, "shell", "{}").session;
     let started = call(&hands, root, "process_start", serde_json::json!({"command": "echo $$ > pid; cat"})).await;
-    assert_eq!(started.shown.as_ref(), "started process 1\n[process 1 runs; no new output]");
+    assert_eq!(started.shown.as_ref(), "started process 1\n[process 1 is running; no new output]");
     let wrote = call(&hands, root, "process_write", serde_json::json!({"process": 1, "text": "hello\n"})).await;
-    assert_eq!(wrote.shown.as_ref(), "hello\n[process 1 runs]");
+    assert_eq!(wrote.shown.as_ref(), "hello\n[process 1 is running]");
     let nothing = call(&hands, root, "process_read", serde_json::json!({"process": 1})).await;
-    assert_eq!(nothing.shown.as_ref(), "[process 1 runs; no new output]");
+    assert_eq!(nothing.shown.as_ref(), "[process 1 is running; no new output]");
     let wrong = call(&hands, root, "process_read", serde_json::json!({"process": 7})).await;
-    assert_eq!((wrong.outcome, wrong.shown.as_ref()), (Outcome::Failed, "there is no process 7; there are 1"));
+    assert_eq!((wrong.outcome, wrong.shown.as_ref()), (Outcome::Failed, "there is no process 7; known processes: 1"));
     let pid = std::fs::read_to_string(root.join("pid")).unwrap();
     assert!(alive(&pid));
     hands.close(&session).await;
@@ -45,7 +45,7 @@ async fn a_server_is_waited_for_and_stopped_with_what_it_started() {
     call(&hands, root, "process_start", serde_json::json!({ "command": server })).await;
     let began = Instant::now();
     let read = call(&hands, root, "process_read", serde_json::json!({"process": 1, "wait": 20})).await;
-    assert_eq!(read.shown.as_ref(), "ready\n[process 1 runs]");
+    assert_eq!(read.shown.as_ref(), "ready\n[process 1 is running]");
     dunnock_testkit::timing::figure("a server that is waited for", began.elapsed(), Duration::from_secs(5));
     let stopped = call(&hands, root, "process_stop", serde_json::json!({"process": 1})).await;
     assert!(stopped.shown.contains("[process 1: ended by signal 15]"), "{}", stopped.shown);
@@ -87,13 +87,13 @@ async fn only_so_many_run_at_once_and_output_nobody_reads_is_bounded() {
         call(&hands, root, "process_start", serde_json::json!({"command": ["sleep", "600"]})).await;
     }
     let ninth = call(&hands, root, "process_start", serde_json::json!({"command": ["sleep", "600"]})).await;
-    assert!(ninth.shown.starts_with("8 processes run already (1, 2, 3, 4, 5, 6, 7, 8)"), "{}", ninth.shown);
+    assert!(ninth.shown.starts_with("8 processes are already running (1, 2, 3, 4, 5, 6, 7, 8)"), "{}", ninth.shown);
     call(&hands, root, "process_stop", serde_json::json!({"process": 3})).await;
     let noisy = serde_json::json!({"command": "sleep 0.5; yes | head -c 3000000; echo end; sleep 600"});
     call(&hands, root, "process_start", noisy).await;
     tokio::time::sleep(Duration::from_millis(1_200)).await;
     let read = call(&hands, root, "process_read", serde_json::json!({"process": 9, "wait": 1})).await.shown;
-    assert!(read.contains("bytes of older output") && read.contains("end\n[process 9 runs]"), "{read}");
+    assert!(read.contains("bytes of older output") && read.contains("end\n[process 9 is running]"), "{read}");
     assert!(read.len() < 12 << 10, "{}", read.len());
 }
 

@@ -113,5 +113,5 @@ async fn a_pipe_is_not_waited_for() {
     let made = std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status().unwrap();
     assert!(made.success());
     let finished = run(dir.path(), "view_file", r#"{"path":"pipe"}"#).await;
-    assert_eq!(finished.shown.as_ref(), "pipe is not a plain file");
+    assert_eq!(finished.shown.as_ref(), "pipe is not a regular file");
 }

@@ -31,7 +31,7 @@ pub fn title(part: &CallPart, harness: bool) -> String {
         "git_status" => "git status",
         "git_diff" => "git diff",
         "process_start" => "start",
-        "process_read" => "look at process",
+        "process_read" => "read process",
         "process_write" => "write to process",
         "process_stop" => "stop process",
         other => other,
@@ -137,7 +137,7 @@ pub fn ended(part: &CallPart, harness: bool, end: &Finished, columns: usize) -> 
         Outcome::Failed => lines.extend(output(&end.shown, 4 * OUTPUT, columns)),
         Outcome::Declined { note } => lines.extend(
             note.iter()
-                .flat_map(|note| Line::of(&format!("because: {note}"), Tone::Quiet).wrap(columns, "      ", "      ")),
+                .flat_map(|note| Line::of(&format!("note: {note}"), Tone::Quiet).wrap(columns, "      ", "      ")),
         ),
         Outcome::Unknown => lines.extend(output(&end.shown, OUTPUT, columns)),
     }
@@ -188,7 +188,7 @@ pub fn output(text: &str, most: usize, columns: usize) -> Vec<Line> {
     let hidden = lines.len().saturating_sub(most);
     let mut rows = Vec::new();
     if hidden > 0 {
-        rows.push(Line::of(&format!("      … {} before", count(hidden, "line")), Tone::Quiet));
+        rows.push(Line::of(&format!("      … {}", count(hidden, "earlier line")), Tone::Quiet));
     }
     rows.extend(lines.iter().skip(hidden).map(|line| Line::of(&format!("      {line}"), Tone::Quiet).cut(columns)));
     rows
@@ -263,14 +263,15 @@ pub fn warnings(text: &str) -> Vec<String> {
     // Arguments are JSON, so their control characters are already escaped.
     if visible(text) != text || text.contains("\\u00") || text.contains("\\r") || shown.contains("\\u{") {
         found.push(
-            "it has characters that cannot be seen, or that would change what is seen; they are written out".to_owned(),
+            "it has characters that cannot be seen, or that change how text is displayed; they are shown escaped"
+                .to_owned(),
         );
     }
     let host = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
     for word in text.split(|c| !host(c)) {
         let odd = word.contains('.') && word.chars().any(|c| !c.is_ascii() && c.is_alphabetic());
         if odd && let Ok(ascii) = idna::domain_to_ascii(word) {
-            found.push(format!("“{word}” is not written in plain letters; it is {ascii}"));
+            found.push(format!("“{word}” has non-ASCII letters; its real name is {ascii}"));
         }
     }
     found.dedup();

@@ -14,11 +14,11 @@ use tokio::sync::mpsc;
 
 const TASK: &str = "The test in tests/dates.rs fails on the last day of a month. Fix the cause.";
 const THOUGHT: &str =
-    "The failing case adds one month to 31 January, so the day has to be clamped to the month's last one.";
+    "The failing case adds one month to 31 January, so the day must be clamped to the last day of the month.";
 const FIRST: &str = "The clamp is missing in `add_months`. I'll fix it and run the tests.";
 const LAST: &str = "`add_months` now stays on the **last day** of a shorter month.\n\n| case | before | now |\n|---|---|---|\n\
                     | 31 Jan + 1 month | panic | 28 Feb |\n| 31 Mar + 1 month | panic | 30 Apr |\n\n\
-                    This was the tour: nothing was sent, nothing was changed. To begin for real, type what is to be done.\n";
+                    This was the tour: nothing was sent or changed. To start for real, type a task.\n";
 
 /// Starts playing the tour.
 pub(crate) fn play() -> mpsc::Receiver<HostEvent> {

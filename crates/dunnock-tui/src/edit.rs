@@ -90,7 +90,7 @@ impl Field {
         let chips = if keeps { std::mem::take(&mut self.chips) } else { Vec::new() };
         *self = Self { cut, chips, ..Self::default() };
     }
-    /// Empties the field; `Yank` brings its text back.
+    /// Empties the field; `Yank` restores its text.
     pub fn cut_all(&mut self) {
         self.at = self.text.len();
         self.cut.clone_from(&self.text);

@@ -67,17 +67,17 @@ pub(crate) fn on_told(s: &mut State, told: HostEvent, now: u64, effects: &mut Ve
             }
         }
         HostEvent::Sessions(words, rows) => match &mut s.pick {
-            Some(pick) if pick.title.starts_with("Go on with") => {
+            Some(pick) if pick.title.starts_with("Continue") => {
                 if pick.filter.whole() == words {
                     pick.replace(Pick::sessions(&rows));
                 }
             }
-            _ if rows.is_empty() => s.hint = "there are no sessions yet".into(),
+            _ if rows.is_empty() => s.hint = "no sessions yet".into(),
             _ => s.pick = Some(Pick::sessions(&rows)),
         },
         HostEvent::Files(files) => s.files = Some(files),
         HostEvent::Models(models) if models.is_empty() => {
-            wrong(s, "no model was found; dunnock models list says where was looked")
+            wrong(s, "no model found; dunnock models list shows where Dunnock looked")
         }
         HostEvent::Models(models) => {
             let now = s.session.config.model.clone();
@@ -89,9 +89,7 @@ pub(crate) fn on_told(s: &mut State, told: HostEvent, now: u64, effects: &mut Ve
             };
             s.pick = Some(Pick::new("Switch to …", models.iter().map(row).collect()));
         }
-        HostEvent::Points(points) if points.is_empty() => {
-            s.hint = "nothing was done yet that could be gone back to".into()
-        }
+        HostEvent::Points(points) if points.is_empty() => s.hint = "no steps to rewind to yet".into(),
         HostEvent::Points(points) => s.pick = Some(Pick::points(&points)),
         HostEvent::Text(lines) => {
             end_welcome(s);
@@ -224,12 +222,12 @@ fn caught_up(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
     let columns = s.columns();
     if past.dropped > 0 || past.unseen > 0 {
         let id = s.session.id.as_ref().map_or("", |id| id.as_str().get(..8).unwrap_or_default());
-        s.out.push(note(&format!("… what was before: dunnock sessions show {id}")));
+        s.out.push(note(&format!("… earlier output: dunnock sessions show {id}")));
     }
     s.out.extend(past.lines);
     if let Some(age) = past.resumed {
         s.out.push(Line::empty());
-        let title = if s.session.title.is_empty() { "a branch" } else { &s.session.title };
+        let title = if s.session.title.is_empty() { "a fork" } else { &s.session.title };
         let head =
             Line::of(" Resumed ", Style::of(Tone::Accent).bold()).and(&format!("“{title}”"), Style::default().bold());
         s.out.push(head.and(&format!("  ({age})"), Tone::Quiet).cut(columns));

@@ -191,7 +191,7 @@ impl Panel {
         if let (QuestionKind::Person { choices, .. }, KeyCode::Char(c)) = (&question.kind, code) {
             let picked = c.to_digit(10).and_then(|n| usize::try_from(n).ok()).and_then(|n| n.checked_sub(1));
             return match picked.and_then(|n| choices.get(n)) {
-                Some(_) if !self.read => Outcome::Hint("read it to its end first: pgdn"),
+                Some(_) if !self.read => Outcome::Hint("scroll to the end first: pgdn"),
                 Some(choice) => Outcome::Answer(Answer::Text { text: choice.as_str().into() }, None),
                 None if c == 't' => {
                     self.stage = Stage::Words(Field::default());
@@ -201,7 +201,7 @@ impl Panel {
             };
         }
         match code {
-            KeyCode::Char('y' | 'a') if !self.read => Outcome::Hint("read it to its end first: pgdn"),
+            KeyCode::Char('y' | 'a') if !self.read => Outcome::Hint("scroll to the end first: pgdn"),
             KeyCode::Char('y') => Outcome::Answer(Answer::Yes, None),
             KeyCode::Char('n') => Outcome::Answer(Answer::No, None),
             KeyCode::Char('t') if approval => {
@@ -283,7 +283,7 @@ pub fn facts(session: &Session, question: &Question, columns: usize) -> Vec<Line
     let more = odd.len().saturating_sub(CAREFUL);
     odd.truncate(CAREFUL);
     if more > 0 {
-        odd.push(format!("and {more} more of this kind"));
+        odd.push(format!("and {more} more like this"));
     }
     let mut lines: Vec<Line> = odd
         .iter()
@@ -311,11 +311,11 @@ pub fn keys(panel: &Panel, question: &Question, columns: usize) -> Vec<Line> {
         (Stage::Note(_), _) => vec![("enter", "decline with this note".into()), ("esc", "back".into())],
         (Stage::Words(_), _) => vec![("enter", label(view.yes))],
         (Stage::Always, _) => {
-            vec![("enter", "in every session".into()), ("s", "in this session".into()), ("esc", "back".into())]
+            vec![("enter", "in every session".into()), ("s", "only in this one".into()), ("esc", "back".into())]
         }
         (Stage::Explain, _) => vec![("any key", "back".into())],
         (Stage::Choose, QuestionKind::Person { choices, .. }) => {
-            vec![("1", format!("to {}: choose", choices.len())), ("t", "other words".into())]
+            vec![("1", format!("to {}: choose", choices.len())), ("t", "type an answer".into())]
         }
         (Stage::Choose, QuestionKind::Approval(approval)) => {
             let always = approval.rule.is_some().then(|| ("a", "always …".to_owned()));
@@ -355,7 +355,7 @@ pub fn explain(session: &Session, question: &Question, columns: usize) -> Vec<Li
     lines.extend(Line::of(&call.part.args, Tone::Text).wrap(columns, BAR, BAR));
     let mut put = |text: &str| lines.extend(Line::of(text, Tone::Text).wrap(columns, "", "  "));
     for reason in &view.reasons {
-        put(&format!("You are asked because {reason}."));
+        put(&format!("Approval needed: {reason}."));
     }
     for access in &view.access {
         put(&format!("If you approve, this call gets: {access}."));
@@ -369,7 +369,7 @@ pub fn explain(session: &Session, question: &Question, columns: usize) -> Vec<Li
     }
     put("The model's own description is not used. This text is made from the call, your settings and your rules.");
     put(&format!(
-        "Later: dunnock why {} {id}",
+        "To see this later: dunnock why {} {id}",
         session.id.as_ref().map_or("ID", |s| s.as_str().get(..8).unwrap_or_default())
     ));
     lines

@@ -86,7 +86,7 @@ impl Pick {
             below: [s.workspace.clone(), s.excerpt.clone()].into_iter().filter(|t| !t.is_empty()).collect(),
             value: Value::Session(s.id.clone()),
         };
-        Self::new("Go on with …", rows.iter().map(row).collect())
+        Self::new("Continue …", rows.iter().map(row).collect())
     }
 
     /// Replaces the rows and keeps the filter.
@@ -101,13 +101,13 @@ impl Pick {
         let row = |p: &RewindPoint| Row {
             label: format!("{:>3}  {}", p.step, p.title),
             detail: p.files.map_or_else(String::new, |n| match n {
-                0 => "no file would change".into(),
+                0 => "no files would change".into(),
                 n => format!("{} would change", count(n, "file")),
             }),
-            below: p.kept.iter().map(|path| format!("kept: {path} (changed by others since)")).collect(),
+            below: p.kept.iter().map(|path| format!("not restored: {path} (changed elsewhere)")).collect(),
             value: Value::Step(p.step, p.seq),
         };
-        let mut pick = Self::new("Go back to …", points.iter().map(row).collect());
+        let mut pick = Self::new("Rewind", points.iter().map(row).collect());
         pick.chosen = pick.fit.len().saturating_sub(1);
         pick.scope = Some(Scope::Both);
         pick
@@ -180,7 +180,8 @@ impl Pick {
         let head = match self.scope {
             Some(scope) => {
                 let word = |s: Scope, name: &str| if s == scope { format!("[{name}]") } else { format!(" {name} ") };
-                let words = [word(Scope::Files, "files"), word(Scope::Conversation, "talk"), word(Scope::Both, "both")];
+                let words =
+                    [word(Scope::Files, "files"), word(Scope::Conversation, "conversation"), word(Scope::Both, "both")];
                 Line::of(&format!(" {}", self.title), Style::of(Tone::Accent).bold())
                     .beside(Line::of(&format!("{} ", words.join(" ")), Tone::Accent), columns)
             }
@@ -206,12 +207,12 @@ impl Pick {
             }
         }
         if self.fit.is_empty() {
-            lines.push(Line::of("   nothing fits", Tone::Quiet));
+            lines.push(Line::of("   no matches", Tone::Quiet));
         }
         let keys = if self.scope.is_some() {
-            " enter: go back   tab: files, talk or both   d: show the difference   esc: leave"
+            " enter: rewind   tab: files, conversation or both   d: show diff   esc: close"
         } else {
-            " enter: take it   type to find   esc: leave"
+            " enter: pick   type: filter   esc: close"
         };
         lines.push(Line::of(keys, Tone::Quiet).cut(columns));
         lines

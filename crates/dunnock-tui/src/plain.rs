@@ -83,7 +83,7 @@ impl Plain {
         self.input(Input::Told(told)).await;
         if welcome {
             crate::host_events::end_welcome(&mut self.state);
-            self.state.out.push(Line::of(" Type what is to be done, or /help.", Tone::Text));
+            self.state.out.push(Line::of(" Type a task, or /help.", Tone::Text));
         }
         self.show()
     }
@@ -175,7 +175,7 @@ impl Plain {
             for row in pick.numbered() {
                 writeln!(out, "{row}")?;
             }
-            writeln!(out, "Type a number, or enter to leave.")?;
+            writeln!(out, "Type a number, or press enter to close.")?;
         }
         self.listed = self.state.pick.is_some();
         if self.working != self.state.session.working {

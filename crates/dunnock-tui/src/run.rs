@@ -252,7 +252,7 @@ impl Running {
             },
             Effect::Remember(text) => {
                 if self.app.keep.remember(&text).is_err() {
-                    self.state.hint = "the history could not be kept; is the disk full?".into();
+                    self.state.hint = "the history cannot be saved; is the disk full?".into();
                 }
             }
             Effect::Editor(text) => {
@@ -302,7 +302,7 @@ impl Running {
 
     fn paint(&mut self) -> std::io::Result<()> {
         for panic in screen::panics_elsewhere() {
-            crate::update::wrong(&mut self.state, &format!("something went wrong inside: {panic}"));
+            crate::update::wrong(&mut self.state, &format!("internal error: {panic}"));
         }
         let began = Instant::now();
         let picture = view(&self.state, self.now());
@@ -348,7 +348,7 @@ impl Running {
             kept = self.app.keep.set_draft(&self.kept.0, None);
         }
         if kept.is_err() {
-            self.state.hint = "what you type cannot be kept; is the disk full?".into();
+            self.state.hint = "your draft cannot be saved; is the disk full?".into();
         }
         self.kept = (name, field.clone());
     }
@@ -373,7 +373,7 @@ impl Running {
 async fn edit(text: &str) -> Result<String, String> {
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.trim().is_empty()));
     let editor = editor.unwrap_or_else(|| "vi".into());
-    let wrong = |error: std::io::Error| format!("the editor could not be used: {error}");
+    let wrong = |error: std::io::Error| format!("could not use the editor: {error}");
     let mut maker = tempfile::Builder::new();
     let folder = maker.prefix("dunnock-").tempdir().map_err(wrong)?;
     let file = folder.path().join("prompt.md");
@@ -385,9 +385,9 @@ async fn edit(text: &str) -> Result<String, String> {
         .arg(&file)
         .status()
         .await
-        .map_err(|error| format!("{program} could not be started ({error}). Set VISUAL or EDITOR"))?;
+        .map_err(|error| format!("could not start {program} ({error}); set VISUAL or EDITOR"))?;
     if !status.success() {
-        return Err(format!("{program} ended with {status}; what you typed is as it was"));
+        return Err(format!("{program} ended with {status}; your text is unchanged"));
     }
     std::fs::read_to_string(&file).map_err(wrong)
 }

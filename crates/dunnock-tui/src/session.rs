@@ -121,7 +121,7 @@ pub struct Session {
     /// Whether a request to the model is in progress.
     pub asking: bool,
     /// Whether that request waits for the user to copy and paste the chat's reply.
-    pub carried: bool,
+    pub awaiting_reply: bool,
     /// Whether the conversation is being compacted.
     pub compacting: bool,
     /// Whether an interrupt was requested.
@@ -195,12 +195,12 @@ impl Session {
             answer => first_line(answer),
         };
         let waits = match self.questions.len() {
-            0 if self.carried => "for the answer that you bring".into(),
-            0 if self.working => "nothing; it goes on where it was cut off".into(),
+            0 if self.awaiting_reply => "the answer from your chat".into(),
+            0 if self.working => "nothing; the interrupted work continues".into(),
             0 => "nothing".into(),
             n => format!("{}, below", count(n, "question")),
         };
-        [("asked", asked), ("done", done), ("waits", waits)]
+        [("asked", asked), ("done", done), ("pending", waits)]
     }
 
     /// The answer and the reasoning in progress, as they look now.
@@ -245,7 +245,7 @@ impl Session {
             Event::Forked(e) => {
                 self.workspace = e.workspace;
                 self.config = e.config;
-                out.push(note(&format!("branched off {} at fact {}", e.from, e.at)));
+                out.push(note(&format!("forked from {} at event {}", e.from, e.at)));
             }
             Event::Moved(e) => self.workspace = e.workspace,
             Event::Configured(e) => {
@@ -271,20 +271,20 @@ impl Session {
             Event::Continued(_) => {
                 self.begin(at);
                 out.push(Line::empty());
-                out.push(note("going on"));
+                out.push(note("continuing"));
             }
             Event::StepStarted(e) => {
                 self.all_steps += 1;
                 self.run.steps += 1;
                 self.asking = true;
-                self.carried = false;
+                self.awaiting_reply = false;
                 self.working = true;
                 self.said.clear();
                 self.tell_waiting(e.upto, columns, out);
                 self.live = Some(Live { step: e.step, ..Live::default() });
             }
             Event::OutboxWritten(e) => {
-                self.carried = true;
+                self.awaiting_reply = true;
                 let parts = if e.parts > 1 { format!(" ({} parts)", e.parts) } else { String::new() };
                 out.push(Line::empty());
                 out.extend(note(&format!("paste {}{parts} into your chat", e.outbox)).wrap(columns, "", "   "));
@@ -296,12 +296,12 @@ impl Session {
                 self.run.unknown |= untold;
                 self.unknown |= untold;
                 self.context = e.usage.input + e.usage.output;
-                (self.asking, self.carried) = (false, false);
+                (self.asking, self.awaiting_reply) = (false, false);
                 self.answered(e.step, &e.parts, columns, out);
             }
             Event::StepFailed(e) => {
                 self.used(&e.usage);
-                (self.asking, self.carried) = (false, false);
+                (self.asking, self.awaiting_reply) = (false, false);
                 self.end_stream(columns, out);
                 self.live = None;
                 let again = e.retry_at.is_some();
@@ -327,9 +327,11 @@ impl Session {
             }
             Event::Replied(e) => self.replied(e.question, &e.answer, e.note.as_deref(), columns, out),
             Event::Granted(e) => {
-                out.push(note(&format!("from now on in this session: {} {}", e.rule.tool, e.rule.words.join(" "))));
+                out.push(note(&format!("allowed in this session: {} {}", e.rule.tool, e.rule.words.join(" "))));
             }
-            Event::Revoked(e) => out.push(note(&format!("no longer: {} {}", e.rule.tool, e.rule.words.join(" ")))),
+            Event::Revoked(e) => {
+                out.push(note(&format!("no longer allowed: {} {}", e.rule.tool, e.rule.words.join(" "))))
+            }
             Event::InterruptRequested(_) => {
                 self.stopping = true;
                 out.push(note("stopping"));
@@ -340,31 +342,31 @@ impl Session {
             }
             Event::Checkpointed(e) => out.extend(e.note.iter().map(|text| note(text))),
             Event::Rewound(e) => {
-                out.push(note("went back"));
+                out.push(note("rewound"));
                 out.extend(e.note.iter().flat_map(|text| Line::of(text, Tone::Quiet).wrap(columns, "   ", "   ")));
             }
-            Event::RewindFailed(e) => out.push(Line::of(&format!(" could not go back: {}", e.error), Tone::Bad)),
+            Event::RewindFailed(e) => out.push(Line::of(&format!(" could not rewind: {}", e.error), Tone::Bad)),
             Event::CompactionStarted(e) => {
                 self.compacting = e.asked || e.strength == dunnock_proto::Strength::Summarise
             }
             Event::Compacted(e) => {
                 self.compacting = false;
                 self.used(&e.usage);
-                let how = if e.summary.is_some() { "summed up" } else { "shortened" };
-                out.push(note(&format!("talk {how}: {} to {} bytes", about(e.before), about(e.after))));
+                let how = if e.summary.is_some() { "summarised" } else { "shortened" };
+                out.push(note(&format!("conversation {how}: {} to {} bytes", about(e.before), about(e.after))));
             }
             Event::CompactionFailed(e) => {
                 self.compacting = false;
                 self.used(&e.usage);
-                out.push(note(&format!("the talk could not be made shorter: {}", e.error)));
+                out.push(note(&format!("the conversation could not be compacted: {}", e.error)));
             }
             Event::Baselined(e) => {
                 for check in e.checks.iter().filter(|check| check.outcome != Outcome::Done) {
-                    out.push(note(&format!("before the work, `{}` fails", check.command)));
+                    out.push(note(&format!("`{}` failed before the task began", check.command)));
                 }
             }
             Event::Noticed(e) if !e.sources.is_empty() || e.stalled => {
-                out.push(note(&format!("the model is told: {}", first_line(&e.text))));
+                out.push(note(&format!("note to the model: {}", first_line(&e.text))));
             }
             Event::Noticed(_) | Event::Allowed(_) | Event::RewindRequested(_) | Event::TimerFired(_) => {}
         }
@@ -500,14 +502,14 @@ impl Session {
             Answer::Yes => "yes".to_owned(),
             Answer::No => "no".to_owned(),
             Answer::Always { .. } => "yes, always".to_owned(),
-            Answer::Edit { .. } => "yes, changed".to_owned(),
+            Answer::Edit { .. } => "yes, edited".to_owned(),
             Answer::Text { text } => text.to_string(),
         };
         let about = match question.kind.approval() {
             Some(approval) => {
                 let call = self.calls.get(&approval.call);
                 let what = call.map(|c| calls::title(&c.part, c.harness)).unwrap_or_default();
-                format!("may run: {}", first_line(&what))
+                format!("allow {}?", first_line(&what))
             }
             None => first_line(&question.kind.view().text.unwrap_or_default()),
         };
@@ -527,14 +529,14 @@ impl Session {
         self.questions.clear();
         self.plan.clear();
         (self.working, self.asking, self.stopping, self.compacting) = (false, false, false, false);
-        self.carried = false;
+        self.awaiting_reply = false;
         let (word, tone) = match why {
             EndReason::Done if proof == Proof::Proven => ("proven", Tone::Good),
             EndReason::Done => ("done", Tone::Good),
             EndReason::Stopped => ("stopped", Tone::Warn),
             EndReason::Failed { .. } => ("failed", Tone::Bad),
-            EndReason::Limit => ("the limit of steps was reached", Tone::Warn),
-            EndReason::Budget => ("the budget was used up", Tone::Warn),
+            EndReason::Limit => ("step limit reached", Tone::Warn),
+            EndReason::Budget => ("budget used up", Tone::Warn),
             EndReason::Unproven => ("not proven", Tone::Bad),
         };
         let mut line = Line::of(&format!(" {word}"), Style::of(tone).bold());
@@ -567,7 +569,7 @@ impl Session {
         let mut parts = vec![count(usize::try_from(run.steps).unwrap_or(0), "step"), so_far(ms)];
         let tokens = run.usage.input + run.usage.output;
         if self.via_bridge() {
-            parts.push("carried by you".into());
+            parts.push("copy and paste".into());
         } else if tokens > 0 {
             let cached =
                 if run.usage.cached > 0 { format!(" ({} cached)", about(run.usage.cached)) } else { String::new() };
@@ -619,7 +621,7 @@ impl Session {
             // What a failed attempt printed cannot be removed from the scrollback, so say that it
             // was cut off.
             if self.live.as_ref().is_some_and(|live| live.bytes > 0) {
-                out.push(note("the answer broke off; asked again"));
+                out.push(note("the answer was cut off; retrying"));
             }
             self.live = Some(Live { step, attempt, ..Live::default() });
         }
@@ -683,6 +685,6 @@ fn end_thoughts(live: &mut Live, columns: usize, out: &mut Vec<Line>) {
     out.push(Line::empty());
     out.extend(lines.into_iter().take(THOUGHTS));
     if more > 0 {
-        out.push(Line::of(&format!("   … {} of thought more", count(more, "line")), Tone::Quiet));
+        out.push(Line::of(&format!("   … {} of reasoning", count(more, "more line")), Tone::Quiet));
     }
 }

@@ -19,11 +19,11 @@ const MODES: [Mode; 5] = [Mode::Read, Mode::Ask, Mode::Edits, Mode::Auto, Mode::
 #[must_use]
 pub fn mode_words(mode: Mode) -> &'static str {
     match mode {
-        Mode::Read => "nothing is changed",
-        Mode::Ask => "every change asks",
-        Mode::Edits => "commands ask",
-        Mode::Auto => "what the box cannot hold asks",
-        Mode::All => "nothing asks",
+        Mode::Read => "change nothing",
+        Mode::Ask => "ask before any change",
+        Mode::Edits => "ask before commands",
+        Mode::Auto => "ask to go beyond the sandbox",
+        Mode::All => "never ask",
     }
 }
 
@@ -65,13 +65,13 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
     let Some((name, rest)) = split(text) else { return };
     let Some(command) = known(name) else {
         let near = menu(&s.own, name, 1);
-        let hint = near.first().map_or_else(|| "/help shows them".into(), |(near, _)| format!("did you mean {near}?"));
-        return wrong(s, &format!("no command /{name}; {hint}"));
+        let hint = near.first().map_or_else(|| "/help lists all".into(), |(near, _)| format!("did you mean {near}?"));
+        return wrong(s, &format!("unknown command /{name}; {hint}"));
     };
     let needs = |s: &mut State| match s.session.id.is_some() {
         true => true,
         false => {
-            s.hint = format!("/{name} needs a session; there is none yet");
+            s.hint = format!("/{name} needs a session; send a task first");
             false
         }
     };
@@ -87,7 +87,7 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
                 let short = id.as_str().get(..8).unwrap_or_default();
                 let title = s.session.title.clone();
                 s.out.push(Line::empty());
-                s.out.push(note(&format!("kept: {short} “{title}” · /resume {short} goes on with it")));
+                s.out.push(note(&format!("saved as {short} “{title}” · /resume {short} to continue")));
             }
             switch(s, HostRequest::New, effects);
         }
@@ -101,20 +101,20 @@ pub(crate) fn run(s: &mut State, text: &str, effects: &mut Vec<Effect>) {
         "fork" if needs(s) => match rest.parse() {
             Ok(step) => switch(s, HostRequest::Fork(Some(step)), effects),
             Err(_) if rest.is_empty() => switch(s, HostRequest::Fork(None), effects),
-            Err(_) => wrong(s, &format!("{rest} is no step")),
+            Err(_) => wrong(s, &format!("unknown step \"{rest}\"; use a step number")),
         },
         "compact" if needs(s) => send(s, Command::Compact, effects),
         "cost" if needs(s) => effects.push(ask(HostRequest::Cost)),
         "approvals" => approvals(s, rest, effects),
         "rules" => effects.push(ask(HostRequest::Rules)),
-        "copy" if s.session.answer.is_empty() => s.hint = "there is no answer yet to copy".into(),
+        "copy" if s.session.answer.is_empty() => s.hint = "no answer to copy yet".into(),
         "copy" => {
             s.hint = format!("copied {} characters", s.session.answer.chars().count());
             effects.push(Effect::Copy(s.session.answer.clone()));
         }
         "export" if needs(s) => effects.push(ask(HostRequest::Export)),
         "theme" => theme(s, rest),
-        "demo" if s.session.id.is_some() => s.hint = "the tour needs a fresh session: /new first".into(),
+        "demo" if s.session.id.is_some() => s.hint = "the tour needs a new session: type /new".into(),
         "demo" => {
             end_welcome(s);
             effects.push(Effect::Demo);
@@ -138,16 +138,16 @@ fn approvals(s: &mut State, rest: &str, effects: &mut Vec<Effect>) {
         let now = s.approvals();
         let row = |m: Mode| Row {
             label: format!("{:<6} {}", mode(m), mode_words(m)),
-            detail: if m == now { "now".into() } else { String::new() },
+            detail: if m == now { "current".into() } else { String::new() },
             below: Vec::new(),
             value: Value::Mode(m),
         };
-        s.pick = Some(Pick::new("Who is asked", MODES.into_iter().map(row).collect()));
+        s.pick = Some(Pick::new("Approvals", MODES.into_iter().map(row).collect()));
         return;
     }
     match MODES.into_iter().find(|m| mode(*m) == rest) {
         Some(found) => set_mode(s, found, effects),
-        None => wrong(s, &format!("{rest} is no mode; there are read, ask, edits, auto, all")),
+        None => wrong(s, &format!("unknown mode \"{rest}\"; use read, ask, edits, auto or all")),
     }
 }
 
@@ -156,7 +156,7 @@ fn theme(s: &mut State, rest: &str) {
         let now = s.theme.name();
         let row = |(name, _, about): &(&'static str, Theme, &str)| Row {
             label: format!("{name:<6} {about}"),
-            detail: if *name == now { "now".into() } else { String::new() },
+            detail: if *name == now { "current".into() } else { String::new() },
             below: Vec::new(),
             value: Value::Theme(name),
         };
@@ -166,9 +166,9 @@ fn theme(s: &mut State, rest: &str) {
     match Theme::named(rest) {
         Some(theme) => {
             s.theme = theme;
-            s.hint = format!("theme {rest}; theme = \"{rest}\" in the configuration keeps it");
+            s.hint = format!("theme {rest}; to keep it, set theme = \"{rest}\" in config.toml");
         }
-        None => wrong(s, &format!("{rest} is no theme; there are dark, light, 16, mono")),
+        None => wrong(s, &format!("unknown theme \"{rest}\"; use dark, light, 16 or mono")),
     }
 }
 
@@ -187,12 +187,11 @@ fn heading(s: &mut State, text: &str) {
 
 fn help(s: &mut State) {
     end_welcome(s);
-    heading(s, "Type what is to be done, and enter. While it works, what you type steers it at its next step.");
+    heading(s, "Type a task and press enter. While it works, add messages for the next step.");
     let own: Vec<(String, String)> = s.own.iter().map(|c| (format!("/{}", c.name), c.about.clone())).collect();
     let ours = COMMANDS.iter().map(|c| (format!("/{} {}", c.name, c.args), c.about.to_owned()));
     two_columns(s, ours.chain(own));
-    let more =
-        [("@", "names a file: @src/main.rs"), ("!", "runs a command of your own: !git status"), ("/keys", "every key")];
+    let more = [("@", "name a file: @src/main.rs"), ("!", "run your own command: !git status"), ("/keys", "all keys")];
     two_columns(s, more.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())));
 }
 

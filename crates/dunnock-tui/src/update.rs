@@ -159,7 +159,7 @@ fn escape(s: &mut State, now: u64, effects: &mut Vec<Effect>) {
         if s.session.id.is_some() {
             effects.push(Effect::Ask(HostRequest::Points));
         } else {
-            s.hint = "nothing was done here yet that could be gone back to".into();
+            s.hint = "no steps to rewind to yet".into();
         }
         return;
     }
@@ -204,7 +204,7 @@ fn question_key(s: &mut State, key: KeyEvent, now: u64, effects: &mut Vec<Effect
         {
             s.field.insert(c.encode_utf8(&mut [0; 4]));
             s.focus = Focus::Field;
-            s.hint = "that was typed before the question: tab answers it".into();
+            s.hint = "not taken as an answer; tab to answer".into();
         }
         return;
     }
@@ -270,7 +270,7 @@ fn pick_key(s: &mut State, code: KeyCode, effects: &mut Vec<Effect>) {
         Picked::Stays => {}
         Picked::Left => s.pick = None,
         Picked::Filtered => {
-            if pick.title.starts_with("Go on with") {
+            if pick.title.starts_with("Continue") {
                 effects.push(Effect::Ask(HostRequest::Sessions(pick.filter.whole())));
             }
         }
@@ -390,7 +390,7 @@ fn search_history(s: &mut State) {
     };
     let rows: Vec<Row> = s.history.entries().iter().rev().map(row).collect();
     if rows.is_empty() {
-        s.hint = "nothing was sent yet".into();
+        s.hint = "no earlier prompts".into();
         return;
     }
     s.pick = Some(Pick::new("Earlier prompts", rows));
@@ -452,7 +452,7 @@ fn submit(s: &mut State, effects: &mut Vec<Effect>) {
 /// Sends a prompt to the session, or starts one.
 pub(crate) fn prompt(s: &mut State, text: String, pictures: Vec<String>, effects: &mut Vec<Effect>) {
     if s.demo {
-        s.hint = "the tour plays; esc ends it".into();
+        s.hint = "the tour is running; esc ends it".into();
         s.field = Field::holding(&text);
         return;
     }
@@ -471,10 +471,10 @@ pub(crate) fn prompt(s: &mut State, text: String, pictures: Vec<String>, effects
 
 fn own_command(s: &mut State, command: &str, effects: &mut Vec<Effect>) {
     if s.shell.is_some() {
-        return wrong(s, "a command of yours runs already; esc stops it");
+        return wrong(s, "a command is already running; esc stops it");
     }
     if command.is_empty() {
-        s.hint = "after ! comes a command: !git status".into();
+        s.hint = "type a command after !: !git status".into();
         return;
     }
     s.shell = Some(Shell { command: command.into(), began: 0, text: String::new() });

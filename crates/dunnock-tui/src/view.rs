@@ -69,8 +69,8 @@ fn above(s: &State, columns: usize, now: u64, room: usize) -> Vec<Line> {
     }
     lines.extend(s.session.under_way(columns));
     let spot = match s.session.confined() {
-        Some(Isolation::D) | None => "no box",
-        Some(_) => "in the box",
+        Some(Isolation::D) | None => "unsandboxed",
+        Some(_) => "sandboxed",
     };
     let running: Vec<_> = s.session.running().collect();
     let tail = if running.len() > 3 { 0 } else { 3.min(room / 3) };
@@ -99,7 +99,7 @@ fn above(s: &State, columns: usize, now: u64, room: usize) -> Vec<Line> {
         lines.push(
             Line::of(" > ", Tone::User)
                 .and(&first_line(text), Tone::User)
-                .beside(Line::of("(queued: sent at its next step)", Tone::Quiet), columns),
+                .beside(Line::of("(queued for the next step)", Tone::Quiet), columns),
         );
     }
     for (text, _) in &s.unsent {
@@ -141,10 +141,10 @@ fn field_rows(s: &State) -> usize {
 
 fn placeholder(s: &State) -> &'static str {
     match s.session.working {
-        true if s.session.questions.is_empty() => "type to steer it; esc stops it",
-        true => "type here, or tab to the question",
+        true if s.session.questions.is_empty() => "type to steer it; esc to stop",
+        true => "type here, or press tab to answer",
         false if s.session.id.is_some() => "what next?",
-        false => "what is to be done?",
+        false => "what would you like to do?",
     }
 }
 
@@ -260,7 +260,11 @@ fn question(s: &State, columns: usize, below: &mut View) {
     below.lines.extend(body.iter().skip(panel.offset).take(room).cloned().map(edge));
     let rest = body.len().saturating_sub(panel.offset + shown);
     if panel.offset > 0 || rest > 0 {
-        let text = format!("… {} above, {} below: pgup, pgdn", count(panel.offset, "row"), rest);
+        let text = match (panel.offset, rest) {
+            (0, below) => format!("… {} below: pgdn", count(below, "more line")),
+            (above, 0) => format!("… {} above: pgup", count(above, "line")),
+            (above, below) => format!("… {} above, {below} below: pgup, pgdn", count(above, "line")),
+        };
         below.lines.push(edge(Line::of(&text, Style::of(Tone::Warn).bold()).cut(inner)));
     }
     if !own.is_empty() {
@@ -299,12 +303,12 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
         return Line::of(&format!(" {}", s.hint), Tone::Warn).cut(columns);
     }
     let level = match session.confined() {
-        Some(Isolation::D) => "no box".to_owned(),
-        Some(level) => format!("box {level:?}"),
+        Some(Isolation::D) => "no sandbox".to_owned(),
+        Some(level) => format!("sandbox {level:?}"),
         None => match s.welcome.as_ref().and_then(|w| w.level) {
-            Some('D') => "no box".into(),
-            Some(level) => format!("box {level}"),
-            None => "box …".into(),
+            Some('D') => "no sandbox".into(),
+            Some(level) => format!("sandbox {level}"),
+            None => "sandbox …".into(),
         },
     };
     // Without a known window size, show the tokens used.
@@ -322,12 +326,12 @@ fn status(s: &State, columns: usize, now: u64) -> Line {
     };
     let model = short(&crate::text::one_line(&model), columns / 3);
     if !wide {
-        let mut parts = vec![mode(s.approvals()).to_owned(), level.trim_start_matches("box ").to_owned()];
+        let mut parts = vec![mode(s.approvals()).to_owned(), level.trim_start_matches("sandbox ").to_owned()];
         parts.extend(full.map(|f| f.trim_start_matches("context ").to_owned()));
         parts.extend(cost.filter(|_| !session.via_bridge()));
         let sign = match () {
             () if s.moves() => format!("{} ", SPIN[usize::try_from(s.tick % 4).unwrap_or(0)]),
-            () if session.carried => "● you carry it · ".to_owned(),
+            () if session.awaiting_reply => "● your turn · ".to_owned(),
             () => String::new(),
         };
         return Line::of(&format!(" {sign}{}", parts.join(" · ")), Tone::Quiet).cut(columns);
@@ -366,12 +370,12 @@ fn doing(s: &State, now: u64) -> Option<(&'static str, String, Tone)> {
     if !session.questions.is_empty() {
         let waits = session.questions.len();
         let at = s.panel.as_ref().and_then(|p| session.questions.iter().position(|q| q.id == p.id)).unwrap_or(0);
-        return Some(("?", format!("{} of {waits} waits for you · {}", at + 1, mode(s.approvals())), Tone::Warn));
+        return Some(("?", format!("waiting for you · {}/{waits} · {}", at + 1, mode(s.approvals())), Tone::Warn));
     }
     let since = s.shell.as_ref().map(|shell| shell.began).filter(|at| *at > 0).or(s.busy_since);
     let time = since.map(|since| so_far(now.saturating_sub(since))).unwrap_or_default();
     let what = if s.shell.is_some() {
-        "your command runs"
+        "your command"
     } else if s.beginning {
         "starting"
     } else if !session.working && !session.compacting {
@@ -379,15 +383,15 @@ fn doing(s: &State, now: u64) -> Option<(&'static str, String, Tone)> {
     } else if session.stopping {
         "stopping"
     } else if session.compacting {
-        "making the talk shorter"
+        "compacting conversation"
     } else if session.running().any(|c| c.harness) {
-        "checking the work"
+        "running the checks"
     } else if session.running().next().is_some() {
-        "running a command"
+        "running a tool"
     } else if !session.said.is_empty() {
         return Some((spin, first_line(&session.said), Tone::Accent));
-    } else if session.carried {
-        return Some(("●", "waiting for the answer that you bring · esc withdraws it".to_owned(), Tone::Warn));
+    } else if session.awaiting_reply {
+        return Some(("●", "waiting for the answer from your chat · esc cancels it".to_owned(), Tone::Warn));
     } else {
         "thinking"
     };
@@ -404,8 +408,8 @@ pub fn welcome(s: &State) -> Vec<Line> {
     };
     let branch = w.branch.as_ref().map_or_else(String::new, |b| format!(" ({b})"));
     let level = match w.level {
-        Some('D') => "no box".to_owned(),
-        Some(level) => format!("box {level}"),
+        Some('D') => "no sandbox".to_owned(),
+        Some(level) => format!("sandbox {level}"),
         None => String::new(),
     };
     let head = Line::of(&format!(" dunnock {}", w.version), Style::of(Tone::Accent).bold())
@@ -423,7 +427,7 @@ pub fn welcome(s: &State) -> Vec<Line> {
     row("Note", &w.notes, Tone::Quiet);
     row("To do", &w.missing, Tone::Warn);
     let tries = match w.missing.is_empty() {
-        true => "“why does the build fail?”    /help    /model    @ names a file",
+        true => "“why does the build fail?”    /help    /model    @ for files",
         false => "/demo    /help    /model",
     };
     row("Try", &[tries.to_owned()], Tone::Text);

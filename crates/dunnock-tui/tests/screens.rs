@@ -152,7 +152,7 @@ const SCENES: &[Scene] = &[
     ("first_run_without_a_model", || {
         let missing = vec![
             "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or".into(),
-            "start a local server (Ollama, llama.cpp): it is found by itself".into(),
+            "start a local server (Ollama, llama.cpp): it is found automatically".into(),
         ];
         let w = Welcome { model: None, found: Vec::new(), notes: Vec::new(), missing, ..crate::tape::welcome() };
         Tape::new(80, 24).told(HostEvent::Welcome(w)).screen()
@@ -469,9 +469,9 @@ const SCENES: &[Scene] = &[
         let mut t = done(Proof::None, EndReason::Done);
         t.type_in("/clear").key(KeyCode::Enter).told(HostEvent::Closed).screen()
     }),
-    ("carried_by_hand", || carried(80).screen()),
-    ("carried_by_hand_narrow", || carried(50).screen()),
-    ("carried_by_hand_no_more", || {
+    ("bridge", || carried(80).screen()),
+    ("bridge_narrow", || carried(50).screen()),
+    ("bridge_no_more", || {
         let mut t = carried(80);
         unmeasured(&mut t).fact(Configured {
             set: ConfigPatch {
@@ -485,7 +485,7 @@ const SCENES: &[Scene] = &[
             .answered(2, vec![say("Done.")])
             .screen()
     }),
-    ("carried_by_hand_and_done", || unmeasured(&mut carried(80)).screen()),
+    ("bridge_and_done", || unmeasured(&mut carried(80)).screen()),
     ("a_server_that_says_nothing_of_tokens", || unmeasured(Tape::new(80, 24).working()).screen()),
     ("ctrl_c_once", || running(80).control('c').screen()),
     ("mode_by_a_key", || Tape::new(80, 24).welcome().key(KeyCode::BackTab).screen()),

@@ -27,7 +27,7 @@ pub fn welcome() -> Welcome {
         level: Some('A'),
         model: Some("openai/gpt-5.1".into()),
         found: vec!["openai/gpt-5.1 (because OPENAI_API_KEY is set)".into()],
-        notes: vec!["this folder brings AGENTS.md (read as advice). Nothing in it runs by itself.".into()],
+        notes: vec!["using instructions from AGENTS.md. Nothing in this folder runs automatically.".into()],
         missing: Vec::new(),
         mode: Some(Mode::Auto),
     }

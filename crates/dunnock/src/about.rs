@@ -102,11 +102,12 @@ pub(crate) fn config(data: Option<PathBuf>, cd: Option<PathBuf>, trust: bool, js
         let set = |env: &&str| paths::text_var(env).is_some_and(|v| !v.is_empty());
         let keys: Vec<&str> = dunnock_model::KNOWN.iter().filter_map(|k| k.key_env).filter(set).collect();
         if !keys.is_empty() {
-            output::line(&format!("# keys that are set: {}", keys.join(", ")));
+            output::line(&format!("# API keys that are set: {}", keys.join(", ")));
         }
         let order = dunnock_model::KNOWN.iter().filter(|k| k.default_model.is_some()).filter_map(|k| k.key_env);
         output::line(&format!(
-            "# where no model is set, the first of these that is set decides: {}; then the only model of a local server",
+            "# if no model is set, the first of these keys that is set chooses it: {}; \
+             otherwise the only model of a local server",
             order.collect::<Vec<_>>().join(", ")
         ));
     }

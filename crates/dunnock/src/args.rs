@@ -5,45 +5,45 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Common things to do:
+Common commands:
   dunnock                                       open the terminal app in this folder
-  dunnock run \"fix the failing test\"            run a task; prints the answer
-  dunnock run --verify \"make test\" \"...\"        \"done\" means that this command passes
-  dunnock sessions list                         your sessions, and which wait for you
-  dunnock sessions show ID                      the conversation and the calls of a session
+  dunnock run \"fix the failing test\"            run a task and print the answer
+  dunnock run --verify \"make test\" \"...\"        done only when this command passes
+  dunnock sessions list                         list your sessions and which wait for you
+  dunnock sessions show ID                      show a session's conversation and calls
   dunnock approve ID --go                       approve the waiting command and continue
   dunnock answer ID \"the second one\" --go       answer a question and continue
-  dunnock resume                                continue the newest session of this folder
-  dunnock diff                                  what it changed
+  dunnock resume                                continue the newest session in this folder
+  dunnock diff                                  show what the session changed
   dunnock undo                                  undo the last task
   dunnock resume ID --prompt \"now the docs\"     continue with a new prompt
 
-An ID can be shortened to its first letters. Every command has its own --help.";
+An ID can be shortened to any unique prefix. Every command has its own --help.";
 
 const EXITS: &str = "\
-Exit codes: 0 done (and verified, if asked), 1 failed, 2 wrong usage, 3 waiting for you, 4 a limit was reached,
-5 verification failed, 130 interrupted. Nothing is lost: \"dunnock resume\" continues.";
+Exit codes: 0 done (and verified, if asked), 1 failed, 2 usage error, 3 waiting for you, 4 a limit was reached,
+5 verification failed, 130 interrupted. Nothing is lost: \"dunnock resume\" continues the session.";
 
 const BACK: &str = "\
-The changes are printed and made without asking; \"dunnock undo\" reverts them. Files that others changed since are reported
-and left alone, unless you use --force. Changes outside the folder, in git's own history, in ignored build folders and to
-files above 50 MB are not undone.";
+Dunnock prints the changes and makes them without asking; \"dunnock undo\" reverts them. Files that others changed since are
+reported and left alone, unless you use --force. Changes outside the folder, in git's own history, in ignored build folders
+and to files over 50 MB are not undone.";
 
 const BRIDGE: &str = "\
-Each round is a file, 001-outbox.md. Paste it into any chat and save the answer as 001-inbox.md beside it; it is read when it
-has not changed for a second. Commands run in the sandbox and need the same approvals as always; \"dunnock undo\" undoes
+Each round is a file, 001-outbox.md. Paste it into any chat and save the answer as 001-inbox.md beside it; Dunnock reads it when
+it has not changed for a second. Commands run in the sandbox and need the usual approvals; \"dunnock undo\" undoes
 their changes. Ctrl-C exits; \"dunnock bridge resume\" continues.";
 
 const SERVE: &str = "\
-Anyone with the token can do what you can do here. It is in a file that only you can read, new at each start, and removed when the
-server ends. --listen also needs a password: in DUNNOCK_PASSWORD, or in ~/.config/dunnock/password (chmod 600).
-Ctrl-C stops the server. Running work is stopped and recorded, and continues when the session is next opened.";
+Anyone with the token can do what you can do here. It is in a file that only you can read, is new at each start, and is removed
+when the server stops. --listen also needs a password: in DUNNOCK_PASSWORD, or in ~/.config/dunnock/password (chmod 600).
+Ctrl-C stops the server. Running sessions are interrupted and saved; each continues when it is next opened.";
 
 /// The version, with a note if the web app is not included.
 fn version() -> &'static str {
     match dunnock_serve::has_web_app() {
         true => env!("CARGO_PKG_VERSION"),
-        false => concat!(env!("CARGO_PKG_VERSION"), " (without the web app: cargo xtask web builds it)"),
+        false => concat!(env!("CARGO_PKG_VERSION"), " (without the web app; build it with: cargo xtask web)"),
     }
 }
 
@@ -60,15 +60,15 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Open the terminal app in this folder: what "dunnock" alone does
+    /// Open the terminal app in this folder: same as "dunnock" alone
     Open {
         /// What to do first
         task: Option<String>,
-        /// Continue this session; without an id, the newest of this folder
+        /// Continue this session; if ID is omitted, the newest in this folder
         #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "task")]
         #[expect(clippy::option_option, reason = "given or not, with an id or without")]
         resume: Option<Option<String>>,
-        /// Plain lines, for screen readers
+        /// Print plain lines, for screen readers
         #[arg(long)]
         plain: bool,
         #[command(flatten)]
@@ -77,7 +77,7 @@ pub(crate) enum Command {
     /// Run a task in this folder without the terminal app, until it is done
     #[command(after_help = EXITS)]
     Run {
-        /// What to do; read from standard input if left out
+        /// What to do; if omitted, read from standard input
         task: Option<String>,
         #[command(flatten)]
         flags: Flags,
@@ -85,7 +85,7 @@ pub(crate) enum Command {
     /// Continue a session: after a crash, an interrupt or a limit, or with a new prompt
     #[command(after_help = EXITS)]
     Resume {
-        /// The session's id, or its beginning; the newest of this folder if left out
+        /// Session id or a unique prefix; if omitted, the newest session in this folder
         id: Option<String>,
         /// A new prompt
         #[arg(long, value_name = "TEXT")]
@@ -96,40 +96,40 @@ pub(crate) enum Command {
     /// Copy-and-paste mode: work with any chat, without a key or an API
     #[command(subcommand)]
     Bridge(Bridge),
-    /// Watch a session that another process is working on; Ctrl-C leaves it working
+    /// Watch a session that another process is running; Ctrl-C only stops watching
     Attach {
-        /// The session's id, or its beginning; the newest of this folder if left out
+        /// Session id or a unique prefix; if omitted, the newest session in this folder
         id: Option<String>,
-        /// One JSON object a line
+        /// Print JSON, one object per line
         #[arg(long)]
         json: bool,
     },
     /// List, show, search, verify, export, import or delete sessions
     #[command(subcommand)]
     Sessions(Sessions),
-    /// Approve a call that waits for you
+    /// Approve a call that is waiting for you
     Approve {
-        /// The session's id, or its beginning
+        /// Session id or a unique prefix
         id: String,
-        /// Which call, as "sessions show" names it (3.0); needed when several wait
+        /// Call id as shown by "sessions show" (3.0); needed when several calls are waiting
         call: Option<String>,
-        /// All that wait
+        /// Approve all waiting calls
         #[arg(long, conflicts_with = "call")]
         all: bool,
-        /// And from now on, in every session, by the rule that the question shows
+        /// Also save the rule that the question shows, for every session
         #[arg(long, conflicts_with = "all")]
         always: bool,
         /// Continue the session at once
         #[arg(long)]
         go: bool,
     },
-    /// Decline a call that waits for you, with a note for the model
+    /// Decline a call that is waiting for you, optionally with a note for the model
     Decline {
-        /// The session's id, or its beginning
+        /// Session id or a unique prefix
         id: String,
-        /// Which call, as "sessions show" names it (3.0); needed when several wait
+        /// Call id as shown by "sessions show" (3.0); needed when several calls are waiting
         call: Option<String>,
-        /// All that wait
+        /// Decline all waiting calls
         #[arg(long, conflicts_with = "call")]
         all: bool,
         /// Why, or what to do instead; sent to the model
@@ -139,11 +139,11 @@ pub(crate) enum Command {
         #[arg(long)]
         go: bool,
     },
-    /// Answer a question of a session
+    /// Answer a question that a session asked
     Answer {
-        /// The session's id, or its beginning
+        /// Session id or a unique prefix
         id: String,
-        /// The answer, or first which question (q2) and then the answer
+        /// The answer; when several questions are waiting, the question id (q2) and then the answer
         #[arg(required = true, num_args = 1..=2, value_names = ["QUESTION", "TEXT"])]
         words: Vec<String>,
         /// Continue the session at once
@@ -152,33 +152,33 @@ pub(crate) enum Command {
     },
     /// Open the web app: the same sessions in your browser
     Web {
-        /// The port; by default 5000 or the next free one
+        /// The port; by default, 5000 or the next free one
         #[arg(long, value_name = "N")]
         port: Option<u16>,
-        /// Say the address instead of opening it
+        /// Print the address instead of opening it
         #[arg(long)]
         no_open: bool,
-        /// Say where as one JSON object
+        /// Print the address as one JSON object
         #[arg(long)]
         json: bool,
     },
     /// Serve sessions to browsers, scripts and other programs, on this machine only
     #[command(after_help = SERVE)]
     Serve {
-        /// The port; by default 5000 or the next free one
+        /// The port; by default, 5000 or the next free one
         #[arg(long, value_name = "N")]
         port: Option<u16>,
-        /// Listen for other machines, too, on this address of this one; needs a password
+        /// Also accept connections from other machines, on this address; needs a password
         #[arg(long, value_name = "ADDR")]
         listen: Option<String>,
-        /// Say where as one JSON object
+        /// Print the address as one JSON object
         #[arg(long)]
         json: bool,
     },
     /// Undo the last task, or the last undo or rewind
     #[command(after_help = BACK)]
     Undo {
-        /// The session's id, or its beginning; the newest of this folder if left out
+        /// Session id or a unique prefix; if omitted, the newest session in this folder
         id: Option<String>,
         #[command(flatten)]
         how: Back,
@@ -186,18 +186,18 @@ pub(crate) enum Command {
     /// Restore an earlier step of a session: files, conversation, or both
     #[command(after_help = BACK)]
     Rewind {
-        /// The session's id, or its beginning
+        /// Session id or a unique prefix
         id: String,
         /// The step: 0 is before the first request, 3 is after the third (in "sessions show" its calls are named 3.0, 3.1, ...)
         #[arg(long, value_name = "STEP")]
         to: u32,
-        /// Only the files
+        /// Restore only the files
         #[arg(long, conflicts_with_all = ["conversation", "both"])]
         files: bool,
-        /// Only the conversation: the model forgets, the files stay
+        /// Restore only the conversation; the files stay as they are now
         #[arg(long, conflicts_with = "both")]
         conversation: bool,
-        /// Files and conversation (the default)
+        /// Restore files and conversation (the default)
         #[arg(long)]
         both: bool,
         #[command(flatten)]
@@ -205,41 +205,42 @@ pub(crate) enum Command {
     },
     /// Show what a session changed in its folder
     Diff {
-        /// The session's id, or its beginning; the newest of this folder if left out
+        /// Session id or a unique prefix; if omitted, the newest session in this folder
         id: Option<String>,
-        /// From one step to another, as 2..5; from the beginning to the end if left out
+        /// Range of steps, such as 2..5; if omitted, the whole session
         #[arg(value_name = "STEP..STEP")]
         steps: Option<String>,
-        /// Only the names of files and how they changed
+        /// Print only file names and how the files changed
         #[arg(long)]
         names: bool,
     },
-    /// Shorten the conversation of a session: a summary, with the task, answers, plan and changed files word for word
+    /// Shorten a session's conversation to a summary; the task, your answers, the plan and the list
+    /// of changed files stay word for word
     Compact {
-        /// The session's id, or its beginning; the newest of this folder if left out
+        /// Session id or a unique prefix; if omitted, the newest session in this folder
         id: Option<String>,
     },
     /// Show tokens and cost per step, per session and for today
     Cost {
-        /// The session's id, or its beginning; the newest of this folder if left out
+        /// Session id or a unique prefix; if omitted, the newest session in this folder
         id: Option<String>,
-        /// One JSON object a line
+        /// Print JSON, one object per line
         #[arg(long)]
         json: bool,
     },
     /// Start a new session from a step of another
     Fork {
-        /// The session's id, or its beginning
+        /// Session id or a unique prefix
         id: String,
-        /// Up to this step; all of it if left out
+        /// Copy up to this step; if omitted, all of it
         #[arg(long, value_name = "STEP")]
         at: Option<u32>,
     },
     /// Explain why a call ran, needed approval or was refused
     Why {
-        /// The session's id, or its beginning
+        /// Session id or a unique prefix
         id: String,
-        /// Which call, as "sessions show" names it (3.0)
+        /// Call id as shown by "sessions show" (3.0)
         call: String,
     },
     /// List or check models
@@ -247,25 +248,25 @@ pub(crate) enum Command {
     Models(Models),
     /// Show every setting, its value and where it comes from
     Config {
-        /// One JSON object a line
+        /// Print JSON, one object per line
         #[arg(long)]
         json: bool,
-        /// Work in this folder
+        /// Show the settings for this folder instead of the current one
         #[arg(long, value_name = "DIR")]
         cd: Option<PathBuf>,
-        /// Take this folder's own settings as if they were yours
+        /// Use this folder's settings (.dunnock/config.toml) as if they were yours
         #[arg(long)]
         trust: bool,
     },
-    /// Check the installation and say how to fix what is wrong
+    /// Check the installation and suggest how to fix problems
     Doctor {
-        /// One JSON object a line
+        /// Print JSON, one object per line
         #[arg(long)]
         json: bool,
     },
     /// Show, add or remove your saved approval rules
     Rules {
-        /// One JSON object a line
+        /// Print JSON, one object per line
         #[arg(long, global = true)]
         json: bool,
         #[command(subcommand)]
@@ -273,26 +274,26 @@ pub(crate) enum Command {
     },
     /// Trust this folder's settings as they are now
     Trust {
-        /// The folder; this one if left out
+        /// The folder; if omitted, the current one
         dir: Option<PathBuf>,
-        /// Show which folders are trusted, and whether they changed since
+        /// List the trusted folders and whether they have changed since
         #[arg(long)]
         list: bool,
-        /// No longer trust it
+        /// Stop trusting the folder
         #[arg(long, conflicts_with = "list")]
         revoke: bool,
     },
     /// Show how commands are sandboxed on this machine, and test it
     Sandbox {
-        /// One JSON object
+        /// Print one JSON object
         #[arg(long, global = true)]
         json: bool,
         #[command(subcommand)]
         what: Option<Boxes>,
     },
-    /// Print completions for a shell
+    /// Print shell completions
     Completions {
-        /// For instance: dunnock completions bash > /etc/bash_completion.d/dunnock
+        /// The shell; for example: dunnock completions bash > /etc/bash_completion.d/dunnock
         shell: clap_complete::Shell,
     },
     /// Print the manual page
@@ -308,7 +309,7 @@ pub(crate) enum Bridge {
     /// Start: write a request to paste into a chat, wait for the answer, act on it, and repeat
     #[command(after_help = BRIDGE)]
     New {
-        /// What to do; read from standard input if left out
+        /// What to do; if omitted, read from standard input
         task: Option<String>,
         #[command(flatten)]
         how: Carry,
@@ -318,7 +319,7 @@ pub(crate) enum Bridge {
     /// Continue a copy-and-paste session
     #[command(after_help = BRIDGE)]
     Resume {
-        /// The session's id, or its beginning; the newest of this folder that is carried, if left out
+        /// Session id or a unique prefix; if omitted, the newest copy-and-paste session in this folder
         id: Option<String>,
         #[command(flatten)]
         how: Carry,
@@ -327,7 +328,7 @@ pub(crate) enum Bridge {
     },
     /// Copy the waiting request to the clipboard
     Copy {
-        /// Which part, where there are several
+        /// Which part to copy, if there are several
         #[arg(default_value_t = 1)]
         part: usize,
     },
@@ -339,7 +340,7 @@ pub(crate) struct Carry {
     /// Run one round and exit with 3 instead of waiting for the answer
     #[arg(long)]
     pub(crate) once: bool,
-    /// Keep outboxes and inboxes in this folder instead of .dunnock/bridge
+    /// Use this folder for outboxes and inboxes instead of .dunnock/bridge
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Also copy each outbox to the clipboard
@@ -350,10 +351,10 @@ pub(crate) struct Carry {
 /// Options of `undo` and `rewind`.
 #[derive(Debug, Default, Clone, Copy, ClapArgs)]
 pub(crate) struct Back {
-    /// Only print what would be done
+    /// Only print what would change
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Also undo what others changed since
+    /// Also undo changes that others made since
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -361,7 +362,7 @@ pub(crate) struct Back {
 /// Options of `run` and `resume`.
 #[derive(Debug, Default, ClapArgs)]
 pub(crate) struct Flags {
-    /// The model, as provider/model ("dunnock models list" shows those there are)
+    /// The model, as provider/model ("dunnock models list" shows what is available)
     #[arg(long, value_name = "P/M")]
     pub(crate) model: Option<String>,
     /// When to ask you: read (never; nothing is changed), ask (any change), edits (commands), auto (what the sandbox cannot
@@ -371,7 +372,7 @@ pub(crate) struct Flags {
     /// Sandbox for commands: auto, off, require, require=A|B|C
     #[arg(long, value_name = "HOW")]
     pub(crate) sandbox: Option<String>,
-    /// A command that must pass before the work is done; repeatable
+    /// A command that must pass before the task counts as done; repeatable
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
     /// Stop after this many steps (model requests)
@@ -386,7 +387,7 @@ pub(crate) struct Flags {
     /// Tools and prompts: default, or small (few tools, for small models)
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
-    /// An image for the prompt; repeatable
+    /// Attach an image to the prompt; repeatable
     #[arg(long, value_name = "FILE")]
     pub(crate) image: Vec<PathBuf>,
     /// Work in this folder instead of the current one
@@ -432,7 +433,7 @@ impl Flags {
 pub(crate) enum RulesCommand {
     /// Always allow calls that start with these words
     Allow {
-        /// And let them reach the network
+        /// Also give them network access
         #[arg(long)]
         network: bool,
         /// The tool and the first words of its command: shell npm install
@@ -447,7 +448,7 @@ pub(crate) enum RulesCommand {
     },
     /// Remove a rule
     Revoke {
-        /// Its number, as "dunnock rules" shows it
+        /// The number of the rule, as shown by "dunnock rules"
         n: usize,
     },
 }
@@ -456,16 +457,16 @@ pub(crate) enum RulesCommand {
 pub(crate) enum Boxes {
     /// Try every known escape from the sandbox and report which are blocked
     Prove {
-        /// Try each without the sandbox first: what fails there proves nothing
+        /// First try each escape without the sandbox: one that fails there too proves nothing
         #[arg(long)]
         bare: bool,
         /// Use this level instead of the best available
         #[arg(long, value_name = "LEVEL", value_parser = ["A", "B", "C"])]
         level: Option<String>,
     },
-    /// Run a command of yours in the sandbox of this folder
+    /// Run a command in this folder's sandbox
     Run {
-        /// With this machine's network
+        /// Allow access to this machine's network
         #[arg(long)]
         network: bool,
         /// Use this level instead of the best available
@@ -481,16 +482,16 @@ pub(crate) enum Boxes {
 pub(crate) enum Models {
     /// List providers, whether they are reachable, and their models
     List {
-        /// One JSON object a line
+        /// Print JSON, one object per line
         #[arg(long)]
         json: bool,
     },
     /// Test what a model can do (about two minutes) and save the result for every session
     Check {
-        /// The model; the one that is configured if left out
+        /// The model; if omitted, the configured one
         #[arg(value_name = "P/M")]
         model: Option<String>,
-        /// One JSON object
+        /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
@@ -500,31 +501,31 @@ pub(crate) enum Models {
 pub(crate) enum Sessions {
     /// List sessions, newest first
     List {
-        /// Only those of this folder
+        /// Only sessions of this folder
         #[arg(long)]
         here: bool,
-        /// One JSON object a line
+        /// Print JSON, one object per line
         #[arg(long)]
         json: bool,
-        /// At most this many
+        /// Show at most this many
         #[arg(long, value_name = "N", default_value_t = 1000)]
         most: u32,
     },
-    /// Show the conversation and the calls of a session
+    /// Show a session's conversation and calls
     Show {
-        /// The session's id, or its beginning; the newest of this folder if left out
+        /// Session id or a unique prefix; if omitted, the newest session in this folder
         id: Option<String>,
-        /// One JSON object a line: the events as they are stored
+        /// Print the stored events as JSON, one object per line
         #[arg(long)]
         json: bool,
     },
     /// Print the full output of a call
     Output {
-        /// The session's id, or its beginning
+        /// Session id or a unique prefix
         id: String,
-        /// Which call, as "sessions show" names it (3.0)
+        /// Call id as shown by "sessions show" (3.0)
         call: String,
-        /// Only what came from one of its streams
+        /// Only standard output or standard error
         #[arg(long, value_name = "STREAM", value_parser = ["out", "err"])]
         stream: Option<String>,
     },
@@ -536,68 +537,68 @@ pub(crate) enum Sessions {
         /// Only in sessions of this folder
         #[arg(long)]
         here: bool,
-        /// One JSON object a line
+        /// Print JSON, one object per line
         #[arg(long)]
         json: bool,
-        /// At most this many places
+        /// Show at most this many matches
         #[arg(long, value_name = "N", default_value_t = 50)]
         most: u32,
     },
     /// Write a receipt for a pull request: task, model, steps, cost, changes, approvals, checks
     Receipt {
-        /// The session's id, or its beginning; the newest of this folder if left out
+        /// Session id or a unique prefix; if omitted, the newest session in this folder
         id: Option<String>,
-        /// As JSON instead of Markdown
+        /// Print JSON instead of Markdown
         #[arg(long)]
         json: bool,
     },
     /// Replay a session without the model in a copy of its files, and report the first difference
     Replay {
-        /// The session's id, or its beginning; the newest of this folder if left out
+        /// Session id or a unique prefix; if omitted, the newest session in this folder
         id: Option<String>,
-        /// Run nothing: make only the decisions and the requests again
+        /// Run no commands: only repeat the decisions and rebuild the requests
         #[arg(long)]
         log: bool,
-        /// One JSON object
+        /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
     /// Verify that the logs of sessions are unchanged
     Verify {
-        /// The session's id, or its beginning; all sessions if left out
+        /// Session id or a unique prefix; if omitted, all sessions
         id: Option<String>,
-        /// One JSON object a line
+        /// Print JSON, one object per line
         #[arg(long)]
         json: bool,
     },
     /// Export a session (log, outputs, files) to a file or to standard output, without keys
     Export {
-        /// The session's id, or its beginning
+        /// Session id or a unique prefix
         id: String,
-        /// The file
+        /// Write to this file; if omitted, to standard output
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Leave the files of the folder out
+        /// Leave out the folder's files
         #[arg(long)]
         no_files: bool,
-        /// Leave keys and secret files in
+        /// Include keys and secret files
         #[arg(long)]
         keep_secrets: bool,
     },
     /// Import a session that was exported elsewhere
     Import {
-        /// The file; standard input if left out
+        /// The file; if omitted, standard input
         file: Option<PathBuf>,
-        /// Put its files into this new folder, and go on there
+        /// Put its files into this new folder and continue there
         #[arg(long, value_name = "DIR")]
         into: Option<PathBuf>,
-        /// It is your own: keep its mode, its checks and its rules
+        /// The session is your own: keep its approval mode, checks and rules
         #[arg(long)]
         trust: bool,
     },
     /// Delete a session and everything only it uses; this cannot be undone
     Delete {
-        /// The session's id, or its beginning
+        /// Session id or a unique prefix
         id: String,
     },
 }

@@ -46,7 +46,7 @@ pub(crate) async fn new(
     no_model(&flags)?;
     let workspace = paths::workspace(flags.cd.as_deref())?;
     let settings = paths::settings(Some(&workspace), flags.trust, running::given(data, asked.flags(&flags)))?;
-    planner::refuse(&settings, "a conversation that is carried")?;
+    planner::refuse(&settings, "a copy-and-paste session")?;
     let task = drive::task(task).await?;
     let mut open = compose::open(&settings, flags.output.as_deref()).await?;
     paths::keeps_its_own(&workspace, &settings)?;
@@ -54,7 +54,7 @@ pub(crate) async fn new(
     let mut config = compose::config(&settings, &open.speaker, BRIDGE_MODEL.into(), attended(flags.json))?;
     config.bridge = Some(bridge(&settings, &folder));
     if config.budget.tokens.is_some() || config.budget.micros.is_some() {
-        return Err(usage("what a chat uses, nobody here can count: only time can be bounded (--budget 10min)"));
+        return Err(usage("Dunnock cannot count what a chat uses; give the bridge a time budget (--budget 10min)"));
     }
     open.confine(&settings, config.sandbox);
     compose::keepable(&config, open.world.level, open.world.day_budget)?;
@@ -73,33 +73,33 @@ pub(crate) async fn resume(
     let here = paths::workspace(flags.cd.as_deref())?;
     // The session's own settings apply; only flags override them.
     let settings = paths::settings(Some(&here), flags.trust, running::given(data, flags.settings()))?;
-    planner::refuse(&settings, "a conversation that is carried")?;
+    planner::refuse(&settings, "a copy-and-paste session")?;
     let open = compose::open(&settings, flags.output.as_deref()).await?;
     let session = meant(&open, id.as_deref(), &here).await?;
     let state = load(open.world.log.as_ref(), &session).await?.state;
     let Some(bridge) = state.config.bridge.clone().filter(|_| state.config.model == BRIDGE_MODEL) else {
         let id = output::id(&session);
         return Err(usage(format!(
-            "session {id} is not carried: its model is {}. Go on with it: dunnock resume {id}",
+            "session {id} does not use the bridge: its model is {}. Continue it: dunnock resume {id}",
             state.config.model
         )));
     };
     let folder = PathBuf::from(&bridge.folder);
     if asked.dir.as_ref().is_some_and(|dir| std::path::absolute(dir).ok().as_ref() != Some(&folder)) {
-        return Err(usage(format!("this conversation lies in {}; it stays there", folder.display())));
+        return Err(usage(format!("the files of this session stay in {}; leave out --dir", folder.display())));
     }
-    paths::make_private(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    paths::make_private(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
     let workspace = PathBuf::from(state.workspace.as_deref().unwrap_or_default());
     let mut open = open;
     open.confine(&settings, state.config.sandbox);
     held(&settings, &open, &workspace, &folder).await?;
     claim(&folder, &session)?;
     // A request that could not be written must not end the session.
-    let prompt = (state.status() == dunnock_core::Status::Failed).then(|| "Go on.".to_owned());
+    let prompt = (state.status() == dunnock_core::Status::Failed).then(|| "Continue.".to_owned());
     if !flags.json {
         output::line(&format!("Session: {session}"));
         output::line(&format!("Task: {}", state.title.as_deref().map(output::one_line).unwrap_or_default()));
-        if let Some(handed) = state.carried().filter(|handed| brought(&session, handed) != InboxState::Comes) {
+        if let Some(handed) = state.awaiting_reply().filter(|handed| brought(&session, handed) != InboxState::Comes) {
             output::line(&round(handed));
         }
     }
@@ -113,8 +113,8 @@ pub(crate) async fn copy(data: Option<PathBuf>, part: usize) -> anyhow::Result<E
     let open = compose::open(&settings, None).await?;
     let session = meant(&open, None, &here).await?;
     let state = load(open.world.log.as_ref(), &session).await?.state;
-    let Some(handed) = state.carried() else {
-        bail!("nothing waits to be carried in {}. Begin: dunnock bridge new \"...\"", here.display());
+    let Some(handed) = state.awaiting_reply() else {
+        bail!("no copy-and-paste request is waiting in {}. Start: dunnock bridge new \"...\"", here.display());
     };
     let parts = handed.parts as usize;
     if part == 0 || part > parts {
@@ -123,17 +123,17 @@ pub(crate) async fn copy(data: Option<PathBuf>, part: usize) -> anyhow::Result<E
     let path = Path::new(&handed.outbox).with_file_name(outbox_name(handed.step, part - 1));
     let text = std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     to_clipboard(&text).map_err(|why| anyhow::anyhow!("{why}. The file is {}", path.display()))?;
-    output::note(&format!("part {part} of {parts} is in the clipboard: {}", path.display()));
+    output::note(&format!("copied part {part} of {parts} to the clipboard: {}", path.display()));
     Ok(ExitCode::SUCCESS)
 }
 
 fn no_model(flags: &Flags) -> anyhow::Result<()> {
     if !flags.image.is_empty() {
-        return Err(usage("a conversation that is carried takes no --image: give pictures to the chat yourself"));
+        return Err(usage("the bridge does not support --image: attach images in the chat yourself"));
     }
     if flags.model.is_some() {
         return Err(usage(
-            "a conversation that is carried has no --model: you choose the chat. With a model: dunnock run --model P/M",
+            "the bridge does not use --model: you choose the chat. With a model: dunnock run --model P/M",
         ));
     }
     Ok(())
@@ -154,7 +154,7 @@ async fn meant(open: &compose::Composed, id: Option<&str>, workspace: &Path) -> 
             return Ok(row.id);
         }
     }
-    bail!("no conversation is carried in {} yet. Begin one: dunnock bridge new \"...\"", workspace.display())
+    bail!("no copy-and-paste session in {} yet. Start one: dunnock bridge new \"...\"", workspace.display())
 }
 
 fn bridge(settings: &Settings, folder: &Path) -> Bridge {
@@ -172,24 +172,25 @@ fn folder(settings: &Settings, workspace: &Path) -> anyhow::Result<PathBuf> {
     let given = settings.text("bridge_dir").unwrap_or(".dunnock/bridge");
     let wanted = match given {
         inside if Path::new(inside).starts_with(".dunnock") => workspace.join(inside),
-        given => std::path::absolute(given).with_context(|| format!("{given} cannot be a folder"))?,
+        given => std::path::absolute(given).with_context(|| format!("{given} is not a valid folder"))?,
     };
     let own = workspace.join(".dunnock");
     let inside = |path: &Path| path.starts_with(workspace) && !path.starts_with(&own);
     let refused = |path: &Path| {
         usage(format!(
-            "{} is in the workspace, where commands can write: an inbox there could be written by one. Take a folder below .dunnock, or outside",
+            "{} is in the workspace, where commands can write, so a command could forge an inbox. \
+             Use a folder below .dunnock, or one outside the workspace",
             path.display()
         ))
     };
     if inside(&wanted) {
         return Err(refused(&wanted));
     }
-    paths::make_private(&wanted).with_context(|| format!("{} cannot be made", wanted.display()))?;
+    paths::make_private(&wanted).with_context(|| format!("{} cannot be created", wanted.display()))?;
     let real = wanted.canonicalize().with_context(|| format!("{} cannot be read", wanted.display()))?;
     if wanted.starts_with(&own) && real != wanted {
         bail!(
-            "{} leads to {} by a link. Take the link away, or give another folder: --dir DIR",
+            "{} leads to {} through a symbolic link. Remove the link, or use another folder: --dir DIR",
             wanted.display(),
             real.display()
         );
@@ -212,7 +213,7 @@ async fn held(settings: &Settings, open: &compose::Composed, workspace: &Path, f
         if file.exists() {
             let _ = std::fs::remove_file(&file);
             return Err(usage(format!(
-                "commands can write to {}: an inbox there could be written by one. Take another folder: --dir DIR",
+                "commands can write to {}, so a command could forge an inbox. Use another folder: --dir DIR",
                 folder.display()
             )));
         }
@@ -220,7 +221,7 @@ async fn held(settings: &Settings, open: &compose::Composed, workspace: &Path, f
     }
     let _ = (settings, workspace, open);
     output::note(&format!(
-        "there is no box here (level D): a command that you let run could write to {}",
+        "commands are not sandboxed (level D): one that you allow could write to {}",
         folder.display()
     ));
     Ok(())
@@ -233,9 +234,9 @@ pub(crate) fn claim(folder: &Path, session: &SessionId) -> anyhow::Result<()> {
     let owner = std::fs::read_to_string(folder.join(BRIDGE_OWNER)).unwrap_or_default().trim().to_owned();
     let ours = owner.len() == whole.len() && owner.chars().all(|c| c.is_ascii_alphanumeric());
     if !owner.is_empty() && !ours {
-        bail!("{} is not one of ours. Take another folder: --dir DIR", folder.join(BRIDGE_OWNER).display());
+        bail!("{} was not written by Dunnock. Use another folder: --dir DIR", folder.join(BRIDGE_OWNER).display());
     }
-    let told = || format!("{} cannot be put in order", folder.display());
+    let told = || format!("cannot prepare the bridge folder {}", folder.display());
     if owner != whole && (!owner.is_empty() || files(folder).next().is_some()) {
         let aside = folder.join(if owner.is_empty() { "earlier" } else { &owner });
         paths::make_private(&aside).with_context(told)?;
@@ -243,7 +244,7 @@ pub(crate) fn claim(folder: &Path, session: &SessionId) -> anyhow::Result<()> {
             std::fs::rename(folder.join(&name), aside.join(&name)).with_context(told)?;
         }
         if !owner.is_empty() {
-            output::note(&format!("the files of the conversation before this one are in {}", aside.display()));
+            output::note(&format!("the files of the previous copy-and-paste session are in {}", aside.display()));
         }
     }
     if owner != whole {
@@ -280,7 +281,7 @@ pub(crate) fn round(handed: &OutboxWritten) -> String {
     let (step, outbox, inbox) = (handed.step, output::one_line(&handed.outbox), output::one_line(&handed.inbox));
     let more = match handed.parts {
         0 | 1 => String::new(),
-        2 => " and its second part after it".to_owned(),
+        2 => " and then its second part".to_owned(),
         parts => format!(" and its {} further parts, one after the other,", parts - 1),
     };
     format!("Round {step}: paste {outbox}{more} into your chat\n         and save its answer as {inbox}")
@@ -291,11 +292,11 @@ pub(crate) fn copy_round(handed: &OutboxWritten) {
     let copied =
         std::fs::read_to_string(&handed.outbox).map_err(|e| e.to_string()).and_then(|text| to_clipboard(&text));
     match (copied, handed.parts) {
-        (Ok(()), 0 | 1) => output::note("it is in the clipboard"),
+        (Ok(()), 0 | 1) => output::note("copied the outbox to the clipboard"),
         (Ok(()), parts) => {
-            output::note(&format!("part 1 of {parts} is in the clipboard; the next: dunnock bridge copy 2"))
+            output::note(&format!("copied part 1 of {parts} to the clipboard; for the next: dunnock bridge copy 2"))
         }
-        (Err(why), _) => output::note(&format!("it is not in the clipboard: {why}")),
+        (Err(why), _) => output::note(&format!("could not copy the outbox to the clipboard: {why}")),
     }
 }
 
@@ -323,5 +324,5 @@ fn to_clipboard(text: &str) -> Result<(), String> {
             return Ok(());
         }
     }
-    Err("no program takes it (wl-copy, xclip, xsel, pbcopy)".into())
+    Err("no clipboard program works (wl-copy, xclip, xsel, pbcopy, clip.exe)".into())
 }

@@ -270,15 +270,16 @@ pub(crate) fn keepable(config: &Config, have: Isolation, day_budget: Option<u64>
         && have > level
     {
         bail!(
-            "level {level:?} of the box is required, and this machine can make level {have:?}. \"dunnock sandbox\" says why, and the \
-             way up; --sandbox auto takes the best there is"
+            "sandbox level {level:?} is required, but only level {have:?} is available here. \
+             \"dunnock sandbox\" shows why, and how to reach a better level; --sandbox auto uses the best available"
         );
     }
     if (config.budget.micros.is_some() || day_budget.is_some()) && config.price.is_none() {
         let model = &config.model;
         return Err(usage(format!(
-            "the price of {model} is not known, so a budget of money cannot be kept. Give tokens or time (--budget 200ktok), or say what \
-             it costs in the configuration: price = [\"{model}: 1.25 in, 0.125 cached, 10 out\"], in US dollars per million tokens"
+            "the price of {model} is unknown, so a money budget cannot be enforced. Use a budget of tokens or time \
+             (--budget 200ktok), or set the price in the configuration: \
+             price = [\"{model}: 1.25 in, 0.125 cached, 10 out\"], in US dollars per million tokens"
         )));
     }
     Ok(())
@@ -288,7 +289,7 @@ pub(crate) fn keepable(config: &Config, have: Isolation, day_budget: Option<u64>
 pub(crate) async fn model(settings: &mut Settings, speaker: &ModelClient) -> anyhow::Result<String> {
     if let Some(model) = settings.text("model") {
         if model == BRIDGE_MODEL {
-            return Err(usage("a conversation that is carried by hand begins with: dunnock bridge new \"...\""));
+            return Err(usage("to work with any chat by copy and paste, use: dunnock bridge new \"...\""));
         }
         speaker.knows(model).map_err(usage)?;
         return Ok(model.to_owned());

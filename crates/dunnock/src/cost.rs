@@ -54,11 +54,7 @@ pub(crate) async fn show(open: &compose::Composed, session: &SessionId, json: bo
         seen.state.config.model
     ));
     if let Some(budget) = open.world.day_budget {
-        output::aside(&format!(
-            "budget of the day: {} of {} used or held back",
-            output::usd(held),
-            output::usd(budget)
-        ));
+        output::aside(&format!("daily budget: {} of {} used or reserved", output::usd(held), output::usd(budget)));
     }
     Ok(())
 }

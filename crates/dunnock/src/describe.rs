@@ -17,9 +17,9 @@ pub(crate) fn told(record: &Record) -> Option<String> {
         Event::Created(e) => {
             format!("session in {}, {}, with {}", e.workspace, output::time(record.envelope.at), model(&e.config.model))
         }
-        Event::Forked(e) => format!("branched off {} at fact {}", e.from, e.at),
+        Event::Forked(e) => format!("forked from {} at event {}", e.from, e.at),
         Event::Prompted(e) => format!("\n> {}", e.text),
-        Event::Continued(_) => "\n> (go on)".into(),
+        Event::Continued(_) => "\n> (continue)".into(),
         Event::Answered(e) => {
             let mut index = 0;
             let parts = e.parts.iter().filter_map(|part| match part {
@@ -37,7 +37,7 @@ pub(crate) fn told(record: &Record) -> Option<String> {
             }
             parts.join("\n")
         }
-        Event::StepFailed(e) => format!("  the model did not answer: {}", e.error),
+        Event::StepFailed(e) => format!("  the model request failed: {}", e.error),
         Event::Asked(e) => {
             let view = e.kind.view();
             let call = e.kind.call().map_or_else(String::new, |call| format!(" ({call})"));
@@ -45,7 +45,7 @@ pub(crate) fn told(record: &Record) -> Option<String> {
             let text = view.text.iter().map(|text| if ours { format!("    {text}") } else { behind_bar(text) });
             let rows = facts(&view).into_iter().map(|row| format!("  {row}"));
             let rest: Vec<String> = text.chain(rows).collect();
-            format!("  {} waits: {}{call}\n{}", e.question, view.heading, rest.join("\n"))
+            format!("  {} asked: {}{call}\n{}", e.question, view.heading, rest.join("\n"))
         }
         Event::Replied(e) => {
             let note = e.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
@@ -69,28 +69,25 @@ pub(crate) fn told(record: &Record) -> Option<String> {
         Event::Configured(e) => format!("  settings: {}", serde_json::to_string(&e.set).unwrap_or_default()),
         Event::InterruptRequested(_) => "  interrupted".into(),
         Event::Checkpointed(e) => format!("  files: {}", e.note?),
-        Event::RewindRequested(e) => format!("\n> (go back: {})", scope(e.scope)),
-        Event::Rewound(e) => format!("  went back{}", e.note.map_or_else(String::new, |note| format!("; {note}"))),
-        Event::RewindFailed(e) => format!("  could not go back: {}", e.error),
+        Event::RewindRequested(e) => format!("\n> (rewind: {})", scope(e.scope)),
+        Event::Rewound(e) => format!("  rewound{}", e.note.map_or_else(String::new, |note| format!("; {note}"))),
+        Event::RewindFailed(e) => format!("  could not rewind: {}", e.error),
         Event::PreambleSet(e) if e.preamble.first_changed.is_some() || e.preamble.reason != "start" => {
             format!("  new instructions: {}{}", e.preamble.reason, from_byte(e.preamble.first_changed))
         }
         Event::Compacted(e) => format!(
-            "  {}: {} bytes, then {}; instructions {}",
-            if e.summary.is_some() { "summed up" } else { "shortened" },
+            "  conversation {}, from {} to {} bytes; instructions {}",
+            if e.summary.is_some() { "summarised" } else { "shortened" },
             e.before,
             e.after,
-            e.preamble.first_changed.map_or_else(
-                || "as they were".into(),
-                |_| format!("other ones{}", from_byte(e.preamble.first_changed))
-            )
+            e.preamble.first_changed.map_or_else(|| "unchanged".into(), |byte| format!("changed from byte {byte} on"))
         ),
-        Event::CompactionFailed(e) => format!("  the talk could not be made shorter: {}", e.error),
+        Event::CompactionFailed(e) => format!("  the conversation could not be compacted: {}", e.error),
         Event::Moved(e) => format!("moved to {}", e.workspace),
         Event::Baselined(e) => {
             let checks = e.checks.iter().map(|c| {
                 let how = if c.outcome == Outcome::Done { "passed" } else { "failed" };
-                format!("  before the work `{}` {how}", c.command)
+                format!("  before the work, `{}` {how}", c.command)
             });
             let note = e.note.iter().map(|note| format!("  before the work: {note}"));
             checks.chain(note).collect::<Vec<_>>().join("\n")
@@ -105,15 +102,15 @@ pub(crate) fn told(record: &Record) -> Option<String> {
 
 /// Where new instructions start to differ from the previous ones, if they do.
 pub(crate) fn from_byte(first: Option<u64>) -> String {
-    first.map_or_else(String::new, |byte| format!(", other from byte {byte} on"))
+    first.map_or_else(String::new, |byte| format!(", changed from byte {byte} on"))
 }
 
 /// The scope of a rewind.
 pub(crate) fn scope(scope: Scope) -> &'static str {
     match scope {
         Scope::Files => "files",
-        Scope::Conversation => "talk",
-        Scope::Both => "files and talk",
+        Scope::Conversation => "conversation",
+        Scope::Both => "files and conversation",
     }
 }
 
@@ -128,7 +125,7 @@ pub(crate) fn answer(answer: &dunnock_proto::Answer) -> String {
         Answer::Yes => "yes".into(),
         Answer::No => "no".into(),
         Answer::Always { rule } => format!("yes, always for {} {}", rule.tool, rule.words.join(" ")),
-        Answer::Edit { args } => format!("yes, as {args}"),
+        Answer::Edit { args } => format!("yes, edited to {args}"),
         Answer::Text { text } => text.to_string(),
     }
 }
@@ -138,7 +135,7 @@ pub(crate) fn outcome(outcome: &Outcome) -> &'static str {
         Outcome::Done => "done",
         Outcome::Failed => "failed",
         Outcome::Declined { .. } => "declined",
-        Outcome::Interrupted => "cut off",
+        Outcome::Interrupted => "interrupted",
         Outcome::NotRun => "not run",
         Outcome::Unknown => "outcome unknown",
     }
@@ -149,7 +146,7 @@ pub(crate) fn why(why: &EndReason) -> String {
         EndReason::Done => "done".into(),
         EndReason::Stopped => "stopped".into(),
         EndReason::Failed { error } => format!("failed: {error}"),
-        EndReason::Limit => "the limit of steps was reached".into(),
+        EndReason::Limit => "the step limit was reached".into(),
         EndReason::Budget => "the budget was used up".into(),
         EndReason::Unproven => "verification failed".into(),
     }

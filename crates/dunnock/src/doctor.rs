@@ -56,14 +56,14 @@ pub(crate) async fn run(data: Option<PathBuf>, json: bool) -> anyhow::Result<Exi
         }
     };
     match settings.notes.as_slice() {
-        [] => report.say(Sign::Ok, "settings", "no mistakes found; \"dunnock config\" shows them"),
+        [] => report.say(Sign::Ok, "settings", "no errors found; \"dunnock config\" shows all settings"),
         notes => notes.iter().for_each(|note| report.say(Sign::Note, "settings", note)),
     }
     store(&mut report, &settings).await;
     confined(&mut report, &settings);
     model(&mut report, settings).await;
     program(&mut report, "shell", "bash", "commands run with sh instead");
-    program(&mut report, "git", "git", "agents often use it; nothing of ours needs it");
+    program(&mut report, "git", "git", "agents often use it; Dunnock does not need it");
     Ok(if report.bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -72,14 +72,16 @@ fn confined(report: &mut Report, settings: &crate::settings::Settings) {
     let confined = compose::confined(settings, &data);
     let level = confined.level;
     let sign = if level == Isolation::A { Sign::Ok } else { Sign::Note };
-    report.say(sign, "box", &format!("level {level:?}: {}", sandbox::made_of(level)));
+    report.say(sign, "sandbox", &format!("level {level:?}: {}", sandbox::made_of(level)));
     if let Some(way) = sandbox::way_up(&confined) {
-        way.lines().for_each(|line| report.say(Sign::Note, "box", line));
-        sandbox::open_at(level).iter().for_each(|line| report.say(Sign::Note, "box", &format!("open: {line}")));
+        way.lines().for_each(|line| report.say(Sign::Note, "sandbox", line));
+        sandbox::open_at(level)
+            .iter()
+            .for_each(|line| report.say(Sign::Note, "sandbox", &format!("not blocked: {line}")));
     }
     #[cfg(unix)]
     if rustix::process::geteuid().is_root() && level != Isolation::D {
-        report.say(Sign::Note, "box", "you are root: commands in the box keep that name, without any of its powers");
+        report.say(Sign::Note, "sandbox", "you are root: sandboxed commands run as root, but without its privileges");
     }
 }
 
@@ -104,9 +106,9 @@ async fn store(report: &mut Report, settings: &crate::settings::Settings) {
     if let Some(keeper) = compose::keeper(settings, &dir, None) {
         let most = settings.count("checkpoint_mb").unwrap_or(0);
         let size = output::number(keeper.size().div_ceil(1 << 20));
-        report.say(Sign::Ok, "undo", &format!("{size} MB of files are kept, of at most {} MB", output::number(most)));
+        report.say(Sign::Ok, "undo", &format!("{size} MB of checkpoints, of at most {} MB", output::number(most)));
     } else {
-        report.say(Sign::Note, "undo", "files are not kept on this system yet, so changes cannot be taken back");
+        report.say(Sign::Note, "undo", "checkpoints are not supported on this system yet, so changes cannot be undone");
     }
     #[cfg(unix)]
     {
@@ -116,7 +118,7 @@ async fn store(report: &mut Report, settings: &crate::settings::Settings) {
             Ok(mode) => report.say(
                 Sign::Bad,
                 "sessions",
-                &format!("{} has mode {mode:o}; others may read it. chmod 700 it", dir.display()),
+                &format!("{0} has mode {mode:o}; other users may read it. Run: chmod 700 {0}", dir.display()),
             ),
             Err(error) => report.say(Sign::Bad, "sessions", &error.to_string()),
         }
@@ -152,7 +154,7 @@ async fn model(report: &mut Report, mut settings: crate::settings::Settings) {
     };
     match speaker.models(provider, Duration::from_secs(5)).await {
         Ok(models) if models.iter().any(|m| m == wanted) => {
-            report.say(Sign::Ok, "model", &format!("{model} can be used"))
+            report.say(Sign::Ok, "model", &format!("{model} is available"))
         }
         Ok(models) => report.say(
             Sign::Note,
@@ -171,6 +173,6 @@ fn program(report: &mut Report, what: &str, name: &str, without: &str) {
     let found = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
     match found {
         Some(file) => report.say(Sign::Ok, what, &file.display().to_string()),
-        None => report.say(Sign::Note, what, &format!("{name} is not on the path; {without}")),
+        None => report.say(Sign::Note, what, &format!("{name} was not found in PATH; {without}")),
     }
 }

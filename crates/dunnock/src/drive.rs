@@ -181,7 +181,7 @@ impl Drive {
                     Over::Settled { stopped } => self.finish(stopped).await,
                     Over::Left => {
                         output::note(&format!(
-                            "left; it goes on. Watch again: dunnock attach {}",
+                            "stopped watching; the session continues. Watch again: dunnock attach {}",
                             output::id(&self.session)
                         ));
                         let end = Exit { why: ExitReason::Working, exit: 0, error: None };
@@ -208,7 +208,7 @@ impl Drive {
             // Another process drives the session. Between two of its events it may look as if
             // nothing were running.
             None => {
-                let waits = !self.seen.state.questions.is_empty() || self.seen.state.carried().is_some();
+                let waits = !self.seen.state.questions.is_empty() || self.seen.state.awaiting_reply().is_some();
                 promised && (self.seen.rests() || waits)
             }
         }
@@ -218,13 +218,13 @@ impl Drive {
     /// reply.
     fn stays(&self, drives: bool) -> bool {
         let s = &self.seen.state;
-        let carried = s.carried().is_some() && s.questions.is_empty();
+        let carried = s.awaiting_reply().is_some() && s.questions.is_empty();
         carried
             && match self.carrying {
                 Carrying::Leaves => !drives,
                 Carrying::Waits { .. } => true,
                 Carrying::Once { .. } => {
-                    s.carried().is_some_and(|handed| brought(&self.session, handed) == InboxState::Comes)
+                    s.awaiting_reply().is_some_and(|handed| brought(&self.session, handed) == InboxState::Comes)
                 }
             }
     }
@@ -276,7 +276,7 @@ impl Drive {
                     if follows && !drives {
                         return Ok(Over::Left);
                     }
-                    if (person.asked.is_some() || self.seen.state.carried().is_some()) && settled {
+                    if (person.asked.is_some() || self.seen.state.awaiting_reply().is_some()) && settled {
                         // Nothing runs; the question stays open and can be answered later.
                         return Ok(Over::Settled { stopped: true });
                     }
@@ -312,10 +312,10 @@ impl Drive {
     fn frame(&mut self, frame: Frame) {
         match (frame, &mut self.view) {
             (Frame::Event(record), view) => {
-                let before = self.seen.state.carried().map(|handed| handed.step);
+                let before = self.seen.state.awaiting_reply().map(|handed| handed.step);
                 self.seen.add(&record, view);
                 if let (Carrying::Waits { copy: true } | Carrying::Once { copy: true }, Some(handed)) =
-                    (self.carrying, self.seen.state.carried())
+                    (self.carrying, self.seen.state.awaiting_reply())
                     && before != Some(handed.step)
                 {
                     bridge::copy_round(handed);
@@ -367,7 +367,7 @@ impl Drive {
         }
         if let Ok(memory) = read_memory(self.world.log.as_ref(), &self.session).await {
             output::aside(&output::visible(&memory.summary()));
-            output::aside(&format!("(kept in {}/{})", dunnock_tools::MEMORY, output::one_line(&planner.file)));
+            output::aside(&format!("(saved in {}/{})", dunnock_tools::MEMORY, output::one_line(&planner.file)));
         }
     }
 
@@ -383,13 +383,13 @@ pub(crate) async fn task(given: Option<String>) -> anyhow::Result<Arc<str>> {
         Some(text) if text != "-" => text,
         Some(_) | None => {
             if std::io::stdin().is_terminal() {
-                return Err(exit::usage("what is to be done? Give the task: dunnock run \"fix the failing test\""));
+                return Err(exit::usage("no task was given. Give one: dunnock run \"fix the failing test\""));
             }
             tokio::task::spawn_blocking(|| std::io::read_to_string(std::io::stdin())).await??
         }
     };
     if text.trim().is_empty() {
-        return Err(exit::usage("the task is empty. Give it in words: dunnock run \"fix the failing test\""));
+        return Err(exit::usage("the task is empty. Describe it: dunnock run \"fix the failing test\""));
     }
     Ok(text.trim().into())
 }

@@ -54,11 +54,12 @@ pub(crate) fn brought(workspace: &Path, trusted: bool) -> Vec<String> {
     let mut notes = Vec::new();
     let advice: Vec<String> = dunnock_tools::instructions::find(workspace).into_iter().map(|(name, _)| name).collect();
     if !advice.is_empty() {
-        notes.push(format!("this folder brings {} (read as advice). Nothing in it runs by itself.", advice.join(", ")));
+        notes
+            .push(format!("using instructions from {}. Nothing in this folder runs automatically.", advice.join(", ")));
     }
     if trust::brings(workspace).is_some() && !trusted {
         notes.push(
-            "this folder brings settings of its own, which do not count yet: dunnock trust shows and takes them".into(),
+            "this folder has its own settings, which do not apply yet. Show and trust them: dunnock trust".into(),
         );
     }
     notes
@@ -68,7 +69,7 @@ pub(crate) fn brought(workspace: &Path, trusted: bool) -> Vec<String> {
 pub(crate) fn without_model() -> Vec<String> {
     vec![
         "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or".into(),
-        "start a local server (Ollama, llama.cpp, LM Studio, vLLM): it is found by itself, or".into(),
+        "start a local server (Ollama, llama.cpp, LM Studio, vLLM): it is found automatically, or".into(),
         "set model = \"provider/model\" in ~/.config/dunnock/config.toml (dunnock models list shows the choices)"
             .into(),
     ]
@@ -225,8 +226,8 @@ pub(crate) async fn clipboard_picture() -> Result<String, String> {
             return Ok(path.to_string_lossy().into_owned());
         }
     }
-    Err("there is no picture in the clipboard, or no program that gives it out (wl-paste, xclip, pngpaste). A picture's file can be \
-         dropped on the terminal instead"
+    Err("there is no image on the clipboard, or no program to read it (wl-paste, xclip, pngpaste). \
+         You can drop an image file on the terminal instead"
         .into())
 }
 

@@ -41,7 +41,7 @@ impl fmt::Display for ExitReason {
             Self::Done | Self::Stale => "done",
             Self::Failed => "failed",
             Self::Waiting => "waiting for you",
-            Self::Working => "still at work",
+            Self::Working => "still running",
             Self::Limit => "a limit was reached",
             Self::Unproven => "verification failed",
             Self::Interrupted => "interrupted",
@@ -84,15 +84,18 @@ pub(crate) fn end(s: &State, fresh: Freshness) -> Exit {
             why: ExitReason::Unproven,
             exit: 5,
             error: Some(match s.proof {
-                Proof::Proven => "the checks pass, but change files each time, so nothing is proven of what they leave".into(),
-                Proof::Failed | Proof::None if s.config.planner.is_some() => "the plan has no actions left, and the checks fail".into(),
-                Proof::Failed | Proof::None => "verification failed as often as it may".into(),
+                Proof::Proven => "the checks pass, but they change files each time, so the final files are not verified".into(),
+                Proof::Failed | Proof::None if s.config.planner.is_some() => "the plan has no actions left, but the checks fail".into(),
+                Proof::Failed | Proof::None => {
+                    let times = dunnock_tui::words::count(s.config.verify_tries as usize, "time");
+                    format!("verification failed {times} (the limit)")
+                }
             }),
         },
         (_, Some(Ended::Limit)) if s.proof == Proof::Failed => Exit {
             why: ExitReason::Unproven,
             exit: 5,
-            error: Some("the limit of steps was reached before verification passed".into()),
+            error: Some("the step limit was reached before verification passed".into()),
         },
         (_, Some(Ended::Limit)) => {
             Exit { why: ExitReason::Limit, exit: 4, error: Some(format!("the limit of {} steps was reached", s.config.max_steps)) }

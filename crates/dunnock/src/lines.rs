@@ -15,11 +15,11 @@ use serde_json::Value;
 /// One line of `run --json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Line {
-    /// The version of this form.
+    /// The version of this format.
     v: u8,
     /// The session.
     session: String,
-    /// The last event that this line knows of.
+    /// Sequence number of the last event that this line reflects.
     #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<u64>,
     #[serde(flatten)]
@@ -45,14 +45,14 @@ enum What {
         #[schemars(with = "Fact")]
         record: Record,
     },
-    /// Something live that is never stored.
+    /// Live output that is never stored.
     Delta {
         /// One of text, reasoning, output, notice.
         delta: Value,
     },
     /// The session's state changed.
     State { state: Word },
-    /// A question stands; dunnock answer, approve or decline answers it.
+    /// A question is waiting; answer it with dunnock answer, approve or decline.
     Question {
         /// Its name: q1.
         question: String,
@@ -64,7 +64,7 @@ enum What {
         /// The tool and the exact arguments of the call that waits.
         #[serde(skip_serializing_if = "Option::is_none")]
         call: Option<WaitingCall>,
-        /// Of what was shown.
+        /// Hash of what was shown.
         hash: String,
     },
     /// The last line.
@@ -78,9 +78,9 @@ enum What {
         /// The answer, if there is one.
         #[serde(skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
-        /// What is known of its correctness; the older word for `verdict`.
+        /// Whether the answer was verified; an older field, see `verdict`.
         proof: Proof,
-        /// What is known of its correctness.
+        /// Whether the answer was verified.
         verdict: Verdict,
         /// Each check of the last try.
         checks: Vec<Checked>,
@@ -125,13 +125,13 @@ pub(crate) struct Checked {
     pub(crate) exit: Option<i32>,
     /// How long it took.
     pub(crate) ms: u64,
-    /// The files that it was about.
+    /// Hash of the files that it checked.
     pub(crate) tree: Option<String>,
-    /// The end of what it said.
+    /// The end of its output.
     pub(crate) output: String,
-    /// It ended both ways on the same files.
+    /// It both passed and failed on the same files.
     pub(crate) flaky: bool,
-    /// Whether it passed before the work, on a copy of the files; null where that is not known.
+    /// Whether it passed before the work, on a copy of the files; null if unknown.
     pub(crate) passed_before: Option<bool>,
 }
 
@@ -160,7 +160,7 @@ const OUTPUT: usize = 2_000;
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "the schema of a record, which knows none itself")]
 struct Fact {
-    /// Its place, from 1.
+    /// Its sequence number, from 1.
     seq: u64,
     /// Milliseconds since 1970.
     at: i64,
@@ -168,13 +168,13 @@ struct Fact {
     cause: String,
     /// Its name.
     kind: String,
-    /// The version of its form.
+    /// The version of its format.
     v: u16,
-    /// Whether a reader that does not know it may go on.
+    /// Whether a reader that does not know this kind may continue.
     need: Need,
-    /// The chain up to the event before, in hexadecimal.
+    /// The hash chain up to the previous event, in hexadecimal.
     prev: String,
-    /// What it says.
+    /// Its content.
     body: Value,
 }
 
@@ -203,18 +203,18 @@ impl From<Status> for Word {
     }
 }
 
-/// What is known of the work's correctness.
+/// Whether the work was verified.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Proof {
     None,
     Proven,
     Failed,
-    /// It was proven, and files changed since.
+    /// It was proven, but files have changed since.
     Stale,
 }
 
-/// For a reader that does not know an event.
+/// Whether a reader must know an event to continue.
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(dead_code, reason = "the schema of a record, which knows none itself")]

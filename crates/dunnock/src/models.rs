@@ -60,8 +60,8 @@ pub(crate) async fn list(data: Option<PathBuf>, json: bool) -> anyhow::Result<Ex
             ("", true) => {
                 "choose one: dunnock run --model PROVIDER/MODEL \"...\", or model = \"PROVIDER/MODEL\" in the configuration"
             }
-            ("", false) => "none can be used. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start a local server",
-            _ => "* is the one that is configured",
+            ("", false) => "no model is available. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or start a local server",
+            _ => "* marks the configured model",
         });
     }
     Ok(if any { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -119,10 +119,10 @@ pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bo
     let p = &checked.profile;
     let window = p.window.map_or_else(|| "unknown".into(), |w| format!("{w} tokens"));
     output::line(&format!(
-        "\n{model} from now on: wire {}, calls {}{}, edits {}, profile {}, window {window}, {} at a time{}",
+        "\nresult for {model}: wire {}, calls {}{}, edits {}, profile {}, window {window}, {} at a time{}",
         p.wire,
         p.dialect,
-        if p.dialect == Dialect::Plan && p.constrained { " (held to a schema)" } else { "" },
+        if p.dialect == Dialect::Plan && p.constrained { " (constrained by a schema)" } else { "" },
         p.edit,
         p.profile,
         if p.parallel { "several calls" } else { "one call" },
@@ -132,8 +132,8 @@ pub(crate) async fn check(data: Option<PathBuf>, model: Option<String>, json: bo
         output::line(&format!("  ! {fault}"));
     }
     if !calls {
-        output::line("  it can talk, but it did not call a tool in any form: it is of no use for work");
+        output::line("  the model answers, but made no tool call in any format, so it cannot do tasks");
     }
-    output::aside(&format!("kept in {path}; delete it to forget"));
+    output::aside(&format!("saved in {path}; delete the file to discard the result"));
     Ok(end)
 }

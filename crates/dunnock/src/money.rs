@@ -48,7 +48,11 @@ pub(crate) fn budget(text: &str) -> Result<Budget, String> {
             number.parse().map_err(|_| format!("{part:?} is not a budget; write 2usd, 200ktok or 10min"))?;
         let scaled = |by: f64| {
             let n = number * by;
-            if (1.0..1e18).contains(&n) { Ok(n.round() as u64) } else { Err(format!("{part:?} is no useful budget")) }
+            if (1.0..1e18).contains(&n) {
+                Ok(n.round() as u64)
+            } else {
+                Err(format!("the budget {part:?} is too small or too large"))
+            }
         };
         match unit {
             "usd" => budget.micros = Some(scaled(1e6)?),

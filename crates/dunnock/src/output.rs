@@ -54,7 +54,7 @@ fn write(bytes: &[u8]) {
         CLOSED.store(true, Ordering::Relaxed);
         if error.kind() != std::io::ErrorKind::BrokenPipe {
             LOST.store(true, Ordering::Relaxed);
-            note(&format!("standard output cannot be written: {error}"));
+            note(&format!("cannot write to standard output: {error}"));
         }
     }
 }

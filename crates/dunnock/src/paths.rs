@@ -22,10 +22,10 @@ fn user_folder(xdg: &str, below_home: &str) -> anyhow::Result<PathBuf> {
         return Ok(dir.join("dunnock"));
     }
     if cfg!(windows) {
-        let dir = var("LOCALAPPDATA").context("there is no folder for data. Set LOCALAPPDATA, or use --data-dir")?;
+        let dir = var("LOCALAPPDATA").context("LOCALAPPDATA is not set. Set it, or use --data-dir")?;
         return Ok(dir.join("dunnock"));
     }
-    let home = var("HOME").context("there is no home folder. Set HOME, or use --data-dir")?;
+    let home = var("HOME").context("HOME is not set. Set it, or use --data-dir")?;
     Ok(home.join(below_home).join("dunnock"))
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
 /// Where sessions are stored: as configured, or `$XDG_DATA_HOME/dunnock`.
 pub(crate) fn data_dir(settings: &Settings) -> anyhow::Result<PathBuf> {
     match settings.text("data_dir") {
-        Some(dir) => std::path::absolute(dir).with_context(|| format!("{dir} cannot be a folder")),
+        Some(dir) => std::path::absolute(dir).with_context(|| format!("{dir} is not a valid folder")),
         None => user_folder("XDG_DATA_HOME", ".local/share"),
     }
 }
@@ -76,23 +76,21 @@ pub(crate) fn runtime_dir(data: &Path) -> PathBuf {
 pub(crate) fn workspace(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let dir = match given {
         Some(dir) => dir.to_path_buf(),
-        None => std::env::current_dir().context("this folder cannot be read. Go to another, or use --cd DIR")?,
+        None => std::env::current_dir()
+            .context("the current folder cannot be read. Change to another one, or use --cd DIR")?,
     };
     let Ok(real) = dir.canonicalize() else {
         return Err(usage(format!(
-            "{} is not there, so it cannot be worked in. Give a folder with --cd DIR",
+            "{} does not exist or cannot be read. Give an existing folder with --cd DIR",
             dir.display()
         )));
     };
     if !real.is_dir() {
-        return Err(usage(format!(
-            "{} is not a folder, so it cannot be worked in. Give a folder with --cd DIR",
-            dir.display()
-        )));
+        return Err(usage(format!("{} is not a folder. Give a folder with --cd DIR", dir.display())));
     }
     if real.parent().is_none() {
         return Err(usage(format!(
-            "{} is the whole machine, not a workspace. Go to a project's folder, or use --cd DIR",
+            "{} is the root folder, which cannot be a workspace. Change to a project folder, or use --cd DIR",
             dir.display()
         )));
     }
@@ -108,7 +106,7 @@ pub(crate) fn keeps_its_own(workspace: &Path, settings: &Settings) -> anyhow::Re
     let inside = |dir: &PathBuf| dir.starts_with(workspace) && !dir.starts_with(&ours);
     if config.iter().chain(&data).any(inside) {
         return Err(usage(format!(
-            "{} holds your own settings or sessions, so it cannot be worked in. Go to a project's folder, or use --cd DIR",
+            "{} contains your Dunnock settings or sessions, so it cannot be a workspace. Change to a project folder, or use --cd DIR",
             workspace.display()
         )));
     }
@@ -149,13 +147,16 @@ pub(crate) fn settings(
 pub(crate) async fn open(dir: &Path) -> anyhow::Result<Sqlite> {
     let opened = Sqlite::open(dir).await.map_err(|error| match error {
         LogError::Full(_) => {
-            anyhow::anyhow!("sessions in {} cannot be opened: the disk is full. Make room and try again", dir.display())
+            anyhow::anyhow!(
+                "sessions in {} cannot be opened: the disk is full. Free some space and try again",
+                dir.display()
+            )
         }
         other => anyhow::Error::from(other).context(format!("sessions in {} cannot be opened", dir.display())),
     })?;
     if let Some(salvaged) = &opened.salvaged {
         crate::output::note(&format!(
-            "the session database was damaged ({}) and was rebuilt: {} sessions whole, {} in part. The damaged one is kept in {}",
+            "the session database was damaged ({}) and was rebuilt: {} sessions complete, {} partial. The damaged database is in {}",
             salvaged.why,
             salvaged.whole,
             salvaged.partly,

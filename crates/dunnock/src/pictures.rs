@@ -13,7 +13,7 @@ const MOST: usize = 20;
 /// Reads images, and refuses other files before anything starts.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Blob>> {
     if paths.len() > MOST {
-        return Err(usage(format!("at most {MOST} pictures go with a prompt")));
+        return Err(usage(format!("a prompt can have at most {MOST} images")));
     }
     paths.iter().map(|path| one(path).map_err(|why| usage(format!("--image {}: {why}", path.display())))).collect()
 }
@@ -24,12 +24,12 @@ fn one(path: &Path) -> Result<Blob, String> {
         return Err("it is not a file".into());
     }
     if size.len() > MOST_BYTES {
-        return Err(format!("it has {} MB, and servers take {}", size.len() >> 20, MOST_BYTES >> 20));
+        return Err(format!("it is {} MB; servers accept at most {} MB", size.len() >> 20, MOST_BYTES >> 20));
     }
     let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
     match dunnock_model::picture_kind(&bytes) {
         Some(_) => Ok(Blob::new(bytes)),
-        None => Err("it is not a PNG, JPEG, GIF or WebP picture".into()),
+        None => Err("it is not a PNG, JPEG, GIF or WebP image".into()),
     }
 }
 

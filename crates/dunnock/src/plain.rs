@@ -70,12 +70,14 @@ impl Plain {
     /// The first line.
     pub(crate) fn begin(&mut self, s: &State, level: Isolation) {
         let confined = match (s.config.mode, level) {
-            (Mode::All, Isolation::D) => "no box (level D): commands run unconfined and unasked".to_owned(),
-            (Mode::Read, _) => "nothing is changed".to_owned(),
-            (Mode::Ask | Mode::Edits | Mode::Auto, Isolation::D) => "no box (level D): commands ask".to_owned(),
-            (Mode::All, level) => format!("box level {level:?}, nothing asks"),
-            (Mode::Ask | Mode::Edits, level) => format!("box level {level:?}, commands ask"),
-            (Mode::Auto, level) => format!("box level {level:?}"),
+            (Mode::All, Isolation::D) => "no sandbox (level D): commands run without approval".to_owned(),
+            (Mode::Read, _) => "read-only".to_owned(),
+            (Mode::Ask | Mode::Edits | Mode::Auto, Isolation::D) => {
+                "no sandbox (level D): commands need approval".to_owned()
+            }
+            (Mode::All, level) => format!("sandbox level {level:?}, no approvals"),
+            (Mode::Ask | Mode::Edits, level) => format!("sandbox level {level:?}, commands need approval"),
+            (Mode::Auto, level) => format!("sandbox level {level:?}"),
         };
         let (app, id, model) = (compose::APP, output::id(&self.session), output::one_line(&s.config.model));
         self.quiet(&format!("dunnock {app} · {model} · session {id} · {confined}"));
@@ -123,13 +125,13 @@ impl Plain {
             }
             Event::StepFailed(e) if e.retry_at.is_some() => self.quiet(&format!("  {}", output::one_line(&e.error))),
             Event::Compacted(e) => {
-                let how = if e.summary.is_some() { "summed up" } else { "shortened" };
+                let how = if e.summary.is_some() { "summarised" } else { "shortened" };
                 let head = describe::from_byte(e.preamble.first_changed);
                 let head = if head.is_empty() { head } else { format!("; instructions{head}") };
-                self.quiet(&format!("  talk {how}, from {} to {} bytes{head}", e.before, e.after));
+                self.quiet(&format!("  conversation {how}, from {} to {} bytes{head}", e.before, e.after));
             }
             Event::CompactionFailed(e) => {
-                self.quiet(&format!("  talk could not be made shorter: {}", output::one_line(&e.error)))
+                self.quiet(&format!("  the conversation could not be compacted: {}", output::one_line(&e.error)))
             }
             Event::PreambleSet(e) if e.preamble.reason != "start" => {
                 let (why, from) = (output::one_line(&e.preamble.reason), describe::from_byte(e.preamble.first_changed));
@@ -137,7 +139,7 @@ impl Plain {
             }
             Event::Noticed(e) if !e.sources.is_empty() => {
                 let first = e.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-                self.quiet(&format!("  the model is told: {}", output::short(&output::one_line(first), 200)));
+                self.quiet(&format!("  note to the model: {}", output::short(&output::one_line(first), 200)));
             }
             Event::Baselined(e) => {
                 for check in e.checks.iter().filter(|check| check.outcome != Outcome::Done) {
@@ -262,17 +264,17 @@ impl Plain {
                 for line in ways_on(s, &id) {
                     output::aside(&line);
                 }
-                if let Some(handed) = s.carried() {
+                if let Some(handed) = s.awaiting_reply() {
                     if let InboxState::Refused(why) = brought(&self.session, handed) {
                         output::note(&format!("{}: {why}", output::one_line(&handed.inbox)));
                     }
                     output::aside(&format!(
-                        "  when {} is there:  dunnock bridge resume {id}",
+                        "  once {} exists:  dunnock bridge resume {id}",
                         output::one_line(&handed.inbox)
                     ));
                 }
             }
-            ExitReason::Working => self.quiet(&format!("{word} · go on: dunnock resume {id}")),
+            ExitReason::Working => self.quiet(&format!("{word} · continue: dunnock resume {id}")),
             ExitReason::Done
             | ExitReason::Failed
             | ExitReason::Limit
@@ -282,17 +284,17 @@ impl Plain {
                 self.quiet(&tally.closing(s, &word, fresh));
                 let next = match end.why {
                     ExitReason::Interrupted | ExitReason::Limit if s.via_bridge() => {
-                        format!("go on: dunnock bridge resume {id}")
+                        format!("continue: dunnock bridge resume {id}")
                     }
-                    ExitReason::Interrupted | ExitReason::Limit => format!("go on: dunnock resume {id}"),
-                    ExitReason::Failed => format!("try again: dunnock resume {id} --prompt \"go on\""),
-                    _ => format!("go on: dunnock resume {id} --prompt \"...\""),
+                    ExitReason::Interrupted | ExitReason::Limit => format!("continue: dunnock resume {id}"),
+                    ExitReason::Failed => format!("try again: dunnock resume {id} --prompt \"continue\""),
+                    _ => format!("continue: dunnock resume {id} --prompt \"...\""),
                 };
                 let undo = match s.tree {
                     Some(_) => format!("dunnock undo {id}"),
-                    None => "not possible, no files were kept".into(),
+                    None => "not possible, no checkpoint was saved".into(),
                 };
-                self.quiet(&format!("{next} · look: dunnock sessions show {id} · undo: {undo}"));
+                self.quiet(&format!("{next} · details: dunnock sessions show {id} · undo: {undo}"));
             }
         }
     }
@@ -329,8 +331,7 @@ pub(crate) fn ways_on(s: &State, id: &str) -> Vec<String> {
             }
             if several.len() > MOST_SHOWN {
                 let (all, more) = (several.len(), several.len() - MOST_SHOWN);
-                lines
-                    .push(format!("  {all} wait, {more} more than are shown; all of them: dunnock sessions show {id}"));
+                lines.push(format!("  {all} are waiting, {more} not shown; list all: dunnock sessions show {id}"));
             }
         }
     }

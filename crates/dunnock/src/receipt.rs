@@ -19,10 +19,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// A session in short.
+/// Summary of a session.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Receipt {
-    /// The version of this form.
+    /// The version of this format.
     v: u8,
     /// The session.
     session: String,
@@ -32,13 +32,13 @@ pub(crate) struct Receipt {
     began: String,
     /// When the last event was recorded.
     ended: String,
-    /// What was asked, in order.
+    /// The prompts, in order.
     task: Vec<String>,
     /// Every model that answered.
     models: Vec<String>,
-    /// The release that wrote last.
+    /// The release that last wrote to the session.
     release: String,
-    /// The commit that the repository stood at before.
+    /// The commit of the repository before the work.
     base: Option<String>,
     /// Requests to the model.
     steps: u32,
@@ -50,49 +50,49 @@ pub(crate) struct Receipt {
     tokens_out: u64,
     /// US dollars; null while the price is unknown.
     usd: Option<f64>,
-    /// What is known of the work's correctness.
+    /// Whether the work was verified.
     verdict: Verdict,
-    /// Whether the files are there to be compared with those that were checked.
+    /// Whether the files exist here, so that they can be compared with those that were checked.
     files_here: bool,
     /// The session was imported.
     imported: bool,
     /// Each check of the last try.
     checks: Vec<Checked>,
-    /// What is to be said of the checks before the work.
+    /// A note on the checks before the work.
     before: Option<String>,
-    /// The files that it changed; null where that is not known.
+    /// The files that the session changed; null if unknown.
     changes: Option<Vec<Changed>>,
-    /// What a person was asked, and answered.
+    /// The questions to the user, with the answers.
     approvals: Vec<Approval>,
-    /// Events of the log.
+    /// Number of events in the log.
     events: u64,
-    /// The chain up to the last event: two logs with the same value are the same log.
+    /// The chain hash up to the last event: logs with the same value are identical.
     chain: String,
 }
 
 /// A file that was changed.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Changed {
-    /// Below the root.
+    /// Relative to the workspace root.
     path: String,
     /// added, deleted, changed, mode, ...
     how: String,
-    /// Lines added, where it is text.
+    /// Lines added, if it is text.
     added: Option<usize>,
     /// Lines removed.
     removed: Option<usize>,
 }
 
-/// What a person was asked.
+/// A question to the user.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Approval {
-    /// Its name in the session.
+    /// The ID of the question.
     question: String,
-    /// What was asked, in one line.
+    /// The question, in one line.
     asked: String,
-    /// What was answered; null while it waits.
+    /// The answer; null while the question is waiting.
     answer: Option<String>,
-    /// What the person said beside.
+    /// The note that the user added to the answer.
     note: Option<String>,
 }
 
@@ -210,10 +210,10 @@ impl Receipt {
         let money = self.usd.map_or_else(|| "price unknown".into(), |usd| output::usd((usd * 1e6).round() as u64));
         let headline = match (self.verdict, self.files_here) {
             (Verdict::Proven, true) => "Proven: every check passed on exactly these files.",
-            (Verdict::Proven, false) => "Proven: every check passed. The files are not here to be compared.",
+            (Verdict::Proven, false) => "Proven: every check passed. The files are not here for comparison.",
             (Verdict::Failed, _) => "Not proven: a check failed.",
-            (Verdict::Stale, _) => "Proof stale: the files are not those that were checked.",
-            (Verdict::Unverified, _) => "Unverified: nothing was checked, or not to the end.",
+            (Verdict::Stale, _) => "Proof stale: the files are not the ones that were checked.",
+            (Verdict::Unverified, _) => "Unverified: nothing was checked, or a check did not finish.",
         };
         let _ = writeln!(text, "# Dunnock session {}\n\n**{headline}**\n", self.session.get(..8).unwrap_or_default());
         for (n, task) in self.task.iter().enumerate() {
@@ -233,17 +233,17 @@ impl Receipt {
         );
         text.push_str("## Checks\n\n");
         if self.checks.is_empty() {
-            text.push_str("None was run.\n");
+            text.push_str("No checks were run.\n");
         }
         for check in &self.checks {
             let how = if check.passed { "passed" } else { "**failed**" };
             let exit = check.exit.map_or_else(String::new, |exit| format!(", exit {exit}"));
             let tries = if check.tries > 1 { format!(", try {}", check.tries) } else { String::new() };
-            let flaky = if check.flaky { "; **flaky**: it ended both ways on the same files" } else { "" };
+            let flaky = if check.flaky { "; **flaky**: it both passed and failed on the same files" } else { "" };
             let before = match check.passed_before {
                 Some(true) => "; it passed before the work",
                 Some(false) => "; it **failed before** the work",
-                None => "; not known how it ended before the work",
+                None => "; its result before the work is unknown",
             };
             let tree = check.tree.as_deref().map_or_else(String::new, |tree| format!("\n  files: `{tree}`"));
             let _ = writeln!(
@@ -261,8 +261,8 @@ impl Receipt {
         }
         text.push_str("\n## Changes\n\n");
         match &self.changes {
-            None => text.push_str("Not known: the files were not kept.\n"),
-            Some(changes) if changes.is_empty() => text.push_str("No file changed.\n"),
+            None => text.push_str("Unknown: no checkpoints are available.\n"),
+            Some(changes) if changes.is_empty() => text.push_str("No files changed.\n"),
             Some(changes) => {
                 for change in changes {
                     let lines = match (change.added, change.removed) {
@@ -275,10 +275,10 @@ impl Receipt {
         }
         text.push_str("\n## Approvals\n\n");
         if self.approvals.is_empty() {
-            text.push_str("Nobody was asked.\n");
+            text.push_str("No questions were asked.\n");
         }
         for approval in &self.approvals {
-            let answer = approval.answer.as_deref().map_or_else(|| "waits".into(), code);
+            let answer = approval.answer.as_deref().map_or_else(|| "waiting".into(), code);
             let note = approval.note.as_deref().map_or_else(String::new, |note| format!(" ({})", code(note)));
             let _ = writeln!(text, "- {}: {} → {answer}{note}", approval.question, code(&approval.asked));
         }

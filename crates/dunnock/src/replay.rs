@@ -58,7 +58,7 @@ pub(crate) async fn run(
         let not = match &copy {
             Ok(_) if done.passed_over > 0 => {
                 format!(
-                    ", {} not (they had more than the box, or never came to an end), so files were not compared",
+                    ", {} skipped (they had access beyond the sandbox, or never finished), so files were not compared",
                     done.passed_over
                 )
             }
@@ -66,11 +66,11 @@ pub(crate) async fn run(
             Err(why) => format!(" (nothing was run: {why})"),
         };
         let (facts, requests, calls) = (done.facts, done.requests, done.calls);
-        output::aside(&format!("{facts} facts decided, {requests} requests built, {calls} calls run again{not}"));
+        output::aside(&format!("{facts} events recomputed, {requests} requests rebuilt, {calls} calls rerun{not}"));
         match done.differences.split_first() {
-            None => output::line("the same"),
+            None => output::line("no differences"),
             Some((first, more)) => {
-                output::line(&format!("first difference: {} (fact {})", output::one_line(&first.what), first.seq));
+                output::line(&format!("first difference: {} (event {})", output::one_line(&first.what), first.seq));
                 output::line(&format!("  recorded: {}", output::one_line(&first.recorded)));
                 output::line(&format!("  now:      {}", output::one_line(&first.now)));
                 if !more.is_empty() {
@@ -90,15 +90,15 @@ async fn copy(
     session: &SessionId,
 ) -> Result<Box<dyn WorkspaceCopy>, String> {
     let state = load(open.world.log.as_ref(), session).await.map_err(|error| error.to_string())?.state;
-    let keeper = open.keeper.clone().ok_or("files are not kept on this system")?;
-    let first = state.first.clone().ok_or("no files were kept in it")?;
+    let keeper = open.keeper.clone().ok_or("checkpoints are not supported on this system")?;
+    let first = state.first.clone().ok_or("the session has no checkpoint of its files")?;
     open.confine(settings, Sandbox::Auto);
     if open.world.level == Isolation::D {
-        return Err("there is no box here, and commands of a recorded session are not run without one".into());
+        return Err("there is no sandbox here, and recorded commands are not rerun without one".into());
     }
     let folder = state.workspace.as_deref().unwrap_or_default();
     if !Path::new(folder).is_dir() {
-        return Err(format!("its folder {folder} is not there"));
+        return Err(format!("its folder {folder} does not exist"));
     }
     let copy = keeper.copy(folder, &first).await?;
     let own = Path::new(folder).join(".git");
@@ -147,7 +147,7 @@ fn differs(then: &Path, now: &Path, below: &Path) -> io::Result<Option<(String, 
     let (old, new) = (names(then)?, names(now)?);
     for name in old.union(&new).filter(|name| *name != ".git" && *name != ".dunnock") {
         let path = below.join(name);
-        let word = |there: bool| if there { "there" } else { "not there" }.to_owned();
+        let word = |there: bool| if there { "present" } else { "missing" }.to_owned();
         let kind = |root: &Path| std::fs::symlink_metadata(root.join(&path)).ok();
         let shown = path.to_string_lossy().into_owned();
         match (kind(then), kind(now)) {

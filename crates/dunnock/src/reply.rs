@@ -33,7 +33,7 @@ impl Which {
 
 pub(crate) fn call_id(text: &str) -> anyhow::Result<CallId> {
     text.parse().map_err(|_| {
-        usage(format!("{text:?} is not a call; calls are named like 3.0, as \"dunnock sessions show\" prints them"))
+        usage(format!("{text:?} is not a call ID; use one like 3.0, as \"dunnock sessions show\" prints them"))
     })
 }
 
@@ -65,9 +65,9 @@ async fn at(data: Option<PathBuf>, id: &str) -> anyhow::Result<At> {
 fn nothing(s: &State, id: &str) -> anyhow::Error {
     let others = ways_on(s, id);
     match others.is_empty() {
-        true => usage(format!("nothing waits for approval in session {id}; it is {}", s.status())),
+        true => usage(format!("nothing is waiting for approval in session {id}; its state is {}", s.status())),
         false => usage(format!(
-            "nothing waits for approval in session {id}, but something else does:\n{}",
+            "nothing is waiting for approval in session {id}, but other questions are waiting:\n{}",
             others.join("\n")
         )),
     }
@@ -103,7 +103,7 @@ pub(crate) async fn approve(
                     })
                     .collect();
             return Err(usage(format!(
-                "several calls wait in session {short}:\n{}\nName one (dunnock approve {short} {}), or use --all",
+                "several calls are waiting in session {short}:\n{}\nName one (dunnock approve {short} {}), or use --all",
                 list.join("\n"),
                 several.first().map_or_else(String::new, |(call, _)| call.to_string())
             )));
@@ -114,7 +114,7 @@ pub(crate) async fn approve(
             None => {
                 let ids: Vec<String> = several.iter().map(|(id, _)| id.to_string()).collect();
                 return Err(usage(format!(
-                    "call {call} does not wait in session {short}; what waits: {}",
+                    "call {call} is not waiting in session {short}; waiting: {}",
                     ids.join(", ")
                 )));
             }
@@ -148,16 +148,18 @@ pub(crate) async fn answer(data: Option<PathBuf>, id: &str, words: Vec<String>, 
     let (name, text) = match words.as_slice() {
         [name, text] => (Some(name.as_str()), text.as_str()),
         [text] => (None, text.as_str()),
-        _ => return Err(usage("give the answer in one piece: dunnock answer ID \"...\"")),
+        _ => return Err(usage("give the answer as one argument, in quotes: dunnock answer ID \"...\"")),
     };
     let question = match (name, s.questions.as_slice()) {
-        (_, []) => return Err(usage(format!("nothing waits for an answer in session {short}; it is {}", s.status()))),
+        (_, []) => {
+            return Err(usage(format!("no question is waiting in session {short}; its state is {}", s.status())));
+        }
         (None, [one]) => one.clone(),
         (None, several) => {
             let list: Vec<String> =
                 several.iter().map(|q| format!("  {}  {}", q.id, output::one_line(&brief(q)))).collect();
             return Err(usage(format!(
-                "several questions wait in session {short}:\n{}\nName one: dunnock answer {short} q1 \"...\"",
+                "several questions are waiting in session {short}:\n{}\nName one: dunnock answer {short} q1 \"...\"",
                 list.join("\n")
             )));
         }
@@ -166,7 +168,7 @@ pub(crate) async fn answer(data: Option<PathBuf>, id: &str, words: Vec<String>, 
             None => {
                 let ids: Vec<String> = several.iter().map(|q| q.id.to_string()).collect();
                 return Err(usage(format!(
-                    "question {name} does not wait in session {short}; {} does",
+                    "question {name} is not waiting in session {short}; waiting: {}",
                     ids.join(", ")
                 )));
             }
@@ -184,7 +186,7 @@ pub(crate) fn rule(question: &Question) -> Result<Rule, String> {
         .kind
         .approval()
         .and_then(|approval| approval.rule.clone())
-        .ok_or_else(|| "no rule can be made for this call: answer yes or no".into())
+        .ok_or_else(|| "no rule can be saved for this call; answer yes or no".into())
 }
 
 /// A question in one line.
@@ -208,7 +210,7 @@ pub(crate) fn read_answer(question: &Question, text: &str) -> Result<Answer, Str
         }
         _ if yes => Ok(Answer::Yes),
         _ if no => Ok(Answer::No),
-        _ => Err(format!("{text:?} is no answer here; say yes or no")),
+        _ => Err(format!("{text:?} is not a valid answer here; answer yes or no")),
     }
 }
 
@@ -229,7 +231,7 @@ async fn on(at: At, go: bool) -> anyhow::Result<ExitCode> {
     }
     let now = Seen::read(&at.open.world, &at.session).await?.state;
     match now.questions.is_empty() {
-        true => output::aside(&format!("stored. Go on: dunnock resume {short}")),
+        true => output::aside(&format!("stored. Continue: dunnock resume {short}")),
         false => {
             output::aside("stored. Still waiting:");
             ways_on(&now, &short).iter().for_each(|line| output::aside(line));
@@ -253,22 +255,22 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
                 Event::Answered(e) if e.step == call.step => {
                     if let Some(part) = Part::calls(&e.parts).nth(usize::from(call.index)) {
                         lines.push(format!("{call}  {} {}", part.tool, part.args));
-                        lines.push(format!("asked for by {}, {when}", e.model));
+                        lines.push(format!("requested by {}, {when}", e.model));
                         if part.recovered {
-                            lines.push("found in the words of the answer, not given as a call".into());
+                            lines.push("found in the text of the answer, not sent as a tool call".into());
                         }
                         lines.extend(part.fault.as_ref().map(|fault| format!("it cannot run: {fault}")));
                     }
                 }
                 Event::CheckCalled(e) if e.call == call => {
-                    lines.push(format!("{call}  a check of the harness: {}", e.args))
+                    lines.push(format!("{call}  verification check: {}", e.args))
                 }
                 Event::Asked(e) if e.kind.approval().is_some_and(|approval| approval.call == call) => {
                     question = Some(e.question);
                     let view = e.kind.view();
-                    lines.push(format!("approval was requested ({}) because {}", e.question, view.reasons.join("; ")));
+                    lines.push(format!("approval was requested ({}): {}", e.question, view.reasons.join("; ")));
                     lines.extend(view.isolation.map(|isolation| format!("sandbox: {isolation}")));
-                    lines.extend(view.access.iter().map(|access| format!("a yes grants: {access}")));
+                    lines.extend(view.access.iter().map(|access| format!("approval grants: {access}")));
                     lines.extend(view.preview.iter().map(|loss| format!("effect: {loss}")));
                     lines.extend(view.rule.map(|rule| format!("\"always\" would allow {rule}")));
                 }
@@ -278,15 +280,15 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
                     lines.push(format!("you {word} it{note}, {when}"));
                 }
                 Event::Allowed(e) if e.call == call => lines.push(match e.by {
-                    AllowedBy::Policy(reason) => format!("it ran unasked, because: {reason}"),
+                    AllowedBy::Policy(reason) => format!("it ran without asking: {reason}"),
                     AllowedBy::Grant(rule) => {
-                        format!("it ran unasked, because you granted: {} {}", rule.tool, rule.words.join(" "))
+                        format!("it ran without asking; you always allow: {} {}", rule.tool, rule.words.join(" "))
                     }
-                    AllowedBy::Person(question) => format!("it ran on your word ({question})"),
+                    AllowedBy::Person(question) => format!("it ran because you approved it ({question})"),
                     AllowedBy::Harness => "it ran because you asked for this check".into(),
                 }),
                 Event::Finished(e) if e.call == call => {
-                    let level = e.isolation.map_or(String::new(), |l| format!(", box level {l:?}"));
+                    let level = e.isolation.map_or(String::new(), |l| format!(", sandbox level {l:?}"));
                     let text = match &e.outcome {
                         Outcome::NotRun => format!("it did not run: {}", e.shown),
                         other => format!("{}{level}, {when}", describe::outcome(other)),
@@ -301,7 +303,7 @@ pub(crate) async fn why(data: Option<PathBuf>, id: &str, call: &str) -> anyhow::
         .await?;
     if lines.is_empty() {
         return Err(usage(format!(
-            "there is no call {call} in session {0}. \"dunnock sessions show {0}\" names them",
+            "there is no call {call} in session {0}. \"dunnock sessions show {0}\" lists its calls",
             output::id(&at.session)
         )));
     }

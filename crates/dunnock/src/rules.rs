@@ -30,7 +30,7 @@ fn file() -> anyhow::Result<PathBuf> {
 pub(crate) fn load() -> anyhow::Result<Rules> {
     let Ok(path) = file() else { return Ok(Rules::default()) };
     match std::fs::read_to_string(&path) {
-        Ok(text) => toml::from_str(&text).with_context(|| format!("{} cannot be understood", path.display())),
+        Ok(text) => toml::from_str(&text).with_context(|| format!("{} cannot be parsed", path.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Rules::default()),
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
     }
@@ -38,7 +38,9 @@ pub(crate) fn load() -> anyhow::Result<Rules> {
 
 fn save(rules: &Rules) -> anyhow::Result<()> {
     let path = file()?;
-    let mut text = String::from("# Rules for all sessions. \"dunnock rules\" lists them, and takes them back.\n");
+    let mut text = String::from(
+        "# Rules for all sessions. \"dunnock rules\" lists them, \"dunnock rules revoke N\" removes one.\n",
+    );
     for (kind, list) in [("allow", &rules.allow), ("deny", &rules.deny)] {
         for rule in list {
             let (tool, words) = (serde_json::to_string(&rule.tool)?, serde_json::to_string(&rule.words)?);
@@ -81,7 +83,7 @@ fn listed(rule: &Rule) -> String {
 pub(crate) fn allow(rule: &Rule) -> anyhow::Result<()> {
     if !policy::grantable(rule) {
         return Err(usage(format!(
-            "{} would allow everything: it runs whatever it is given. Name a command that does one thing",
+            "{} would allow everything, because it runs any command it is given. Name a more specific command",
             rule.shape()
         )));
     }
@@ -124,7 +126,10 @@ fn alone() -> anyhow::Result<std::fs::File> {
 /// Saves an allow rule and prints it.
 pub(crate) fn always(rule: &Rule) -> anyhow::Result<()> {
     allow(rule)?;
-    output::note(&format!("from now on, in every session: {}. Take it back: dunnock rules revoke", rule.shape()));
+    output::note(&format!(
+        "always allowed from now on, in all sessions: {}. To remove the rule: dunnock rules revoke N",
+        rule.shape()
+    ));
     Ok(())
 }
 
@@ -152,7 +157,7 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
             }
             if all.count() == 0 && !json {
                 output::aside(
-                    "there are no rules. \"always\" as an answer makes one, and so do: dunnock rules allow, dunnock rules deny",
+                    "there are no rules. Answer \"always\" to add one, or use: dunnock rules allow, dunnock rules deny",
                 );
             }
             return Ok(ExitCode::SUCCESS);
@@ -168,7 +173,7 @@ pub(crate) fn run(what: Option<Asked>, json: bool) -> anyhow::Result<ExitCode> {
             };
             save(&rules)?;
             output::aside(&format!(
-                "taken back: {}. Sessions that began with it keep it until they are resumed",
+                "removed: {}. Sessions that started with it keep it until they are resumed",
                 gone.shape()
             ));
         }

@@ -27,8 +27,8 @@ pub(crate) async fn run(data: Option<PathBuf>, task: Option<String>, flags: Flag
     let task = drive::task(task).await?;
     if dunnock_tools::holds_a_key(&task) {
         output::note(
-            "your task holds what looks like a key. It is sent to the model and kept with the session; change it if it was not meant \
-             to be seen, and delete the session: dunnock sessions delete",
+            "your task contains what looks like a key. It is sent to the model and saved with the session. \
+             If you did not mean to share it, replace the key and delete the session: dunnock sessions delete",
         );
     }
     let pictures = pictures::read(&flags.image)?;
@@ -119,18 +119,18 @@ pub(crate) async fn go_on(
 ) -> anyhow::Result<ExitCode> {
     let pictures = pictures::read(&flags.image)?;
     if prompt.is_none() && !pictures.is_empty() {
-        return Err(usage("a picture goes with a prompt: --prompt \"...\""));
+        return Err(usage("--image needs a prompt: --prompt \"...\""));
     }
     let seen = Seen::read(&open.world, &session).await?;
     let id = output::id(&session).to_owned();
     if flags.planner && seen.state.config.planner.is_none() {
         return Err(usage(format!(
-            "session {id} is no planner, and does not become one. Begin anew: dunnock run --planner \"...\""
+            "session {id} was not started with --planner; start a new one: dunnock run --planner \"...\""
         )));
     }
     if let Some(unknown) = &seen.state.read_only {
         bail!(
-            "session {id} was written by a later release ({}), which recorded {:?}. Use that release to go on with it",
+            "session {id} was written by a later release ({}), which recorded {:?}. Use that release to continue it",
             unknown.app,
             unknown.kind
         );
@@ -140,14 +140,12 @@ pub(crate) async fn go_on(
     let over = rests && matches!(status, Status::Done | Status::Failed);
     let again = rests && matches!(status, Status::Stopped | Status::Limit) && seen.state.last.is_some();
     if rests && seen.state.last.is_none() && prompt.is_none() {
-        return Err(usage(format!(
-            "session {id} was never given a task. Give one: dunnock resume {id} --prompt \"...\""
-        )));
+        return Err(usage(format!("session {id} has no task yet. Give it one: dunnock resume {id} --prompt \"...\"")));
     }
     if !over || prompt.is_some() {
         let folder = seen.state.workspace.clone().unwrap_or_default();
         if !Path::new(folder.as_ref()).is_dir() {
-            bail!("the folder of this session, {folder}, is not there any more. Put it back to go on");
+            bail!("the folder of this session, {folder}, no longer exists. Restore it to continue");
         }
         let now = &seen.state.config;
         let patch = compose::patch(settings, &open.speaker, now, None)?;
@@ -191,7 +189,7 @@ pub(crate) async fn attach(data: Option<PathBuf>, id: Option<String>, json: bool
     let signals = Signals::new()?;
     let Some(door) = Connection::join(open.world.clone(), session.clone(), seen.state.seq).await? else {
         let id = output::id(&session);
-        bail!("nobody is working on session {id} ({}). Go on with it: dunnock resume {id}", seen.state.status());
+        bail!("no process is running session {id} (state: {}). Continue it: dunnock resume {id}", seen.state.status());
     };
     let mut view = View::new(&session, json);
     let level = seen.state.owner.map_or(open.world.level, |seat| seat.level);

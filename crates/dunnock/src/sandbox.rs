@@ -14,9 +14,9 @@ use std::process::ExitCode;
 pub(crate) fn made_of(level: Isolation) -> &'static str {
     match level {
         Isolation::A => "namespaces for users, mounts, processes, network and IPC; Landlock; seccomp",
-        Isolation::B => "namespaces for users, processes, network and IPC; Landlock; seccomp; no mounts of its own",
-        Isolation::C => "Landlock and seccomp; no sockets but socketpair",
-        Isolation::D => "nothing: commands run as you do, so those that are not known to only look ask",
+        Isolation::B => "namespaces for users, processes, network and IPC; Landlock; seccomp; no mount namespace",
+        Isolation::C => "Landlock and seccomp; no sockets except socketpair",
+        Isolation::D => "nothing: commands run with your permissions; all but known read-only ones need approval",
     }
 }
 
@@ -24,19 +24,20 @@ pub(crate) fn made_of(level: Isolation) -> &'static str {
 pub(crate) fn open_at(level: Isolation) -> &'static [&'static str] {
     match level {
         Isolation::A => &[
-            "a socket that another program makes in this folder while a command runs can be reached",
-            "protected names that are missing can be made while a command runs, and are taken away after it",
-            "names below ~ that are shown (toolchains, .gitconfig) can be read",
+            "a command can reach a socket that another program creates in this folder while the command runs",
+            "missing protected files can be created while a command runs; they are removed afterwards",
+            "the parts of ~ that the sandbox shows (toolchains, .gitconfig) can be read",
         ],
         Isolation::B => &[
-            "mode, owner, times and extended attributes of your files outside can be changed, their content cannot",
-            "names and sizes of files outside can be seen",
-            "secret files of this folder can be read by commands that do not name them",
-            "protected names can be changed while a command runs, and are put back after it",
+            "mode, owner, times and extended attributes of your files outside can be changed, but not their content",
+            "names and sizes of files outside are visible",
+            "commands that do not name a secret file of this folder can still read it",
+            "protected files can be changed while a command runs; they are restored afterwards",
         ],
-        Isolation::C => {
-            &["as level B; and tests that need sockets fail", "other processes of yours can be seen, not touched"]
-        }
+        Isolation::C => &[
+            "the same as at level B; in addition, tests that need sockets fail",
+            "your other processes are visible; before Linux 6.12, commands can send signals to them",
+        ],
         Isolation::D => &["everything"],
     }
 }
@@ -52,7 +53,8 @@ pub(crate) fn way_up(confined: &SandboxSupport) -> Option<String> {
     let exe = std::env::current_exe().map_or_else(|_| "/usr/local/bin/dunnock".into(), |exe| exe.display().to_string());
     let how = if restricted {
         format!(
-            "this system (Ubuntu 23.10 and later) lets only programs with a profile make user namespaces. As root:\n  \
+            "this system (Ubuntu 23.10 and later) lets only programs with an AppArmor profile create user namespaces. \
+             As root:\n  \
              printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile dunnock {exe} flags=(unconfined) {{\\n  userns,\\n}}\\n' \
              > /etc/apparmor.d/dunnock && apparmor_parser -r /etc/apparmor.d/dunnock"
         )
@@ -61,7 +63,7 @@ pub(crate) fn way_up(confined: &SandboxSupport) -> Option<String> {
     } else if std::fs::read_to_string("/proc/sys/kernel/unprivileged_userns_clone").is_ok_and(|t| t.trim() == "0") {
         "user namespaces are switched off for ordinary users. As root: sysctl kernel.unprivileged_userns_clone=1".into()
     } else {
-        "inside a container, it needs one that allows user namespaces and mounting /proc; elsewhere a kernel of 6.2 or later".into()
+        "in a container, allow user namespaces and mounting /proc; elsewhere, use Linux 6.2 or later".into()
     };
     Some(format!("{why}\n{how}"))
 }
@@ -116,7 +118,7 @@ pub(crate) async fn run(data: Option<PathBuf>, what: Option<Boxes>, json: bool) 
         #[cfg(target_os = "linux")]
         Some(Boxes::Run { network, level, words }) => try_it(&settings, network, level, words).await,
         #[cfg(not(target_os = "linux"))]
-        Some(_) => anyhow::bail!("there is no box on {} yet: level D", std::env::consts::OS),
+        Some(_) => anyhow::bail!("there is no sandbox on {} yet (level D)", std::env::consts::OS),
     }
 }
 
@@ -133,12 +135,12 @@ fn show(settings: &Settings, json: bool) -> anyhow::Result<ExitCode> {
     }
     output::line(&format!("level {level:?}: {}", made_of(level)));
     for (better, why) in &confined.why {
-        output::line(&format!("not {better:?}: {}", output::visible(why)));
+        output::line(&format!("no level {better:?}: {}", output::visible(why)));
     }
-    output::line("what stays open at this level:");
+    output::line("not blocked at this level:");
     open_at(level).iter().for_each(|line| output::line(&format!("  {line}")));
     if let Some(way) = way_up(&confined) {
-        output::line(&format!("the way to level A: {}", output::visible(&way)));
+        output::line(&format!("how to get level A: {}", output::visible(&way)));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -159,7 +161,7 @@ fn rung(
             Isolation::A => Level::A,
             Isolation::B => Level::B,
             Isolation::C => Level::C,
-            Isolation::D => anyhow::bail!("no box can be made here (level D). \"dunnock sandbox\" says why"),
+            Isolation::D => anyhow::bail!("no sandbox is available here (level D). \"dunnock sandbox\" shows why"),
         },
     })
 }
@@ -171,7 +173,7 @@ async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: boo
     let data = paths::data_dir(settings)?;
     let rung = rung(settings, &data, level.as_deref())?;
     let mut layout = layout(settings, &data);
-    let exe = std::env::current_exe().context("this program cannot be found")?;
+    let exe = std::env::current_exe().context("the path of this program cannot be found")?;
     layout.readable.push(exe.clone());
     let home = layout.home.clone().unwrap_or_else(|| data.clone());
     let base = data.canonicalize().unwrap_or(data).join(format!("prove-{}", std::process::id()));
@@ -199,7 +201,7 @@ async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: boo
         let bare_open = bare.then(|| trials.iter().filter(|t| !matches!(t.bare, Some(ProbeOutcome::Held(_)))).count());
         let each: serde_json::Map<String, serde_json::Value> = trials
             .iter()
-            .map(|t| (t.name.to_owned(), json!({"bare": t.bare.map(word), "boxed": word(t.boxed)})))
+            .map(|t| (t.name.to_owned(), json!({"bare": t.bare.map(word), "sandboxed": word(t.boxed)})))
             .collect();
         let told = json!({
             "level": format!("{rung:?}"), "probes": trials.len(), "blocked": held, "open": names(|c| c == ProbeOutcome::Out),
@@ -207,18 +209,23 @@ async fn prove(settings: &Settings, bare: bool, level: Option<String>, json: boo
         });
         output::line(&told.to_string());
     } else {
+        let label = |came: ProbeOutcome| match came {
+            ProbeOutcome::Held(_) => "blocked",
+            ProbeOutcome::Private => "harmless",
+            ProbeOutcome::Out => "ESCAPED",
+        };
         for trial in &trials {
-            let bare = trial.bare.map_or(String::new(), |came| format!("bare: {:<8}", word(came)));
+            let bare = trial.bare.map_or(String::new(), |came| format!("unsandboxed: {:<9}", label(came)));
             let error = match trial.boxed {
                 ProbeOutcome::Held(code) if code > 0 && code < 134 => {
                     std::io::Error::from_raw_os_error(code).to_string()
                 }
                 _ => String::new(),
             };
-            output::line(&format!("{:<20} {bare}in the box: {:<8} {error}", trial.name, word(trial.boxed)));
+            output::line(&format!("{:<20} {bare}sandboxed: {:<8} {error}", trial.name, label(trial.boxed)));
         }
         output::line(&format!(
-            "level {rung:?}: {} ways out tried, {held} held, {private} that touch nothing outside, {out} that do",
+            "level {rung:?}: {} escapes tried, {held} blocked, {private} harmless (nothing outside touched), {out} escaped",
             trials.len()
         ));
     }
@@ -280,6 +287,6 @@ async fn try_it(
             Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
         }
         Ended::Refused(why) => anyhow::bail!("{name} was not run: {why}"),
-        Ended::Lost => anyhow::bail!("its end was not seen: the launcher died"),
+        Ended::Lost => anyhow::bail!("the outcome of {name} is unknown: the launcher died"),
     }
 }

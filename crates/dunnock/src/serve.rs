@@ -69,7 +69,7 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: ServeOptions) -> anyhow::R
             output::line(&format!("serving on {url}"));
             output::line(&format!("programs: authorization: Bearer $(cat {})", token.0.display()));
         }
-        (false, Some(_)) => output::line(&format!("Dunnock is at {url}")),
+        (false, Some(_)) => output::line(&format!("Dunnock is running at {url}")),
     }
     if let (Some(entry), Some(how)) = (&entry, asked.web) {
         show(entry, how, asked.json).await;
@@ -77,8 +77,9 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: ServeOptions) -> anyhow::R
     if let Some(ip) = away {
         let where_to = if ip.is_unspecified() { "any address of this machine".to_owned() } else { ip.to_string() };
         output::note(&format!(
-            "whoever reaches {where_to} and knows the password can run commands as you, and what is said goes over the network as it is. \
-             Where that is not your own, leave --listen out and use a tunnel: ssh -L {0}:127.0.0.1:{0}",
+            "anyone who can reach {where_to} and knows the password can run commands as you, and the traffic is \
+             not encrypted. On a network that is not your own, omit --listen and use a tunnel: \
+             ssh -L {0}:127.0.0.1:{0}",
             at.port()
         ));
     }
@@ -105,7 +106,7 @@ pub(crate) async fn run(data: Option<PathBuf>, asked: ServeOptions) -> anyhow::R
 /// Opens the address in a browser, or prints it.
 async fn show(entry: &str, how: Browser, json: bool) {
     if !dunnock_serve::has_web_app() {
-        output::note("this build brings no web app: the page says how to build it. The API is there");
+        output::note("this build has no web app; the page says how to build it. The API works");
     }
     let opened = match how {
         Browser::Tell => false,
@@ -119,15 +120,15 @@ async fn show(entry: &str, how: Browser, json: bool) {
     }
     match (opened, how) {
         (true, _) => {
-            output::line(&format!("It opens in your browser. If it does not, open this within 30 seconds: {entry}"));
-            output::line("Enter: open it again. Ctrl-C: end; what runs is stopped and kept.");
+            output::line(&format!("Opening your browser. If that fails, open this within 30 seconds: {entry}"));
+            output::line("Enter: open it again. Ctrl-C: quit; running work is stopped and saved.");
         }
         (false, how) => {
             if how == Browser::Open {
-                output::note("no browser could be opened here");
+                output::note("could not open a browser here");
             }
-            output::line(&format!("Open this within 30 seconds, it counts once: {entry}"));
-            output::line("Enter: another address. Ctrl-C: end; what runs is stopped and kept.");
+            output::line(&format!("Open this within 30 seconds; it works once: {entry}"));
+            output::line("Enter: new link. Ctrl-C: quit; running work is stopped and saved.");
         }
     }
 }
@@ -166,7 +167,7 @@ fn near(ip: IpAddr) -> IpAddr {
 
 /// Parses the address for `--listen`.
 fn address(text: &str) -> anyhow::Result<IpAddr> {
-    let bad = || usage(format!("{text:?} is not an address; give one of this machine, as 192.168.0.7 or 0.0.0.0"));
+    let bad = || usage(format!("{text:?} is not an address; use one of this machine, like 192.168.0.7 or 0.0.0.0"));
     text.parse().map_err(|_| bad())
 }
 
@@ -174,7 +175,7 @@ fn address(text: &str) -> anyhow::Result<IpAddr> {
 fn password() -> anyhow::Result<Password> {
     let file = paths::config_dir()?.join("password");
     let ways = format!(
-        "to listen for other machines a password is needed: in DUNNOCK_PASSWORD, or in {} (chmod 600)",
+        "a password is needed to listen for other machines: set DUNNOCK_PASSWORD, or write it to {} (chmod 600)",
         file.display()
     );
     let text = match paths::text_var("DUNNOCK_PASSWORD").filter(|text| !text.is_empty()) {
@@ -183,7 +184,7 @@ fn password() -> anyhow::Result<Password> {
             let Ok(text) = std::fs::read_to_string(&file) else { return Err(usage(ways)) };
             #[cfg(unix)]
             if std::os::unix::fs::MetadataExt::mode(&file.metadata()?) & 0o077 != 0 {
-                return Err(usage(format!("others can read {0}; close it first: chmod 600 {0}", file.display())));
+                return Err(usage(format!("others can read {0}; make it private: chmod 600 {0}", file.display())));
             }
             text
         }
@@ -215,7 +216,7 @@ async fn listen(away: Option<IpAddr>, port: Option<u16>) -> anyhow::Result<Vec<T
         }
     }
     let (port, error) = last.context("there is no port")?;
-    Err(usage(format!("port {port} of {ip} cannot be listened on: {error}. Choose another with --port")))
+    Err(usage(format!("cannot listen on port {port} of {ip}: {error}. Choose another with --port")))
 }
 
 /// The token file. It is removed when the server stops, unless another server has replaced it by

@@ -81,7 +81,7 @@ impl ServeHost {
     fn place(&self, given: Option<&str>) -> Result<PathBuf, Refusal> {
         match given {
             Some(text) if !Path::new(text).is_absolute() => {
-                Err(Refusal::NotFound(format!("{text:?} is not the whole path of a folder")))
+                Err(Refusal::NotFound(format!("{text:?} is not an absolute path; give the full path of a folder")))
             }
             Some(text) => paths::workspace(Some(Path::new(text))).map_err(|e| Refusal::NotFound(format!("{e:#}"))),
             None => Ok(self.workspace.clone()),
@@ -154,7 +154,8 @@ impl ServeHost {
         let settings = self.of(&self.workspace)?;
         if settings.budget_day().is_some() {
             anyhow::bail!(
-                "budget_day is set, and a service that keeps nothing cannot keep it. Leave budget_day out, or use sessions"
+                "budget_day is set, but the stateless service records no costs and cannot enforce it. \
+                 Remove budget_day, or use sessions"
             );
         }
         let folder = self.workspace.to_string_lossy().into_owned();
@@ -218,7 +219,7 @@ impl Host for ServeHost {
     fn fits(&self, state: &State) -> Result<Option<ConfigPatch>, Refusal> {
         let folder = state.workspace.clone().unwrap_or_default();
         if !Path::new(folder.as_ref()).is_dir() {
-            let why = format!("the folder of this session, {folder}, is not there any more. Put it back to go on");
+            let why = format!("the folder of this session, {folder}, no longer exists. Restore it to continue");
             return Err(Refusal::Conflict(why));
         }
         let fits = || {
@@ -277,7 +278,7 @@ impl Host for ServeHost {
         match (allows, holds) {
             (true, true) => crate::rules::allow(rule).map_err(conflict),
             (_, false) => crate::rules::revoke(rule, allows).map_err(conflict),
-            (false, true) => Err(Refusal::Conflict("a denial is made with: dunnock rules deny".into())),
+            (false, true) => Err(Refusal::Conflict("to add a deny rule, use: dunnock rules deny".into())),
         }
     }
 

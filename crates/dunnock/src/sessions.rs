@@ -45,10 +45,10 @@ pub(crate) async fn run(data: Option<PathBuf>, which: Sessions) -> anyhow::Resul
 /// The only session whose ID starts with `prefix`.
 pub(crate) async fn find(store: &dyn Log, prefix: &str) -> anyhow::Result<SessionId> {
     match store.find(prefix).await?.as_slice() {
-        _ if prefix.is_empty() => bail!("an id is wanted. \"dunnock sessions list\" shows those there are"),
-        [] => bail!("there is no session {prefix}. \"dunnock sessions list\" shows those there are"),
+        _ if prefix.is_empty() => bail!("a session ID is required. \"dunnock sessions list\" lists them"),
+        [] => bail!("there is no session {prefix}. \"dunnock sessions list\" lists all sessions"),
         [one] => Ok(one.clone()),
-        _ => bail!("several sessions begin with {prefix}. Give more of the id; \"dunnock sessions list\" shows them"),
+        _ => bail!("several sessions start with {prefix}. Give more of the ID; \"dunnock sessions list\" lists them"),
     }
 }
 
@@ -61,7 +61,7 @@ async fn list(store: &dyn Log, here: bool, json: bool, most: u32) -> anyhow::Res
     }
     if rows.is_empty() {
         output::note(match here {
-            true => "no sessions in this folder yet. Without --here, those of all folders are listed",
+            true => "no sessions in this folder yet. Omit --here to list the sessions of all folders",
             false => "no sessions yet",
         });
     }
@@ -82,9 +82,9 @@ async fn list(store: &dyn Log, here: bool, json: bool, most: u32) -> anyhow::Res
 /// was shown.
 async fn output(log: &dyn Log, id: &SessionId, call: CallId, stream: Option<&str>) -> anyhow::Result<ExitCode> {
     let Some(finished) = log.finished(id, call).await? else {
-        bail!("call {call} has not ended in session {}, or was never made", output::id(id))
+        bail!("call {call} of session {} has not finished, or does not exist", output::id(id))
     };
-    let gone = || anyhow::anyhow!("the output of call {call} is gone");
+    let gone = || anyhow::anyhow!("the output of call {call} is missing");
     let all = match finished.full {
         Some(hash) => log.blob(hash).await?.ok_or_else(gone)?,
         None => finished.shown.as_bytes().into(),
@@ -95,7 +95,7 @@ async fn output(log: &dyn Log, id: &SessionId, call: CallId, stream: Option<&str
     };
     let chunks: Vec<(String, usize)> = match finished.streams {
         Some(hash) => serde_json::from_slice(&log.blob(hash).await?.ok_or_else(gone)?)?,
-        None => bail!("only one stream spoke in call {call}; leave --stream out"),
+        None => bail!("call {call} wrote to only one stream; omit --stream"),
     };
     let mut at = 0;
     for (stream, n) in &chunks {
@@ -184,7 +184,7 @@ async fn verify(store: &dyn Log, id: Option<&str>, json: bool) -> anyhow::Result
         let (ok, text, detail) = match check_chain(store, &id).await {
             Ok((events, tip)) => (
                 true,
-                format!("{id}  whole  {events} events  tip {tip}"),
+                format!("{id}  intact  {events} events  tip {tip}"),
                 json!({"events": events, "tip": tip.to_string()}),
             ),
             Err(error @ LogError::Damaged(_)) => {

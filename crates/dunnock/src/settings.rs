@@ -174,7 +174,7 @@ impl Settings {
                 .map_err(|why| anyhow::anyhow!("{}:{line}: {}: {why}", path.display(), key.name))?;
             if project && key.untrusted == Untrusted::Never {
                 let (path, name) = (path.display(), key.name);
-                self.notes.push(format!("{path}:{line}: {name} is ignored: only your own configuration sets it"));
+                self.notes.push(format!("{path}:{line}: {name} is ignored: only your own configuration can set it"));
                 continue;
             }
             let old = self.values.get(key.name).map(|(v, _)| v.clone());
@@ -189,7 +189,8 @@ impl Settings {
 
     fn ignored(&mut self, path: &Path, line: usize, what: &str) {
         self.notes.push(format!(
-            "{}:{line}: {what} is ignored, because this folder is not trusted and that would not tighten anything. \"dunnock trust\" shows and takes it",
+            "{}:{line}: {what} is ignored, because this folder is not trusted and untrusted settings can only be \
+             stricter. To show and trust its settings: dunnock trust",
             path.display()
         ));
     }
@@ -213,7 +214,7 @@ impl Settings {
                 let line = line_of(field.span().start);
                 let Some(key) = PROVIDER.iter().find(|k| k.name == field.get_ref().as_ref()) else {
                     let near = near(field.get_ref(), PROVIDER);
-                    bail!("{}:{line}: a provider has no {:?}{near}", path.display(), field.get_ref());
+                    bail!("{}:{line}: a provider has no setting {:?}{near}", path.display(), field.get_ref());
                 };
                 let value = plain(value.get_ref())
                     .and_then(|v| check(key.kind, v))
@@ -410,7 +411,7 @@ fn read_plain(path: &Path, links: bool) -> std::io::Result<String> {
     }
     let mut text = String::new();
     std::fs::File::open(path)?.take(MOST + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MOST { Err(Error::other("it is longer than 1 MB")) } else { Ok(text) }
+    if text.len() as u64 > MOST { Err(Error::other("it is larger than 1 MB")) } else { Ok(text) }
 }
 
 /// A hint naming the most similar setting.
@@ -418,7 +419,7 @@ fn near(name: &str, keys: &[Key]) -> String {
     let closest = keys.iter().map(|k| (strsim::levenshtein(name, k.name), k.name)).min();
     match closest {
         Some((d, known)) if d <= 3 => format!("; did you mean {known}?"),
-        _ => "; \"dunnock config\" shows all".to_owned(),
+        _ => "; \"dunnock config\" lists all settings".to_owned(),
     }
 }
 
@@ -429,10 +430,10 @@ fn plain(value: &DeValue<'_>) -> Result<Value, String> {
         DeValue::Array(items) => {
             let text = |item: &toml::Spanned<DeValue<'_>>| item.get_ref().as_str().map(str::to_owned);
             let all: Option<Vec<String>> = items.iter().map(text).collect();
-            all.map(Value::List).ok_or_else(|| "a list may hold only texts".into())
+            all.map(Value::List).ok_or_else(|| "a list may contain only strings".into())
         }
         DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Table(_) => {
-            Err(format!("{} does not fit here", value.type_str()))
+            Err(format!("a value of type {} is not allowed here", value.type_str()))
         }
     }
 }
@@ -450,7 +451,7 @@ fn check(kind: Kind, value: Value) -> Result<Value, String> {
             all.iter().try_for_each(|row| price(row).map(drop))?;
             return Ok(Value::List(all));
         }
-        (_, Value::List(_)) => return Err("one value is wanted, not a list".into()),
+        (_, Value::List(_)) => return Err("expected one value, not a list".into()),
         (_, Value::Text(text)) => text,
     };
     match kind {
@@ -459,7 +460,10 @@ fn check(kind: Kind, value: Value) -> Result<Value, String> {
             let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
                 && !text.starts_with(|c: char| c.is_ascii_digit());
             // The value may be the key itself, so the error does not repeat it.
-            if plain { Ok(()) } else { Err("it must be the name of a variable that holds the key, not the key".into()) }
+            match plain {
+                true => Ok(()),
+                false => Err("it must be the name of an environment variable with the key, not the key itself".into()),
+            }
         }
         Kind::Text | Kind::List | Kind::Prices => Ok(()),
         Kind::Model => match text.split_once('/') {
@@ -598,8 +602,11 @@ mod tests {
                 "model = \"gpt\"",
                 "user.toml:1: model: \"gpt\" is not a model; write provider/model, as \"dunnock models list\" shows them",
             ),
-            ("[providers.x]\nbaseurl = \"u\"", "user.toml:2: a provider has no \"baseurl\"; did you mean base_url?"),
-            ("verify = [1]", "user.toml:1: verify: a list may hold only texts"),
+            (
+                "[providers.x]\nbaseurl = \"u\"",
+                "user.toml:2: a provider has no setting \"baseurl\"; did you mean base_url?",
+            ),
+            ("verify = [1]", "user.toml:1: verify: a list may contain only strings"),
             ("budget = \"2eur\"", "user.toml:1: budget: \"2eur\" is not a budget; write 2usd, 200ktok or 10min"),
             (
                 "sandbox = \"on\"",

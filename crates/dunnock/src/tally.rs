@@ -10,17 +10,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
-/// What is known of the work's correctness.
+/// Whether the work was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
-    /// Every check passed, on the files as they are.
+    /// Every check passed, on the current files.
     Proven,
     /// A check failed.
     Failed,
-    /// Nothing was checked, or not to the end.
+    /// Nothing was checked, or a check did not finish.
     Unverified,
-    /// Every check passed, and the files are others now.
+    /// Every check passed, but the files have changed since.
     Stale,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct TerminalOptions {
 pub(crate) async fn open(data: Option<PathBuf>, asked: TerminalOptions) -> anyhow::Result<ExitCode> {
     if !possible() {
         return Err(crate::exit::usage(
-            "there is no terminal here to open the app on. To work without one: dunnock run \"...\", or dunnock resume",
+            "the app needs a terminal, and there is none here. Without one, use: dunnock run \"...\", or dunnock resume",
         ));
     }
     let workspace = paths::workspace(asked.flags.cd.as_deref())?;
@@ -71,8 +71,8 @@ pub(crate) async fn open(data: Option<PathBuf>, asked: TerminalOptions) -> anyho
 fn goodbye(left: &ExitState) {
     if let Some(session) = &left.session {
         let id = output::id(session);
-        let how = if left.open { "it waits" } else { "kept" };
-        output::aside(&format!("session {id} · {how} · go on: dunnock open --resume {id}"));
+        let how = if left.open { "unfinished" } else { "saved" };
+        output::aside(&format!("session {id} · {how} · continue: dunnock open --resume {id}"));
     }
 }
 

@@ -74,9 +74,9 @@ impl ExportedSession {
         let bytes = match (self.text, self.base64) {
             (Some(text), _) => text.into_bytes(),
             (None, Some(text)) => STANDARD.decode(text).map_err(|e| e.to_string())?,
-            (None, None) => return Err("no bytes".into()),
+            (None, None) => return Err("it has no content".into()),
         };
-        if Hash::of(&bytes) == self.blob { Ok(bytes) } else { Err("it is not what was exported".into()) }
+        if Hash::of(&bytes) == self.blob { Ok(bytes) } else { Err("its content does not match its hash".into()) }
     }
 }
 
@@ -136,7 +136,7 @@ pub(crate) async fn export(
         names.insert(old.0.clone(), new.0.clone());
     }
     let (records, touched) = redact(records, &Clean { text: &clean, names: &names })?;
-    report.extend(touched.iter().map(|seq| format!("fact {seq}")));
+    report.extend(touched.iter().map(|seq| format!("event {seq}")));
     let tip = records.last().map_or(original, Record::chain);
     let base = events.iter().find_map(|event| match event {
         Event::Created(created) => created.base.clone(),
@@ -173,12 +173,12 @@ pub(crate) async fn export(
             file.sync_all()?;
             let path = path.display();
             output::note(&format!(
-                "wrote {path} with {facts} facts of session {session} and {states} states of its files"
+                "wrote {path} with {facts} events of session {session} and {states} snapshots of its files"
             ));
         }
     }
     if !report.is_empty() {
-        output::note(&format!("secrets were taken out in {} places:", report.len()));
+        output::note(&format!("secrets were removed in {} places:", report.len()));
         report.iter().for_each(|place| output::aside(&format!("  {}", output::one_line(place))));
     }
     Ok(ExitCode::SUCCESS)
@@ -249,7 +249,7 @@ async fn files(
         new
     });
     let packed = keeper.pack_up(&workspace, trees, change).await.unwrap_or_else(|why| {
-        output::note(&format!("its files are not taken along: {why}"));
+        output::note(&format!("its files could not be exported: {why}"));
         PackedTrees::default()
     });
     report.extend(found.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
@@ -270,11 +270,11 @@ pub(crate) async fn import(
     };
     let mut lines = Bounded(from).enumerate().map(|(n, line)| (n + 1, line));
     let wrong =
-        |n: usize, why: &dyn std::fmt::Display| anyhow::anyhow!("line {n} is not of an exported session: {why}");
+        |n: usize, why: &dyn std::fmt::Display| anyhow::anyhow!("line {n} is not part of an exported session: {why}");
     let Some((_, first)) = lines.next() else { bail!("there is nothing to import") };
     let first: ExportHeader = serde_json::from_str(&first?).map_err(|e| wrong(1, &e))?;
     if !(1..=FORM).contains(&first.dunnock_export) {
-        bail!("a later release exported this (form {}); use that release", first.dunnock_export);
+        bail!("a later release exported this (format {}); use that release", first.dunnock_export);
     }
     let (mut records, mut blobs, mut objects) = (Vec::new(), Vec::new(), Vec::new());
     for (n, line) in lines {
@@ -292,10 +292,10 @@ pub(crate) async fn import(
     }
     let last = records.last().map(|r| (r.envelope.seq, r.chain()));
     if last != Some((first.events, first.tip)) {
-        bail!("the facts are not those that were exported; the file was changed or cut");
+        bail!("the events are not the ones that were exported; the file was changed or truncated");
     }
     if open.world.log.tip(&first.session).await?.is_some() {
-        bail!("session {} is here already; delete it first to take this one in", first.session);
+        bail!("session {} already exists here; delete it first to import this one", first.session);
     }
     let folder = match &into {
         Some(into) => Some(new_folder(into)?),
@@ -303,7 +303,7 @@ pub(crate) async fn import(
     };
     let session = first.session.clone();
     let place = folder.clone().or_else(|| workspace(&records).filter(|folder| Path::new(folder).is_dir()));
-    let said = |why: String| anyhow::anyhow!("its files could not be taken in: {why}");
+    let said = |why: String| anyhow::anyhow!("its files could not be imported: {why}");
     // An existing folder is touched only for one of the user's own sessions.
     if let (Some(keeper), Some(place)) = (&open.keeper, place.as_ref().filter(|_| folder.is_some() || trust)) {
         keeper.unpack(place, session.clone(), objects, first.trees.clone()).await.map_err(said)?;
@@ -322,7 +322,9 @@ pub(crate) async fn import(
     };
     let mut missing = Vec::new();
     if place.is_none() {
-        missing.push("its folder is not here: give it a new one with --into DIR to go on with it".to_owned());
+        missing.push(
+            "its folder does not exist here; to continue it, delete it and import it again with --into DIR".to_owned(),
+        );
     }
     if let (Some(folder), Some(keeper)) = (folder, &open.keeper) {
         let state = dunnock_engine::load(open.world.log.as_ref(), &session).await?.state;
@@ -335,21 +337,18 @@ pub(crate) async fn import(
             }
         }
     }
-    output::line(&format!("{session}  {facts} facts"));
+    output::line(&format!("{session}  {facts} events"));
     missing.iter().for_each(|note| output::note(note));
     if let Some(base) = first.base {
-        output::note(&format!("it began on commit {base}"));
+        output::note(&format!("it started at commit {base}"));
     }
     if !first.redacted.is_empty() {
-        output::note(&format!(
-            "secrets were taken out of it in {} places before it was exported",
-            first.redacted.len()
-        ));
+        output::note(&format!("secrets were removed in {} places when it was exported", first.redacted.len()));
     }
     if !trust {
         output::note(
-            "what comes from elsewhere asks before it changes anything: its mode is ask, its checks and rules are gone. Flags of \"dunnock \
-             resume\" change that; --trust keeps them, for a session of your own",
+            "an imported session asks before it changes anything: its mode is ask, and its checks and rules were \
+             removed. Flags of \"dunnock resume\" change that; for a session of your own, --trust keeps them",
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -358,9 +357,9 @@ pub(crate) async fn import(
 /// Creates an empty folder for a session's files.
 fn new_folder(into: &Path) -> anyhow::Result<String> {
     if std::fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(usage(format!("{} is not empty; give a folder that is new", into.display())));
+        return Err(usage(format!("{} is not empty; give a new or empty folder", into.display())));
     }
-    std::fs::create_dir_all(into).with_context(|| format!("{} cannot be made", into.display()))?;
+    std::fs::create_dir_all(into).with_context(|| format!("{} cannot be created", into.display()))?;
     Ok(into.canonicalize()?.to_string_lossy().into_owned())
 }
 

@@ -33,7 +33,7 @@ fn file() -> anyhow::Result<PathBuf> {
 fn load() -> anyhow::Result<Trusted> {
     let path = file()?;
     match std::fs::read_to_string(&path) {
-        Ok(text) => toml::from_str(&text).with_context(|| format!("{} cannot be understood", path.display())),
+        Ok(text) => toml::from_str(&text).with_context(|| format!("{} cannot be parsed", path.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Trusted::default()),
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
     }
@@ -42,7 +42,7 @@ fn load() -> anyhow::Result<Trusted> {
 fn save(trusted: &Trusted) -> anyhow::Result<()> {
     let path = file()?;
     let mut text = String::from(
-        "# Folders whose own settings count. \"dunnock trust --list\" shows them, --revoke takes one back.\n",
+        "# Folders whose own settings apply. \"dunnock trust --list\" lists them, --revoke removes one.\n",
     );
     for entry in &trusted.folder {
         let folder = serde_json::to_string(&entry.path)?;
@@ -101,7 +101,7 @@ pub(crate) fn run(dir: Option<PathBuf>, list: bool, revoke: bool) -> anyhow::Res
         trusted.folder.retain(|entry| entry.path != folder);
         if trusted.folder.len() == before {
             return Err(usage(format!(
-                "{} is not trusted. \"dunnock trust --list\" shows those that are",
+                "{} is not trusted. \"dunnock trust --list\" lists trusted folders",
                 folder.display()
             )));
         }
@@ -111,7 +111,7 @@ pub(crate) fn run(dir: Option<PathBuf>, list: bool, revoke: bool) -> anyhow::Res
     }
     let Some(content) = brings(&folder) else {
         output::aside(&format!(
-            "{} brings no settings, commands or scripts of its own: there is nothing to trust",
+            "{} has no settings, commands or scripts of its own: there is nothing to trust",
             folder.display()
         ));
         return Ok(ExitCode::SUCCESS);
@@ -126,7 +126,7 @@ pub(crate) fn run(dir: Option<PathBuf>, list: bool, revoke: bool) -> anyhow::Res
     trusted.folder.push(Entry { path: folder.clone(), content: content.to_string() });
     save(&trusted)?;
     output::aside(&format!(
-        "trusted, as it is now: {}. A change of it asks again. Take it back: dunnock trust --revoke",
+        "trusted with its current content: {}. After a change, trust it again. To revoke: dunnock trust --revoke",
         folder.display()
     ));
     Ok(ExitCode::SUCCESS)

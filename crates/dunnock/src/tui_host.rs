@@ -185,7 +185,7 @@ impl TuiHost {
                 let session = run::meant(open, id.as_deref(), Some(&self.workspace)).await?;
                 if !Ownership::is_driven(&open.world.locks, &session)? {
                     let id = output::id(&session);
-                    anyhow::bail!("nobody is working on session {id}. Go on with it: dunnock open --resume {id}");
+                    anyhow::bail!("no process is running session {id}. Continue it: dunnock open --resume {id}");
                 }
                 self.open(open, session).await?;
             }
@@ -225,12 +225,14 @@ impl TuiHost {
         }
         let Some(model) = self.model.clone() else {
             anyhow::bail!(
-                "there is no model yet. /model shows those that can be used; {}",
+                "no model is selected yet. /model lists the available models; {}",
                 environment::without_model().join("; ")
             );
         };
         if dunnock_tools::holds_a_key(text) {
-            output::note("your task holds what looks like a key; it is sent to the model and kept with the session");
+            output::note(
+                "your task contains what looks like a key; it is sent to the model and saved with the session",
+            );
         }
         let pictures = pictures::read(&paths.iter().map(PathBuf::from).collect::<Vec<_>>())?;
         let mut config = compose::config(&self.settings, &open.speaker, model, true)?;
@@ -277,7 +279,7 @@ impl TuiHost {
         let row = environment::row(open, &session).await?;
         let folder = PathBuf::from(&row.workspace);
         if !folder.is_dir() {
-            anyhow::bail!("the folder of this session, {}, is not there any more. Put it back to go on", row.workspace);
+            anyhow::bail!("the folder of this session, {}, no longer exists. Restore it to continue", row.workspace);
         }
         self.leave().await;
         let resumed = Some(environment::age(open.world.clock.now().0 - row.updated.0));

@@ -42,7 +42,8 @@ impl SessionHistory {
     }
 
     fn keeper(&self) -> anyhow::Result<&Arc<CheckpointStore>> {
-        self.open.keeper.as_ref().context("files are not kept on this system yet, so they cannot be brought back")
+        let none = "checkpoints are not supported on this system yet, so files cannot be restored";
+        self.open.keeper.as_ref().context(none)
     }
 
     fn folder(&self) -> &str {
@@ -68,7 +69,7 @@ impl SessionHistory {
 
     /// The files at an event.
     fn tree(&self, at: Seq, force: bool) -> anyhow::Result<Tree> {
-        let none = || format!("the files of session {} were not kept then (checkpoints = \"off\"?)", self.short());
+        let none = || format!("session {} has no checkpoint at that point (checkpoints = \"off\"?)", self.short());
         self.past.tree_at(at, force).cloned().with_context(none)
     }
 }
@@ -94,24 +95,19 @@ impl SessionHistory {
             Some(UndoTarget::Run(before)) => {
                 let before = before.max(1);
                 let tree = Some(self.tree(before, force)?);
-                WayBack {
-                    to: RewindTo::Event(before),
-                    tree,
-                    scope: Scope::Both,
-                    what: "takes back the last task".into(),
-                }
+                WayBack { to: RewindTo::Event(before), tree, scope: Scope::Both, what: "undo the last task".into() }
             }
             // The last undo left changes by others alone; --force undoes them too.
             Some(UndoTarget::Rewind(to, scope @ (Scope::Files | Scope::Both))) if force => {
                 let tree = Some(self.tree(to, true)?);
-                WayBack { to: RewindTo::Event(to), tree, scope, what: "takes back what was left".into() }
+                WayBack { to: RewindTo::Event(to), tree, scope, what: "undo what the last undo left".into() }
             }
             Some(UndoTarget::Rewind(..)) => {
-                let undo = self.seen.state.undo.clone().context("the last rewind cannot be taken back any more")?;
-                let what = "takes back the last undo or rewind".into();
+                let undo = self.seen.state.undo.clone().context("the last rewind can no longer be undone")?;
+                let what = "undo the last undo or rewind".into();
                 WayBack { to: RewindTo::Undo, tree: undo.tree.clone(), scope: undo.scope, what }
             }
-            None => bail!("nothing was done in session {} that could be taken back", self.short()),
+            None => bail!("there is nothing to undo in session {}", self.short()),
         })
     }
 
@@ -122,7 +118,7 @@ impl SessionHistory {
         let (session, workspace) = (&self.session, self.folder());
         let way = Way { session, workspace, to, from, ours: &ours, theirs: &theirs, force };
         let seen = self.keeper()?.preview(way).await;
-        seen.map(Some).map_err(|why| anyhow::anyhow!("it cannot be seen what would change: {why}"))
+        seen.map(Some).map_err(|why| anyhow::anyhow!("the changes cannot be previewed: {why}"))
     }
 }
 
@@ -192,7 +188,7 @@ pub(crate) async fn rewind(
     let at = SessionHistory::find(data, Some(id)).await?;
     let fact = at.step(step)?.max(1);
     let tree = if scope == Scope::Conversation { None } else { Some(at.tree(fact, how.force)?) };
-    let way = WayBack { to: RewindTo::Event(fact), tree, scope, what: format!("goes back to step {step}") };
+    let way = WayBack { to: RewindTo::Event(fact), tree, scope, what: format!("rewind to step {step}") };
     carry_out(at, way, how).await
 }
 
@@ -206,14 +202,14 @@ async fn carry_out(at: SessionHistory, way: WayBack, how: Back) -> anyhow::Resul
         rows(&preview).iter().for_each(|row| output::aside(row));
     }
     if how.dry_run {
-        output::aside("nothing was done (--dry-run)");
+        output::aside("nothing was changed (--dry-run)");
         return Ok(ExitCode::SUCCESS);
     }
     let rewind = Command::Rewind { to, scope, force: how.force };
     let done = match go_back(&at.open.world, &at.session, &at.seen.state, rewind).await {
         Ok(done) => done,
         Err(RewindError::AtWork) => {
-            bail!("somebody is working on session {}. Wait for it, or interrupt it first", at.short())
+            bail!("session {} is running. Wait for it to finish, or interrupt it first", at.short())
         }
         Err(why) => return Err(why.into()),
     };
@@ -221,20 +217,20 @@ async fn carry_out(at: SessionHistory, way: WayBack, how: Back) -> anyhow::Resul
     if let Some(note) = &done.note {
         output::note(note);
         if !how.force && note.contains("since others changed them") {
-            output::aside(&format!("  to take them back, too: dunnock undo {id} --force"));
+            output::aside(&format!("  to restore them too: dunnock undo {id} --force"));
         }
     }
-    output::aside(&format!("done · take this back: dunnock undo {id} · go on: dunnock resume {id} --prompt \"...\""));
+    output::aside(&format!("done · undo this: dunnock undo {id} · continue: dunnock resume {id} --prompt \"...\""));
     Ok(ExitCode::SUCCESS)
 }
 
 /// Describes what a rewind does to each file.
 fn rows(preview: &Preview) -> Vec<String> {
     let word = |how: &'static str| match how {
-        "added" | "folder added" => "brings back",
-        "deleted" | "folder deleted" => "removes",
-        "mode" => "sets mode back",
-        _ => "changes back",
+        "added" | "folder added" => "restore",
+        "deleted" | "folder deleted" => "delete",
+        "mode" => "restore mode",
+        _ => "revert",
     };
     // Omit a folder that is added or deleted with its files; the files follow it in the list.
     let holds = |n: usize, folder: &DiffView| {
@@ -245,9 +241,9 @@ fn rows(preview: &Preview) -> Vec<String> {
     let changes = preview.changes.iter().enumerate().filter(|(n, change)| !holds(*n, change));
     let mut rows: Vec<String> = changes
         .map(|(_, change)| row(word(change.how), &change.path, ""))
-        .chain(preview.kept.iter().map(|p| row("leaves alone", p, " (others changed it)")))
-        .chain(preview.large.iter().map(|p| row("leaves alone", p, " (it is not kept, and could not be brought back)")))
-        .chain(preview.lost.iter().map(|p| row("cannot bring back", p, " (it was not kept)")))
+        .chain(preview.kept.iter().map(|p| row("leave unchanged", p, " (changed by others)")))
+        .chain(preview.large.iter().map(|p| row("leave unchanged", p, " (not saved, so it could not be restored)")))
+        .chain(preview.lost.iter().map(|p| row("cannot restore", p, " (it was not saved)")))
         .collect();
     if rows.is_empty() {
         rows.push("  no file changes".into());
@@ -354,7 +350,7 @@ pub(crate) async fn compact(data: Option<PathBuf>, id: Option<String>) -> anyhow
     let done = shorter(&mut door).await;
     door.close().await;
     let (before, after) = done?;
-    output::aside(&format!("session {} · talk summed up, from {before} to {after} bytes", at.short()));
+    output::aside(&format!("session {} · conversation summarised, from {before} to {after} bytes", at.short()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -367,7 +363,7 @@ async fn shorter(door: &mut Connection) -> anyhow::Result<(u64, u64)> {
                 return Ok((done.before, done.after));
             }
             Decoded::Known(Event::CompactionFailed(failed)) if record.envelope.seq > asked => {
-                bail!("it could not be made shorter: {}", failed.error)
+                bail!("the conversation could not be compacted: {}", failed.error)
             }
             _ => {}
         }
@@ -384,7 +380,7 @@ pub(crate) async fn fork(data: Option<PathBuf>, id: &str, step: Option<u32>) -> 
     let short = output::id(&new).to_owned();
     output::line(new.as_str());
     output::aside(&format!(
-        "session {short} goes on where {} was{}; the files stay as they are now. Go on: dunnock resume {short} --prompt \"...\"",
+        "session {short} continues from {}{}; the files are not changed. Continue: dunnock resume {short} --prompt \"...\"",
         at.short(),
         step.map_or_else(String::new, |step| format!(" at step {step}")),
     ));

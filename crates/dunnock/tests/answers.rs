@@ -6,7 +6,7 @@ use dunnock_testkit::model::Say;
 use dunnock_testkit::server::{ScriptedServer, Served};
 use std::time::Duration;
 
-/// Holds W6: an answer without a driver is stored, and the command says how to go on.
+/// Holds W6: an answer without a driver is stored, and the command says how to continue.
 /// Holds T9: `dunnock why ID CALL` tells the reason (fixture).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_parks_another_process_approves_and_the_command_runs_once() {
@@ -37,7 +37,7 @@ async fn a_run_parks_another_process_approves_and_the_command_runs_once() {
     fixture::check("fixtures/cli/approve.txt", &home.plain(&text));
 }
 
-/// Holds W6: each approved or declined, a declined one is told to the model, `--go`.
+/// Holds W6: each approved or declined, the model learns of a declined one, `--go`.
 #[tokio::test(flavor = "multi_thread")]
 async fn several_that_wait_are_listed_and_each_is_answered() {
     let calls = [
@@ -103,7 +103,7 @@ async fn a_second_door_watches_to_the_end() {
     assert!(owner.wait().unwrap().success());
     let rested = home.run(&["attach"]).await;
     assert_eq!(rested.code, 1);
-    assert!(rested.err.contains("nobody is working on session"), "{}", rested.err);
+    assert!(rested.err.contains("no process is running session"), "{}", rested.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -187,7 +187,7 @@ async fn a_model_that_goes_in_circles_is_told_and_then_the_person_is_asked() {
         ran.err
     );
     let told = server.requests()[2]["messages"].to_string();
-    assert_eq!(told.matches("Nothing changed: the files are as they were").count(), 1, "{told}");
+    assert_eq!(told.matches("You are making no progress: the same calls").count(), 1, "{told}");
     let id = home.newest().await;
     let stopped = home.run(&["answer", &id, "no"]).await;
     assert_eq!(stopped.code, 0, "{}", stopped.err);

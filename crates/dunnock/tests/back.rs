@@ -74,7 +74,7 @@ async fn a_task_is_undone_and_the_undo_too() {
         .concat();
     fixture::check("fixtures/cli/undo.txt", &home.plain(&told));
     let shown = ok(&home, &["sessions", "show"]).await.out;
-    assert!(shown.contains("> (go back: files and talk)"), "{shown}");
+    assert!(shown.contains("> (rewind: files and conversation)"), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,8 +116,8 @@ async fn a_file_that_both_changed_needs_force() {
     home.put("both.txt", "agent\nand I\n");
     let undone = ok(&home, &["undo"]).await;
     assert_eq!(home.read("both.txt"), "agent\nand I\n");
-    assert!(undone.err.contains("leaves alone      both.txt (others changed it)"), "{}", undone.err);
-    assert!(undone.err.contains("to take them back, too: dunnock undo"), "{}", undone.err);
+    assert!(undone.err.contains("leave unchanged   both.txt (changed by others)"), "{}", undone.err);
+    assert!(undone.err.contains("to restore them too: dunnock undo"), "{}", undone.err);
     ok(&home, &["undo", "--force"]).await;
     assert_eq!(home.read("both.txt"), "0\n");
     ok(&home, &["undo"]).await;
@@ -164,7 +164,7 @@ async fn steps_can_be_gone_back_to_and_branched_from() {
     assert_eq!(home.read("f.txt"), "2\n");
     ok(&home, &["resume", &id, "--prompt", "look"]).await;
     let request = server.requests().pop().unwrap().to_string();
-    assert!(request.contains("brought files back to an earlier state") && request.contains("3\\\\n"), "{request}");
+    assert!(request.contains("restored files to an earlier state") && request.contains("3\\\\n"), "{request}");
     ok(&home, &["rewind", &id, "--to", "1"]).await;
     assert_eq!(home.read("f.txt"), "1\n");
     let none = home.run(&["rewind", &id, "--to", "3"]).await;
@@ -218,11 +218,11 @@ async fn without_git_and_without_a_repository_everything_comes_back() {
     assert!(undone.err.contains("... and 460 more"), "{}", undone.err);
     let doctor = run(&["doctor"]).await;
     assert!(
-        doctor.out.contains("git is not on the path; agents often use it; nothing of ours needs it"),
+        doctor.out.contains("git was not found in PATH; agents often use it; Dunnock does not need it"),
         "{}",
         doctor.out
     );
-    assert!(doctor.out.contains("MB of files are kept, of at most 2,048 MB"), "{}", doctor.out);
+    assert!(doctor.out.contains("MB of checkpoints, of at most 2,048 MB"), "{}", doctor.out);
 }
 
 /// Holds A7: too large: said when it happens and at undo.
@@ -238,17 +238,17 @@ async fn what_was_not_kept_is_said() {
     let home = Home::with(&server);
     std::fs::File::create(home.project().join("big.bin")).unwrap().set_len(60 << 20).unwrap();
     let ran = ok(&home, &["run", "--approve", "all", "go"]).await;
-    assert!(ran.err.contains("not kept, so changes to it cannot be taken back: big.bin (60 MB)"), "{}", ran.err);
-    assert!(ran.err.contains("big.bin was deleted and cannot be taken back (too large)"), "{}", ran.err);
+    assert!(ran.err.contains("not saved, so changes cannot be undone: big.bin (60 MB)"), "{}", ran.err);
+    assert!(ran.err.contains("big.bin was deleted and cannot be restored (too large)"), "{}", ran.err);
     let undone = ok(&home, &["undo"]).await;
-    assert!(undone.err.contains("cannot bring back big.bin (it was not kept)"), "{}", undone.err);
+    assert!(undone.err.contains("cannot restore    big.bin (it was not saved)"), "{}", undone.err);
     let mut off = home.command(&["run", "--approve", "all", "go"]);
     off.env("DUNNOCK_CHECKPOINTS", "off");
     let ran = crate::ran(off).await;
-    assert!(ran.err.contains("undo: not possible, no files were kept"), "{}", ran.err);
+    assert!(ran.err.contains("undo: not possible, no checkpoint was saved"), "{}", ran.err);
     let none = home.run(&["undo"]).await;
     assert_eq!(none.code, 1);
-    assert!(none.err.contains("were not kept then"), "{}", none.err);
+    assert!(none.err.contains("has no checkpoint at that point"), "{}", none.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -110,7 +110,7 @@ async fn names_that_others_act_on_cannot_be_made_and_nothing_is_left_behind() {
         for name in [".vscode", ".husky", ".envrc"] {
             assert!(!world.home.project().join(name).exists(), "{level}: {name} was left");
         }
-        assert!(came.told.contains("was put back as it was"), "{level}: it is said: {}", came.told);
+        assert!(came.told.contains("protected files; reverted: "), "{level}: it is said: {}", came.told);
     }
     // What is there is read-only at A, and put back below it.
     for level in ["A", "B", "C"] {

@@ -59,7 +59,7 @@ impl Drop for Waiting {
 
 /// Holds B7: plain lines, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
-async fn b1_b2_b4_a_task_is_carried_to_a_chat_and_back_until_it_is_proven() {
+async fn b1_b2_b4_a_task_is_copied_to_a_chat_and_back_until_it_is_verified() {
     let home = Home::empty();
     home.put("greet.txt", "helo\n");
     home.put("AGENTS.md", "Be brief.\n");
@@ -88,7 +88,10 @@ async fn b1_b2_b4_a_task_is_carried_to_a_chat_and_back_until_it_is_proven() {
     assert_eq!(once(&home).await.code, 3);
     let second = outbox(&home, 2);
     assert!(second.contains("1. [READ greet.txt]: ok\n") && second.contains("helo"), "{second}");
-    assert!(second.contains("2. [READ missing.txt]: FAILED") && second.contains("there is no missing.txt"), "{second}");
+    assert!(
+        second.contains("2. [READ missing.txt]: FAILED") && second.contains("missing.txt does not exist"),
+        "{second}"
+    );
     assert!(second.contains("=== CHANGED SINCE THE LAST ROUND ===\nnothing"), "{second}");
     // A claim is not believed: the check is told.
     bring(&home, 2, "All is well, I am sure.\n\n[DONE]\n");
@@ -124,6 +127,10 @@ async fn b1_it_waits_by_default_and_ctrl_c_leaves_it_waiting() {
     wait_for("the outbox", || !outbox(&home, 1).is_empty());
     bring(&home, 1, "[READ a.txt]\n");
     wait_for("the next outbox", || outbox(&home, 2).contains("one"));
+    // The file is there before the event that says so.
+    while crate::window::count(&crate::window::facts(&home).await, "outbox_written") < 2 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let pid = rustix::process::Pid::from_child(&waiting.0);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(waiting.ended(), 130);
@@ -178,7 +185,7 @@ async fn r18_only_whole_files_are_taken_and_each_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn b1_a_boxed_command_writes_no_inbox_wherever_it_lies() {
+async fn b1_a_sandboxed_command_cannot_write_an_inbox() {
     let home = Home::empty();
     let outside = home.dir.path().join("letters");
     for (dir, args) in [(bridge(&home), vec![]), (outside.clone(), vec!["--dir", outside.to_str().unwrap()])] {
@@ -235,7 +242,7 @@ async fn a_long_outbox_comes_in_parts_that_fit_and_results_are_bounded() {
     }
     let whole = parts.concat();
     let run = &whole[whole.find("2. [RUN] seq").unwrap()..];
-    assert!(run.len() < 3_000 && run.contains("left out; [READ call:"), "{} characters", run.len());
+    assert!(run.len() < 3_000 && run.contains("omitted; [READ call:"), "{} characters", run.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -251,7 +258,7 @@ async fn b5_b6_a_command_of_a_chat_has_thirty_seconds_or_as_many_as_are_set() {
     command.env("DUNNOCK_BRIDGE_TIMEOUT", "7").env("DUNNOCK_BRIDGE_DIR", ".dunnock/other");
     assert_eq!(crate::ran(command).await.code, 3);
     let text = home.read(".dunnock/elsewhere/001-outbox.md");
-    assert!(text.contains("for 7 seconds at most"), "{text}");
+    assert!(text.contains("for at most 7 seconds"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -302,10 +309,10 @@ async fn approvals_ask_as_always_and_nothing_behind_is_lost() {
 async fn mistakes_are_answered_kindly() {
     let home = Home::empty();
     for (args, word) in [
-        (&["bridge", "resume"][..], "no conversation is carried"),
-        (&["bridge", "copy"], "no conversation is carried"),
+        (&["bridge", "resume"][..], "no copy-and-paste session in"),
+        (&["bridge", "copy"], "no copy-and-paste session in"),
         (&["bridge", "new", "--model", "a/b", "x"], "you choose the chat"),
-        (&["bridge", "new", "--planner", "x"], "is no planner"),
+        (&["bridge", "new", "--planner", "x"], "--planner does not work with"),
         (&["run", "--model", "bridge/chat", "x"], "dunnock bridge new"),
     ] {
         let ran = home.run(args).await;
@@ -317,7 +324,7 @@ async fn mistakes_are_answered_kindly() {
     std::fs::create_dir_all(&elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, bridge(&home)).unwrap();
     let ran = home.run(&["bridge", "new", "--once", "x"]).await;
-    assert!(ran.code == 1 && ran.err.contains("by a link"), "{}", ran.err);
+    assert!(ran.code == 1 && ran.err.contains("through a symbolic link"), "{}", ran.err);
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
 }
 
@@ -382,12 +389,12 @@ async fn an_answer_from_before_from_others_or_from_a_command_does_not_count() {
     std::fs::write(letters.join("003-inbox.md"), "[DELETE a.txt]\n").unwrap();
     let ran = once(&home).await;
     assert!(home.project().join("a.txt").exists() && ran.code != 0, "{}", ran.err);
-    assert!(ran.err.contains("others can write"), "{}", ran.err);
+    assert!(ran.err.contains("other users own or can write to"), "{}", ran.err);
 }
 
 /// A conversation that a program waits for is opened in a terminal meanwhile, which goes on alone when that program is killed.
 #[tokio::test(flavor = "multi_thread")]
-async fn b1_a_conversation_is_opened_in_the_terminal_meanwhile_and_goes_on_there() {
+async fn b1_a_conversation_is_opened_in_the_terminal_and_continues_there() {
     let home = Home::empty();
     home.put("a.txt", "one\n");
     let mut waiting = Waiting::start(&home, &["bridge", "new", "Look"]);
@@ -397,7 +404,7 @@ async fn b1_a_conversation_is_opened_in_the_terminal_meanwhile_and_goes_on_there
     window.type_in(&format!("{} attach {id}", env!("CARGO_BIN_EXE_dunnock")));
     window.key("Enter");
     window.wait_for("001-outbox.md");
-    window.wait_for("waiting for the answer that you bring");
+    window.wait_for("waiting for the answer from your chat");
     bring(&home, 1, "I look.\n[READ a.txt]\n");
     window.wait_for("002-outbox.md");
     // The program is killed: the terminal takes over, and takes the answer in.
@@ -423,7 +430,7 @@ async fn done_beside_what_failed_is_not_done_and_next_is_no_answer() {
     assert!(outbox(&home, 2).is_empty());
     bring(&home, 1, "[RUN]\nexit 1\n[END]\nAll good, verified.\n[DONE]\n");
     assert_eq!(once(&home).await.code, 3);
-    assert!(outbox(&home, 2).contains("[DONE]: not yet"), "{}", outbox(&home, 2));
+    assert!(outbox(&home, 2).contains("[DONE]: not accepted yet"), "{}", outbox(&home, 2));
     bring(&home, 2, "Now it is.\n[DONE]\n");
     assert_eq!(once(&home).await.code, 0);
 }

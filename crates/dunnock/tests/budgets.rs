@@ -35,7 +35,7 @@ async fn a_budget_of_money_is_refused_where_the_price_is_unknown() {
         let args: Vec<&str> = ["run"].iter().chain(flags).copied().chain(["go"]).collect();
         let Ran { code, err, .. } = home.run(&args).await;
         assert_eq!(code, 2, "{err}");
-        assert!(err.contains("the price of script/scripted is not known") && err.contains("price = ["), "{err}");
+        assert!(err.contains("the price of script/scripted is unknown") && err.contains("price = ["), "{err}");
     }
     assert_eq!(server.bodies().len(), 0, "nothing was sent");
     configure(&home, PRICE);

@@ -163,7 +163,7 @@ async fn fifty_turns_share_their_prefix_though_instructions_and_prompts_change()
     home.put("AGENTS.md", "Use tabs.\n");
     let ran = home.run(&["run", "--approve", "all", "go"]).await;
     assert_eq!(ran.code, 3, "{}", ran.err);
-    assert!(ran.err.contains("the model is told: AGENTS.md has changed"), "{}", ran.err);
+    assert!(ran.err.contains("note to the model: AGENTS.md has changed"), "{}", ran.err);
     assert!(ran.err.contains("AGENTS.md is gone"), "{}", ran.err);
     // Somebody replaces a prompt between question and answer.
     let prompts = home.dir.path().join(".config/dunnock/prompts");
@@ -178,11 +178,8 @@ async fn fifty_turns_share_their_prefix_though_instructions_and_prompts_change()
     println!("{stable} of {} requests begin with all of the one before", prefixes.len() - 1);
     assert_eq!(stable, 50, "every request begins with the one before");
     let last = server.requests().pop().unwrap()["messages"].to_string();
-    for told in [
-        "AGENTS.md has changed since you were told of it",
-        "AGENTS.md is gone",
-        "The prompt system.md is another by now",
-    ] {
+    for told in ["AGENTS.md has changed since you last saw it", "AGENTS.md is gone", "The prompt system.md has changed"]
+    {
         assert_eq!(last.matches(told).count(), 1, "{told} is told once: {last}");
     }
     assert!(last.contains("Use tabs.") && !last.contains("You are somebody else."), "the preamble stayed");
@@ -202,7 +199,7 @@ async fn a_new_head_names_its_reason_and_the_first_byte_that_changed() {
     assert_eq!(home.run(&["run", "--approve", "all", "go"]).await.code, 0);
     let compact = home.run(&["compact"]).await;
     assert_eq!(compact.code, 0, "{}", compact.err);
-    assert!(compact.err.contains("talk summed up, from"), "{}", compact.err);
+    assert!(compact.err.contains("conversation summarised, from"), "{}", compact.err);
     let id = home.newest().await;
     let ran = home.run(&["resume", &id, "--json", "--prompt", "more"]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -215,14 +212,14 @@ async fn a_new_head_names_its_reason_and_the_first_byte_that_changed() {
     let system = server.requests().pop().unwrap()["messages"][0]["content"].as_str().unwrap().to_owned();
     assert!(system.contains("Use four blanks.") && first > 500, "{first}: {system}");
     let shown = home.run(&["sessions", "show", &id]).await;
-    assert!(shown.out.contains(&format!("instructions other ones, other from byte {first} on")), "{}", shown.out);
+    assert!(shown.out.contains(&format!("instructions changed from byte {first} on")), "{}", shown.out);
     // Another profile is a new preamble, too; its line is on --json as an event.
     let ran = home.run(&["resume", &id, "--json", "--profile", "small", "--prompt", "and more"]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     let headed = ran.out.lines().find(|line| line.contains(r#""kind":"preamble_set""#)).unwrap();
     let headed: Value = serde_json::from_str(headed).unwrap();
     let preamble = &headed["record"]["body"]["preamble"];
-    assert_eq!(preamble["reason"], "the profile is small now", "{preamble}");
+    assert_eq!(preamble["reason"], "the profile is now small", "{preamble}");
     assert!(preamble["first_changed"].is_u64(), "{preamble}");
 }
 
@@ -341,7 +338,7 @@ async fn a_session_of_another_release_keeps_its_head_and_says_so() {
     );
     assert_eq!(first["messages"][0]["content"], "You are the old one.");
     let told = second["messages"].to_string();
-    for what in ["another release by now", "The prompt system.md is another by now", "other tools by now"] {
+    for what in ["is now a different release", "The prompt system.md has changed", "now has different tools"] {
         assert_eq!(told.matches(what).count(), 1, "{what}: {told}");
     }
     assert_eq!(count(&log(&home).await, r#""kind":"preamble_set""#), 1);

@@ -92,7 +92,7 @@ fn panic_with(ran: &crate::Ran) -> Value {
 async fn the_first_picture_comes_at_once_and_nothing_moves_without_a_reason() {
     let server = ScriptedServer::start(Vec::new()).await;
     let home = Home::with(&server);
-    let told = watch(&home, &[], &[("hat is to be done", "IDLE"), ("", "\u{4}")], 5.0).await;
+    let told = watch(&home, &[], &[("hat would you like to do", "IDLE"), ("", "\u{4}")], 5.0).await;
     let first = told["times"][0].as_f64().unwrap();
     let (rss, switches) = (told["rss_kb"].as_u64().unwrap() / 1024, told["switches"].as_u64().unwrap());
     println!(
@@ -113,7 +113,7 @@ async fn two_thousand_tokens_a_second_are_drawn_in_time() {
     let text: String = words.chunks(25).map(|chunk| chunk.join(" ") + ".\n\n").collect();
     let server = ScriptedServer::start(vec![Served::from(Say::text(&text)).gated()]).await;
     let home = Home::with(&server);
-    let steps = [("hat is to be done", "go\r"), ("undo: /undo", "\u{4}")];
+    let steps = [("hat would you like to do", "go\r"), ("undo: /undo", "\u{4}")];
     let watching = watch(&home, &[], &steps, 0.0);
     let opening = async {
         server.wait_for(1).await;

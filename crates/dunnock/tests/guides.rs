@@ -311,7 +311,7 @@ fn probed(body: &Value) -> Served {
         Say::calls(&[("view_file", r#"{"path":"a.txt"}"#), ("view_file", r#"{"path":"b.txt"}"#)])
     } else if has("notes.txt") && !has("The heron flies") && !has("What is in") {
         Say::calls(&[("view_file", r#"{"path":"notes.txt"}"#)])
-    } else if has("one call of replace_text") {
+    } else if has("one call to replace_text") {
         Say::calls(&[("replace_text", r#"{"path":"greet.py","old":"Hello","new":"Goodbye"}"#)])
     } else if has("secret word") {
         Say::text("heron")

@@ -150,7 +150,7 @@ async fn a_picture_goes_with_the_prompt_over_every_wire() {
     let home = Home::empty();
     home.put("not.png", "words");
     let ran = home.run(&["run", "--image", "not.png", "x"]).await;
-    assert!(ran.code == 2 && ran.err.contains("it is not a PNG, JPEG, GIF or WebP picture"), "{}", ran.err);
+    assert!(ran.code == 2 && ran.err.contains("it is not a PNG, JPEG, GIF or WebP image"), "{}", ran.err);
 }
 
 /// Holds W8: Azure from its three variables, and before OpenAI where both are set.
@@ -218,7 +218,7 @@ async fn of_several_keys_the_order_of_the_table_decides_and_model_over_it() {
             assert_eq!(got.header(header), (n == asked).then_some(*key), "{set:?} {model:?}: {header}");
         }
         let shown = ran(with_keys(&["config"])).await.out;
-        let order = shown.lines().find(|line| line.contains("the first of these that is set decides")).unwrap();
+        let order = shown.lines().find(|line| line.contains("the first of these keys that is set chooses it")).unwrap();
         let at = NAMES.map(|(variable, ..)| order.find(variable));
         assert!(at.iter().all(Option::is_some) && at.is_sorted(), "{order}");
     }
@@ -318,14 +318,14 @@ fn sense(body: &Value) -> Say {
     if has("notes.txt") && !has("The heron flies") && !has("What is in") {
         return Say::calls(&[("view_file", r#"{"path":"notes.txt"}"#)]);
     }
-    if has("one call of apply_patch") {
+    if has("one call to apply_patch") {
         let patch = "--- a/greet.py\n+++ b/greet.py\n@@ -1,3 +1,3 @@\n def greet():\n-    print(\"Hello\")\n+    print(\"Goodbye\")\n     return 1\n";
         return Say::calls(&[("apply_patch", &json!({ "patch": patch }).to_string())]);
     }
-    if has("one call of replace_text") {
+    if has("one call to replace_text") {
         return Say::calls(&[("replace_text", r#"{"path":"greet.py","old":"Hello","new":"Goodbye"}"#)]);
     }
-    if has("one call of write_file") {
+    if has("one call to write_file") {
         return Say::calls(&[("write_file", &json!({"path": "greet.py", "content": file}).to_string())]);
     }
     if has("make it so") {
@@ -486,7 +486,7 @@ async fn a_model_that_only_talks_is_said_to_be_of_no_use() {
     let home = home(&server, Wire::Chat, "");
     let ran = home.run(&["models", "check"]).await;
     assert_eq!(ran.code, 1, "{}", ran.err);
-    assert!(ran.out.contains("it is of no use for work"), "{}", ran.out);
+    assert!(ran.out.contains("so it cannot do tasks"), "{}", ran.out);
 }
 
 /// A server with a certificate that nobody else knows, and where that certificate is.
@@ -564,7 +564,7 @@ async fn a_certificate_counts_if_ssl_cert_file_names_it() {
     ));
     let refused = home.run(&["run", "hi"]).await;
     assert_eq!(refused.code, 1, "{}", refused.out);
-    assert!(refused.err.contains("name its certificate in SSL_CERT_FILE"), "{}", refused.err);
+    assert!(refused.err.contains("set SSL_CERT_FILE to its certificate"), "{}", refused.err);
     assert!(!refused.err.contains("trying again"), "that does not pass: {}", refused.err);
     let mut command = home.command(&["run", "hi"]);
     command.env("SSL_CERT_FILE", &tls.certificate);

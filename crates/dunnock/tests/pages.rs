@@ -92,7 +92,7 @@ async fn doctor_says_what_to_do() {
     let home = Home::with(&server);
     let ran = home.run(&["doctor"]).await;
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
-    assert!(ran.out.contains("script/scripted can be used") && ran.out.contains("box        level A"), "{}", ran.out);
+    assert!(ran.out.contains("script/scripted is available") && ran.out.contains("sandbox    level A"), "{}", ran.out);
     let list = home.run(&["models", "list"]).await;
     assert!(list.code == 0 && list.out.contains("* script/scripted"), "{}{}", list.out, list.err);
     home.configure("model = \"script/x\"\n[providers.script]\nbase_url = \"http://127.0.0.1:1/v1\"\n");

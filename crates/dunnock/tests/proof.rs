@@ -95,5 +95,5 @@ async fn the_result_of_a_session_outlives_its_folder() {
     let mut command = home.command(&["resume", &id, "--prompt", "more"]);
     command.current_dir(home.dir.path().join("other"));
     let ran = crate::ran(command).await;
-    assert!(ran.code == 1 && ran.err.contains("is not there any more"), "{}", ran.err);
+    assert!(ran.code == 1 && ran.err.contains("no longer exists"), "{}", ran.err);
 }

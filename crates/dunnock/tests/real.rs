@@ -141,7 +141,7 @@ async fn what_does_not_fit_is_refused_by_the_server_and_by_us() {
         let Ran { out, .. } = run(&home, wire, &["--max-steps", "1"], &long).await;
         let failed = facts(&out, "step_failed");
         let error = failed[0]["error"].as_str().unwrap();
-        assert!(error.contains("holds 2048: it is not sent"), "{wire}: {error}");
+        assert!(error.contains("is 2048 tokens, so it was not sent"), "{wire}: {error}");
         assert_eq!(failed[0]["attempts"].as_array().unwrap().len(), 0, "{wire}: nothing was sent");
     }
 }

@@ -275,7 +275,7 @@ async fn a_changed_prompt_or_output_is_named_as_the_first_difference() {
         let named = json["first"]["what"].as_str().unwrap();
         assert_eq!(named, what, "{json}");
         let plain = other.run(&["sessions", "replay", &id]).await;
-        assert!(plain.out.starts_with(&format!("first difference: {what} (fact ")), "{}", plain.out);
+        assert!(plain.out.starts_with(&format!("first difference: {what} (event ")), "{}", plain.out);
         println!("named: {plain}", plain = plain.out.lines().next().unwrap());
     }
 }

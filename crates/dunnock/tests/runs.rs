@@ -158,7 +158,7 @@ async fn prompts_can_be_replaced_by_the_user() {
     std::fs::write(dir.join("system.md"), "{{ no_such_thing }}").unwrap();
     let ran = home.run(&["run", "go"]).await;
     assert_eq!(ran.code, 1);
-    assert!(ran.err.contains("prompts/system.md cannot be used"), "{}", ran.err);
+    assert!(ran.err.contains("prompts/system.md cannot be rendered"), "{}", ran.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,7 +172,7 @@ async fn an_answer_that_cannot_be_written_is_no_success_and_work_goes_on_without
     let full = home.command_of("sh".as_ref(), &["-c", "exec \"$0\" run --json --approve all go > /dev/full", program]);
     let ran = crate::ran(full).await;
     assert_eq!((ran.code, home.read("log").as_str()), (1, "one\n"), "{}", ran.err);
-    assert!(ran.err.contains("standard output cannot be written"), "{}", ran.err);
+    assert!(ran.err.contains("cannot write to standard output"), "{}", ran.err);
     let script = "{ \"$0\" run --json --approve all go; echo $? > code; } | head -n 1";
     let ran = crate::ran(home.command_of("bash".as_ref(), &["-c", script, program])).await;
     assert!(ran.out.contains("\"type\":\"session\""), "{}", ran.out);
@@ -187,10 +187,10 @@ async fn an_answer_without_its_end_is_not_done() {
         )
     };
     for (stream, words) in [
-        (event("half an ans", "length"), "cut off at the model's limit of output"),
-        (event("", "content_filter"), "withheld the answer"),
-        (event("", "stop"), "gave no answer"),
-        ("data: [DONE]\n\n".to_owned(), "gave no answer"),
+        (event("half an ans", "length"), "cut off at the model's output limit"),
+        (event("", "content_filter"), "content filter blocked the answer"),
+        (event("", "stop"), "returned an empty answer"),
+        ("data: [DONE]\n\n".to_owned(), "returned an empty answer"),
     ] {
         let server = ScriptedServer::start(vec![Served::wrong(Say::text("x"), Fault::Raw(stream.into_bytes()))]).await;
         let home = Home::with(&server);

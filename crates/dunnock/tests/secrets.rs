@@ -66,7 +66,7 @@ async fn a_canary_key_is_found_nowhere() {
         let told = Home::with(&gateway);
         let ran = told.run(&["run", "--json", "look"]).await;
         let stored = told.run(&["sessions", "show", "--json"]).await;
-        assert!(ran.code == 1 && ran.out.contains("the server failed"), "{}", ran.out);
+        assert!(ran.code == 1 && ran.out.contains("the server reported an error"), "{}", ran.out);
         for text in [&ran.out, &ran.err, &stored.out] {
             assert!(!text.contains(&KEY[..12]), "a part of the key is in {text}");
         }

@@ -74,7 +74,7 @@ fn a_session_is_shown_in_words_by_the_beginning_of_its_id() {
     assert_eq!(facts.lines().count(), 40);
     let (code, _, err) = dunnock(dir.path(), &["sessions", "show", "nosuchsession"]);
     assert_eq!(code, 1);
-    assert_eq!(err, "dunnock: there is no session nosuchsession. \"dunnock sessions list\" shows those there are\n");
+    assert_eq!(err, "dunnock: there is no session nosuchsession. \"dunnock sessions list\" lists all sessions\n");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_changed_fact_is_found_by_verify() {
     let dir = tempfile::tempdir().unwrap();
     golden(dir.path());
     let (code, out, _) = dunnock(dir.path(), &["sessions", "verify"]);
-    assert_eq!((code, out.lines().filter(|l| l.contains("  whole  ")).count()), (0, 3));
+    assert_eq!((code, out.lines().filter(|l| l.contains("  intact  ")).count()), (0, 3));
     let path = dir.path().join("dunnock.db");
     let mut bytes = std::fs::read(&path).unwrap();
     let needle = br#""text":"and then one more"#;
@@ -107,7 +107,7 @@ fn a_change_of_the_very_last_fact_is_found_too() {
     assert_eq!(String::from_utf8_lossy(&edit.stdout), "1\n", "{edit:?}");
     let (code, out, _) = dunnock(dir.path(), &["sessions", "verify"]);
     assert_eq!(
-        (code, out.lines().filter(|l| l.contains("the last, is not what was written")).count()),
+        (code, out.lines().filter(|l| l.contains("the last one, does not match its stored hash")).count()),
         (1, 1),
         "{out}"
     );
@@ -145,7 +145,7 @@ async fn a_session_is_carried_elsewhere_whole_and_found_again() {
     );
 
     let again = home.run(&["sessions", "import", file]).await;
-    assert!(again.code == 1 && again.err.contains("is here already"), "{}", again.err);
+    assert!(again.code == 1 && again.err.contains("already exists"), "{}", again.err);
     let other = Home::with(&server);
     let taken = other.run(&["sessions", "import", file]).await;
     assert!(taken.code == 0, "{}", taken.err);

@@ -56,7 +56,7 @@ async fn a_session_goes_on_on_another_machine_and_is_proven_there() {
     let file = here.dir.path().join("session.jsonl");
     let ran = here.run(&["sessions", "export", &id, "--output", file.to_str().unwrap()]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.err.contains("secrets were taken out") && ran.err.contains("the file .env"), "{}", ran.err);
+    assert!(ran.err.contains("secrets were removed") && ran.err.contains("the file .env"), "{}", ran.err);
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(!text.contains(&key) && !text.contains("hunter2"), "a secret is in the export");
     // ... imported on another, with its files ...
@@ -350,7 +350,7 @@ async fn a_fact_that_nobody_would_decide_now_was_taken_as_given() {
     assert_eq!(ran.code, 1, "{json}");
     assert_eq!(
         (json["first"]["what"].as_str(), json["first"]["seq"].as_u64()),
-        (Some("what is decided"), Some(at as u64 + 1)),
+        (Some("the decision"), Some(at as u64 + 1)),
         "{json}"
     );
 }

@@ -45,12 +45,12 @@ async function request<T>(method: string, path: string, body?: unknown): Promise
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {
-    throw new Failed(0, 'the server does not answer');
+    throw new Failed(0, 'the server is not responding');
   }
   if (answer.ok) return (answer.headers.get('content-type')?.includes('json') ? answer.json() : answer.blob()) as Promise<T>;
   const said = (await answer.json().catch(() => ({}))) as { error?: string };
   if ((answer.status === 401 || answer.status === 403) && path !== '/api/login') refused();
-  throw new Failed(answer.status, said.error ?? `the server said ${answer.status}`, said);
+  throw new Failed(answer.status, said.error ?? `the server answered with status ${answer.status}`, said);
 }
 
 const q = (params: Record<string, string | number | undefined | null>) => {

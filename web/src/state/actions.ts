@@ -13,9 +13,9 @@ function refusal(error: unknown): string {
   if (!(error instanceof api.Failed) || error.status !== 409) return words(error);
   const conflict = error.body as Conflict | undefined;
   if (conflict?.reason && typeof conflict.reason === 'object' && 'stale' in conflict.reason) {
-    return 'Somebody did something here meanwhile. Nothing of yours was lost: look, and send it again.';
+    return 'This session was changed elsewhere in the meantime. Nothing was lost: check it and try again.';
   }
-  if (conflict?.reason === 'no_question' || conflict?.reason === 'changed') return 'That question was answered already, somewhere else.';
+  if (conflict?.reason === 'no_question' || conflict?.reason === 'changed') return 'That question was already answered elsewhere, or has changed.';
   return error.message;
 }
 
@@ -43,7 +43,7 @@ const bytes = (picture: Picture) => picture.url.slice(picture.url.indexOf(',') +
 export async function prompt(text: string, pictures: Picture[]): Promise<boolean> {
   const session = get().opened?.session;
   if (!session) {
-    tell('The session is not read yet; send it again in a moment.', 'bad');
+    tell('The session is still loading; send it again in a moment.', 'bad');
     return false;
   }
   try {
@@ -91,9 +91,9 @@ export async function everywhere(id: string, asks: Pick<OpenQuestion, 'id' | 'ha
   if (!(await reply(id, asks, { always: { rule } }))) return false;
   try {
     await api.setRule(rule, true, true);
-    tell(`From now on, in every session: ${rule.tool} ${rule.words.join(' ')}. Take it back: /rules`);
+    tell(`Allowed in every session: ${rule.tool} ${rule.words.join(' ')}. To revoke it: /rules`);
   } catch (error) {
-    tell(`It holds in this session only: ${words(error)}`, 'bad');
+    tell(`The rule applies to this session only: ${words(error)}`, 'bad');
   }
   return true;
 }
@@ -112,7 +112,7 @@ export async function branch(id: string, seq?: number) {
     const made = await api.fork(id, seq);
     set({ dialog: null });
     go({ at: 'session', id: made.id });
-    tell('Branched off: this is a new session with the same talk.');
+    tell('Forked: this is a new session with the same conversation.');
   } catch (error) {
     tell(words(error), 'bad');
   }
@@ -123,6 +123,6 @@ export async function copyText(text: string) {
     await navigator.clipboard.writeText(text);
     tell('Copied.');
   } catch {
-    tell('The browser does not let this page copy.', 'bad');
+    tell('The browser does not allow this page to copy.', 'bad');
   }
 }

@@ -89,7 +89,7 @@ export function shown(asks: OpenQuestion & { pending?: boolean }, around: Around
     rows.push({ name: 'undo', value: around.checkpoints ? 'files in this folder; not git history, ignored files or anything elsewhere' : 'not possible: this session saves no checkpoints' });
     const call = { tool: asks.call.tool, args: asks.call.arguments };
     careful = [...new Set([...warnings(gist(call)), ...warnings(call.args).filter((w) => w.startsWith('“'))])];
-    if (careful.length > 2) careful = [...careful.slice(0, 2), `and ${careful.length - 2} more of this kind`];
+    if (careful.length > 2) careful = [...careful.slice(0, 2), `and ${careful.length - 2} more like this`];
   }
   const rule = approval?.rule ? { rule: approval.rule, words: visible(asks.rule ?? '') } : null;
   return {
@@ -116,14 +116,14 @@ function explain(asks: OpenQuestion, rule: string | null, session: string): stri
   return [
     `Call ${call.id}: the model wants to use the tool “${visible(call.tool)}” with exactly these arguments:`,
     visible(call.arguments),
-    ...asks.reasons.map((reason) => `You are asked because ${visible(reason)}.`),
+    ...asks.reasons.map((reason) => `Approval needed: ${visible(reason)}.`),
     ...asks.access.map((access) => `If you approve, this call gets: ${visible(access)}.`),
     ...(asks.isolation ? [`Sandbox: ${visible(asks.isolation)}.`] : []),
     rule
       ? `“Always” would allow this without asking: ${rule}. ${RULE}`
       : '“Always” is not available: no rule is narrow enough to cover this call safely.',
     "The model's own description is not used. This text is made from the call, your settings and your rules.",
-    `Later: dunnock why ${session.slice(0, 8)} ${call.id}`,
+    `To see this later: dunnock why ${session.slice(0, 8)} ${call.id}`,
   ];
 }
 
@@ -142,7 +142,7 @@ export const firstStage = (q: Shown): Stage => (q.kind === 'person' && q.choices
 
 /** The effect of a key. `read`: all of the question has been on the screen. */
 export function key(q: Shown, stage: Stage, name: string, read: boolean): Outcome {
-  const unread = { hint: q.pending ? 'a moment: it is being looked at what it would do' : 'read it to its end first' };
+  const unread = { hint: q.pending ? 'one moment: the question is still loading' : 'scroll to the end first' };
   read &&= !q.pending;
   if (stage === 'always') {
     if (!q.rule) return { stage: 'choose' };

@@ -111,7 +111,7 @@ export interface Session {
   working: boolean;
   asking: boolean;
   /** A copy-and-paste session that is waiting for the chat's reply; no model is running. */
-  carried: boolean;
+  awaitingReply: boolean;
   compacting: boolean;
   rewinding: boolean;
   stopping: boolean;
@@ -142,7 +142,7 @@ const run = (began: number): Run => ({ began, steps: 0, usage: nothing(), micros
 export function empty(id: string): Session {
   return {
     id, seq: 0, version: 0, title: '', workspace: '', config: null, isolation: null, window: null, context: 0, questions: [], plan: [], answer: '',
-    waiting: [], working: false, asking: false, carried: false, compacting: false, rewinding: false, stopping: false, grants: [], said: '', ended: null, elsewhere: false, items: [], steps: [],
+    waiting: [], working: false, asking: false, awaitingReply: false, compacting: false, rewinding: false, stopping: false, grants: [], said: '', ended: null, elsewhere: false, items: [], steps: [],
     run: run(0), total: nothing(), micros: 0, unknown: false, readOnly: false, live: null, places: new Map(), mark: 0,
   };
 }
@@ -167,7 +167,7 @@ export function addEvent(s: Session, record: Stored, now: number): void {
   if (record.seq <= s.seq) return;
   s.seq = record.seq;
   // Do not guess the content of an event that was erased or has an unknown form.
-  if (record.body === null || typeof record.body !== 'object') return note(s, `? ${record.kind} (nothing is left of it)`);
+  if (record.body === null || typeof record.body !== 'object') return note(s, `? ${record.kind} (content not available)`);
   event(s, record as KnownEvent, record.at, now);
 }
 
@@ -181,7 +181,7 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
     case 'forked':
       s.workspace = e.body.workspace;
       s.config = e.body.config;
-      if (e.kind === 'forked') note(s, `branched off ${e.body.from.slice(0, 8)} at fact ${e.body.at}`);
+      if (e.kind === 'forked') note(s, `forked from ${e.body.from.slice(0, 8)} at event ${e.body.at}`);
       return;
     case 'moved':
       s.workspace = e.body.workspace;
@@ -190,7 +190,7 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
       if (!s.config) return;
       const set = e.body.set as Partial<Config>;
       const other = set.model !== undefined && set.model !== s.config.model;
-      if (set.mode !== undefined && set.mode !== s.config.mode) note(s, `Who is asked: ${set.mode}`);
+      if (set.mode !== undefined && set.mode !== s.config.mode) note(s, `Approvals: ${set.mode}`);
       // The price belongs to the previous model.
       s.config = { ...s.config, ...(other ? { price: null } : {}), ...set };
       if (other) {
@@ -214,7 +214,7 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
       return prompted(s, { seq: e.seq, text: e.body.text, images: e.body.images ?? [] }, at);
     case 'continued':
       begin(s, at);
-      return note(s, 'going on');
+      return note(s, 'continuing');
     case 'step_started':
       s.run.steps += 1;
       s.asking = s.working = true;
@@ -258,10 +258,10 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
       return replied(s, e.body.question, e.body.answer, e.body.note ?? null, e.seq);
     case 'granted':
       s.grants = [...s.grants, e.body.rule];
-      return note(s, `from now on in this session: ${e.body.rule.tool} ${e.body.rule.words.join(' ')}`);
+      return note(s, `allowed in this session: ${e.body.rule.tool} ${e.body.rule.words.join(' ')}`);
     case 'revoked':
       s.grants = s.grants.filter((rule) => JSON.stringify(rule) !== JSON.stringify(e.body.rule));
-      return note(s, `no longer: ${e.body.rule.tool} ${e.body.rule.words.join(' ')}`);
+      return note(s, `no longer allowed: ${e.body.rule.tool} ${e.body.rule.words.join(' ')}`);
     case 'interrupt_requested':
       s.stopping = true;
       return note(s, 'stopping');
@@ -275,27 +275,27 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
       const spans = e.body.spans;
       s.rewinding = false;
       s.steps = s.steps.map((old) => ({ ...old, gone: !spans.some((span) => old.seq >= span.from && old.seq <= span.to) }));
-      return note(s, e.body.note ? `went back: ${e.body.note}` : 'went back');
+      return note(s, e.body.note ? `rewound; ${e.body.note}` : 'rewound');
     }
     case 'rewind_failed':
       s.rewinding = false;
-      return note(s, `could not go back: ${e.body.error}`, 'bad');
+      return note(s, `could not rewind: ${e.body.error}`, 'bad');
     case 'compaction_started':
       s.compacting = e.body.asked || e.body.strength === 'summarise';
       return;
     case 'compacted':
       s.compacting = false;
       used(s, e.body.usage ?? nothing());
-      return note(s, `talk ${e.body.summary == null ? 'shortened' : 'summed up'}: ${about(e.body.before)} to ${about(e.body.after)} bytes`);
+      return note(s, `conversation ${e.body.summary == null ? 'shortened' : 'summarised'}: ${about(e.body.before)} to ${about(e.body.after)} bytes`);
     case 'compaction_failed':
       s.compacting = false;
       used(s, e.body.usage ?? nothing());
-      return note(s, `the talk could not be made shorter: ${e.body.error}`);
+      return note(s, `the conversation could not be compacted: ${e.body.error}`);
     case 'baselined':
-      for (const check of e.body.checks) if (check.outcome !== 'done') note(s, `before the work, \`${check.command}\` fails`);
+      for (const check of e.body.checks) if (check.outcome !== 'done') note(s, `\`${check.command}\` failed before the task began`);
       return;
     case 'noticed':
-      if ((e.body.sources?.length ?? 0) > 0 || e.body.stalled) note(s, `the model is told: ${firstLine(e.body.text)}`);
+      if ((e.body.sources?.length ?? 0) > 0 || e.body.stalled) note(s, `note to the model: ${firstLine(e.body.text)}`);
       return;
     case 'rewind_requested':
       s.rewinding = true;
@@ -306,7 +306,7 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
       // A kind from a later version. The log says whether it can be ignored.
       const unknown = e as Stored;
       if (unknown.need === 'must') s.readOnly = true;
-      note(s, `? ${unknown.kind} (this release does not know it)`);
+      note(s, `? ${unknown.kind} (unknown to this version)`);
     }
   }
 }
@@ -345,7 +345,7 @@ function prompted(s: Session, prompt: Prompt, at: number): void {
   s.questions = s.questions.filter((q) => !(typeof q.kind === 'object' && 'limit' in q.kind));
   // While the session is working, a prompt is sent with the next step; until then it is shown as
   // queued.
-  if (s.working && (s.asking || s.carried || running(s) || s.questions.length > 0)) s.waiting.push(prompt);
+  if (s.working && (s.asking || s.awaitingReply || running(s) || s.questions.length > 0)) s.waiting.push(prompt);
   else {
     begin(s, at);
     say(s, prompt);
@@ -414,14 +414,14 @@ function endLive(s: Session): void {
 /** Shows what to copy to the chat. */
 function outboxWritten(s: Session, e: OutboxWritten): void {
   s.asking = false;
-  s.carried = true;
+  s.awaitingReply = true;
   put(s, { kind: 'carry', key: `o${s.seq}`, outbox: e.outbox, inbox: e.inbox, parts: e.parts, open: true });
-  patchStep(s, { title: 'carried to your chat', state: 'waiting' });
+  patchStep(s, { title: 'request for your chat', state: 'waiting' });
 }
 
 /** Ends the wait for the chat's reply. The instructions stay, marked as done. */
 function brought(s: Session): void {
-  s.carried = false;
+  s.awaitingReply = false;
   for (const [at, item] of recent(s)) if (item.kind === 'carry' && item.open) s.items[at] = { ...item, open: false };
 }
 
@@ -519,7 +519,7 @@ function askedAs(kind: Asked['kind']): string {
 export function saidOf(answer: Answer): string {
   if (answer === 'yes' || answer === 'no') return answer;
   if ('always' in answer) return 'yes, always';
-  if ('edit' in answer) return 'yes, changed';
+  if ('edit' in answer) return 'yes, edited';
   return answer.text.text;
 }
 
@@ -538,8 +538,8 @@ function replied(s: Session, id: number, answer: Answer, withNote: string | null
 
 const ENDS: Record<string, [string, 'good' | 'bad' | 'warn']> = {
   stopped: ['stopped', 'warn'],
-  limit: ['the limit of steps was reached', 'warn'],
-  budget: ['the budget was used up', 'warn'],
+  limit: ['step limit reached', 'warn'],
+  budget: ['budget used up', 'warn'],
   unproven: ['not proven', 'bad'],
   failed: ['failed', 'bad'],
 };
@@ -570,7 +570,7 @@ function closing(s: Session, at: number): string {
   if (tokens > 0) {
     parts.push(`${about(tokens)} tokens${r.usage.cached > 0 ? ` (${about(r.usage.cached)} cached)` : ''}`);
     parts.push(r.unknown ? 'price unknown' : usd(r.micros));
-  } else parts.push(isByHand(s) ? 'carried by you' : 'tokens unknown');
+  } else parts.push(isByHand(s) ? 'copy and paste' : 'tokens unknown');
   if (r.files.size > 0) parts.push(count(r.files.size, 'file'));
   return parts.join(' · ');
 }
@@ -594,7 +594,7 @@ function live(s: Session, step: number, attempt: number): Live {
     // The text of an attempt that was cut off stays, and a note says so.
     if (s.live && s.live.bytes > 0) {
       endLive(s);
-      note(s, 'the answer broke off; asked again');
+      note(s, 'the answer was cut off; retrying');
     }
     s.live = { step, attempt, text: '', bytes: 0, reasoning: '', thought: 0 };
   }

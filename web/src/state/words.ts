@@ -42,7 +42,7 @@ export function about(n: number): string {
 export const count = (n: number, what: string) => (n === 1 ? `1 ${what}` : `${n} ${what}s`);
 
 /** Names the other files of a copy-and-paste request; empty if there is only one. */
-export const furtherParts = (parts: number) => (parts > 1 ? ` and the ${count(parts - 1, 'further part')} beside it, one after the other,` : '');
+export const furtherParts = (parts: number) => (parts > 1 ? ` and the ${count(parts - 1, 'further part')} next to it, in order,` : '');
 
 export const firstLine = (text: string) =>
   oneLine(text.split('\n').map((l) => l.trim()).find((l) => l !== '') ?? '');
@@ -167,7 +167,7 @@ const VERBS: Record<string, string> = {
   git_status: 'git status',
   git_diff: 'git diff',
   process_start: 'start',
-  process_read: 'look at process',
+  process_read: 'read process',
   process_write: 'write to process',
   process_stop: 'stop process',
 };

@@ -186,7 +186,7 @@ function draw(node: Nodes, a: Around): ReactNode {
     }
     // A model could name any URL, so images are not fetched; their description is shown.
     case 'image':
-      return link(node.url, [`image: ${visible(node.alt ?? '') || 'without words'}`], '');
+      return link(node.url, [`image: ${visible(node.alt ?? '') || 'no description'}`], '');
     case 'imageReference':
       return <>[image: {visible(node.alt ?? '')}]</>;
     case 'footnoteReference':

@@ -45,14 +45,14 @@ export function folded(line: string): string {
 export function warnings(text: string): string[] {
   const found: string[] = [];
   if (visible(text) !== text || /\\u00|\\r/.test(text)) {
-    found.push('it has characters that cannot be seen, or that would change what is seen; they are written out');
+    found.push('it has characters that cannot be seen, or that change how text is displayed; they are shown escaped');
   }
   for (const word of text.split(/[^\p{L}\p{N}._-]+/u)) {
     // oxlint-disable-next-line no-control-regex -- matches non-ASCII characters
     if (!word.includes('.') || !/[^\u0000-\u007f]/.test(word) || !/\p{L}/u.test(word)) continue;
     try {
       const ascii = new URL(`http://${word}/`).hostname;
-      if (ascii.includes('xn--')) found.push(`“${word}” is not written in plain letters; it is ${ascii}`);
+      if (ascii.includes('xn--')) found.push(`“${word}” has non-ASCII letters; its real name is ${ascii}`);
     } catch {
       // not a valid host name
     }

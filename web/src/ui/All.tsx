@@ -15,10 +15,10 @@ function Card({ row, first }: { row: OverviewRow; first: boolean }) {
     <article className="card">
       <header>
         <Dot state={row.state} />
-        <h3><a href={addressOf({ at: 'session', id: row.id })}>{firstLine(row.title) || 'without words yet'}</a></h3>
+        <h3><a href={addressOf({ at: 'session', id: row.id })}>{firstLine(row.title) || 'no task yet'}</a></h3>
         <span className="n">{money(row)}</span>
       </header>
-      <p className="faint">{folderName(row.workspace)} · {doing(row)}{row.more ? ` · ${row.more.model} · ${row.more.isolation === 'D' ? 'no box' : `box ${row.more.isolation}`} · ${about(row.more.tokens)} tokens` : ''}{row.state === 'waiting' ? '' : ` · ${age(Date.now() - Date.parse(row.updated))}`}</p>
+      <p className="faint">{folderName(row.workspace)} · {doing(row)}{row.more ? ` · ${row.more.model} · ${row.more.isolation === 'D' ? 'no sandbox' : `sandbox ${row.more.isolation}`} · ${about(row.more.tokens)} tokens` : ''}{row.state === 'waiting' ? '' : ` · ${age(Date.now() - Date.parse(row.updated))}`}</p>
       {row.state === 'waiting' && row.more ? <Questions session={row.id} workspace={row.workspace} checkpoints={row.more.checkpoints} asks={row.more.questions} main={first} /> : null}
     </article>
   );
@@ -43,12 +43,12 @@ export function All() {
       <header className="top">
         <Fold side="list" />
         <h1>Overview</h1>
-        <span className="n">{count(waiting.length, 'session')} waiting · {working.length} working{today ? ` · today ${spent(today)}` : ''}</span>
+        <span className="n">{count(waiting.length, 'session')} waiting · {working.length} running{today ? ` · today ${spent(today)}` : ''}</span>
       </header>
       <div className="scroller all" tabIndex={0} role="region" aria-label="All sessions">
-        {part('Waiting for you', waiting, 'Nothing waits for you.')}
-        {part('Working', working, 'Nothing is at work. A new conversation begins with the key c.')}
-        {rest.length > 0 ? part('Lately', rest, '') : null}
+        {part('Waiting for you', waiting, 'Nothing is waiting for you.')}
+        {part('Running', working, 'Nothing is running. Press c to start a conversation.')}
+        {rest.length > 0 ? part('Recent', rest, '') : null}
       </div>
     </main>
   );

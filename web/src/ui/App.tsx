@@ -25,7 +25,7 @@ class Boundary extends Component<{ children: ReactNode }, { error: string | null
   }
   override render() {
     if (this.state.error === null) return this.props.children;
-    return <main className="door" id="main"><h1>Dunnock</h1><Wrong>This page stumbled: {this.state.error}. The session is as it was.</Wrong><Button onClick={() => location.reload()}>Load it again</Button></main>;
+    return <main className="door" id="main"><h1>Dunnock</h1><Wrong>This page crashed: {this.state.error}. The session is not affected.</Wrong><Button onClick={() => location.reload()}>Reload</Button></main>;
   }
 }
 
@@ -129,12 +129,12 @@ export function App() {
   return (
     <Boundary>
     <div className={`app ${route.at === 'session' && !opened?.error ? 'three' : ''} ${drawer ? `over-${drawer}` : ''} ${folded.list ? 'no-list' : ''} ${folded.side ? 'no-side' : ''}`}>
-      <a className="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus(); }}>To the field</a>
+      <a className="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus(); }}>Skip to the input</a>
       <List />
       {route.at === 'session' && opened ? <Conversation opened={opened} /> : route.at === 'all' ? <All /> : <Start key={route.at === 'new' ? route.workspace : ''} workspace={route.at === 'new' ? route.workspace : undefined} />}
       {drawer ? <button type="button" className="veil" aria-label="Close" onClick={() => set({ drawer: null })} /> : null}
-      {up ? null : <p className="lost" role="alert">The server does not answer. Nothing is lost; this page tries again by itself. If it was ended: <code>dunnock web</code></p>}
-      <p className="sr" role="status">{[n > 0 ? `${n} waiting` : '', opened?.session?.ended ? `work ended: ${typeof opened.session.ended.reason === 'string' ? opened.session.ended.reason : 'failed'}` : ''].filter(Boolean).join('; ')}</p>
+      {up ? null : <p className="lost" role="alert">The server is not responding. Nothing is lost; this page keeps trying. If the server was stopped, run <code>dunnock web</code></p>}
+      <p className="sr" role="status">{[n > 0 ? `${n} waiting` : '', opened?.session?.ended ? `task ended: ${typeof opened.session.ended.reason === 'string' ? opened.session.ended.reason : 'failed'}` : ''].filter(Boolean).join('; ')}</p>
       <Toasts />
       {dialog ? <Dialogs /> : null}
     </div>

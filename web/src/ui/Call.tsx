@@ -33,7 +33,7 @@ export function Output({ text, most, label }: { text: string; most?: number; lab
   const hidden = most === undefined ? 0 : Math.max(0, lines.length - most);
   return (
     <pre className="out" tabIndex={0} role="region" aria-label={label}>
-      {hidden > 0 ? <span className="faint">… {count(hidden, 'line')} before{'\n'}</span> : null}
+      {hidden > 0 ? <span className="faint">… {count(hidden, 'earlier line')}{'\n'}</span> : null}
       {spans(lines.slice(hidden).join('\n')).map((span, n) => <span key={n} className={span.style || undefined}>{visible(span.text)}</span>)}
     </pre>
   );
@@ -69,7 +69,7 @@ function Body({ call, session, open }: { call: CallItem; session: string; open: 
   const edits = word === 'done' && (call.end.diff || change(call.part).length > 0);
   if (edits && !call.harness) return <Edit call={call} session={session} />;
   const note = typeof call.end.outcome === 'object' ? call.end.outcome.declined.note : null;
-  if (note) return <p className="because">because: {visible(note)}</p>;
+  if (note) return <p className="because">note: {visible(note)}</p>;
   const shows = open || word === 'failed' || word === 'unknown' || (isCommand(call) && (word === 'done' || word === 'interrupted'));
   if (!shows) return null;
   const text = full.data ?? call.end.shown;
@@ -81,8 +81,8 @@ export const Call = memo(function Call({ call, session }: { call: CallItem; sess
   const [open, setOpen] = useState(false);
   const ended = call.end ? sign(call.end.outcome) : null;
   const runs = !call.end && call.began !== null;
-  const mark = ended ?? (runs ? { mark: '●', tone: 'run', name: 'running' } : call.asked ? { mark: '?', tone: 'warn', name: 'waits for you' } : { mark: '○', tone: 'quiet', name: call.gone ? 'not run' : 'to be run' });
-  const words = call.end ? [call.answer ? `you: ${visible(call.answer)}` : '', result(call.part, call.harness, call.end), call.end.isolation && isCommand(call) ? (call.end.isolation === 'D' ? 'no box' : 'in the box') : '', call.end.ms >= 100 || isCommand(call) ? took(call.end.ms) : ''] : [call.asked ? 'waits for you' : call.gone ? 'not run' : call.answer ? `you: ${visible(call.answer)}` : ''];
+  const mark = ended ?? (runs ? { mark: '●', tone: 'run', name: 'running' } : call.asked ? { mark: '?', tone: 'warn', name: 'waiting for you' } : { mark: '○', tone: 'quiet', name: call.gone ? 'not run' : 'not started' });
+  const words = call.end ? [call.answer ? `you: ${visible(call.answer)}` : '', result(call.part, call.harness, call.end), call.end.isolation && isCommand(call) ? (call.end.isolation === 'D' ? 'unsandboxed' : 'sandboxed') : '', call.end.ms >= 100 || isCommand(call) ? took(call.end.ms) : ''] : [call.asked ? 'waiting for you' : call.gone ? 'not run' : call.answer ? `you: ${visible(call.answer)}` : ''];
   return (
     <article className="call" aria-label={`${mark.name}: ${titleLine(title(call.part, call.harness))}`}>
       <button type="button" className="head" aria-expanded={open} onClick={() => setOpen(!open)}>

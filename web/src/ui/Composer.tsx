@@ -122,7 +122,7 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
     if (/^\/[a-z-]+( |$)/.test(words)) {
       const done = run(words, session, own);
       if (done === true) return place('', 0);
-      if (done === null) return tell(`There is no command ${words.split(' ')[0]}. / shows them all.`, 'bad');
+      if (done === null) return tell(`Unknown command ${words.split(' ')[0]}. Type / to see all commands.`, 'bad');
       return deliver(done);
     }
     return deliver(words);
@@ -216,7 +216,7 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
       {pictures.length > 0 ? (
         <div className="pictures">
           {pictures.map((p, n) => (
-            <span key={n}><img className="picture small" src={p.url} alt={p.name || 'pasted picture'} /><Button kind="quiet" aria-label={`Leave ${p.name || 'this picture'} out`} onClick={() => setPictures((all) => all.filter((_, m) => m !== n))}>×</Button></span>
+            <span key={n}><img className="picture small" src={p.url} alt={p.name || 'pasted picture'} /><Button kind="quiet" aria-label={`Remove ${p.name || 'this picture'}`} onClick={() => setPictures((all) => all.filter((_, m) => m !== n))}>×</Button></span>
           ))}
         </div>
       ) : null}

@@ -33,8 +33,8 @@ export function Now({ session }: { session: Session }) {
   if (!session.working && !session.compacting && !session.rewinding) return null;
   const running = session.items.slice(session.mark).filter((i) => i.kind === 'call' && i.began !== null && !i.end && !i.gone);
   const first = running[0];
-  const waits = session.questions.length > 0 || session.carried;
-  const what = session.stopping ? 'stopping' : session.questions.length > 0 ? 'waits for you' : first?.kind === 'call' ? titleLine(title(first.part, first.harness)) : session.compacting ? 'making the talk shorter' : session.rewinding ? 'going back' : session.carried ? 'waiting for the answer you bring' : session.asking ? (session.live?.bytes ? 'writing' : 'thinking') : 'working';
+  const waits = session.questions.length > 0 || session.awaitingReply;
+  const what = session.stopping ? 'stopping' : session.questions.length > 0 ? 'waiting for you' : first?.kind === 'call' ? titleLine(title(first.part, first.harness)) : session.compacting ? 'compacting the conversation' : session.rewinding ? 'rewinding' : session.awaitingReply ? 'waiting for the answer from your chat' : session.asking ? (session.live?.bytes ? 'writing' : 'thinking') : 'working';
   return (
     <p className="now">
       <span className={`dot ${waits ? 'ask' : 'run'}`} aria-hidden="true" />
@@ -51,9 +51,9 @@ function Numbers({ session }: { session: Session }) {
   const isolation = session.config?.sandbox === 'off' ? 'D' : session.isolation;
   const byHand = isByHand(session);
   const parts = [
-    isolation ? (isolation === 'D' ? 'no box' : `box ${isolation}`) : '',
+    isolation ? (isolation === 'D' ? 'no sandbox' : `sandbox ${isolation}`) : '',
     !byHand && window ? `context ${Math.min(100, Math.floor((session.context * 100) / window))} %` : '',
-    byHand ? 'carried by you' : `${about(session.total.input + session.total.output)} tokens`,
+    byHand ? 'copy and paste' : `${about(session.total.input + session.total.output)} tokens`,
     byHand ? '' : session.unknown ? 'price unknown' : usd(session.micros),
     session.working ? `step ${session.run.steps} of ${session.config?.max_steps ?? '?'}` : '',
   ].filter(Boolean);
@@ -66,8 +66,8 @@ export function Choices({ mode, model, setMode, setModel }: { mode: string; mode
   const all = [...new Set([model, ...(models.data ?? [])])].filter(Boolean);
   return (
     <>
-      <label className="pick">approve
-        <select className="chip" aria-label="Who is asked" value={mode} onChange={(e) => { setMode(e.target.value); e.target.blur(); }}>
+      <label className="pick">approvals
+        <select className="chip" aria-label="Approvals" value={mode} onChange={(e) => { setMode(e.target.value); e.target.blur(); }}>
           {MODES.map((m) => <option key={m} value={m}>{m}</option>)}
         </select>
       </label>
@@ -87,7 +87,7 @@ export function Conversation({ opened }: { opened: Opened }) {
   const asks = useMemo(() => (session ? known(session, opened.asks) : []), [session, opened.asks]);
   const heading = firstLine(session?.title ?? '') || firstLine(row?.title ?? '') || 'New session';
   if (error) {
-    return <main id="main"><header className="top"><Fold side="list" /><h1>This session cannot be shown</h1></header><div className="middle"><Wrong>{error}</Wrong><a className="btn plain" href="#/">Begin a new one</a></div></main>;
+    return <main id="main"><header className="top"><Fold side="list" /><h1>This session cannot be shown</h1></header><div className="middle"><Wrong>{error}</Wrong><a className="btn plain" href="#/">Start a new session</a></div></main>;
   }
   return (
     <>
@@ -101,14 +101,14 @@ export function Conversation({ opened }: { opened: Opened }) {
           {link === 'down' ? <span className="chip bad" role="status">{opened.trouble ? visible(opened.trouble) : 'connection lost; trying again'}</span> : null}
           <Fold side="side" />
         </header>
-        {session ? (session.items.length > 0 ? <Talk session={session} /> : <div className="talk"><div className="middle"><Empty>Nothing was said here yet.</Empty></div></div>) : <div className="talk"><p className="middle faint" role="status">Reading the session</p></div>}
+        {session ? (session.items.length > 0 ? <Talk session={session} /> : <div className="talk"><div className="middle"><Empty>No messages yet.</Empty></div></div>) : <div className="talk"><p className="middle faint" role="status">Loading the session</p></div>}
         <div className="composer">
           {asks.length > 0 && session ? <Questions session={session.id} workspace={session.workspace} checkpoints={session.config?.checkpoints ?? false} asks={asks} main /> : null}
-          {session?.waiting.map((p) => <p className="queued" key={p.seq}><span className="faint">told at the next step:</span> {visible(p.text)}</p>)}
+          {session?.waiting.map((p) => <p className="queued" key={p.seq}><span className="faint">sent with the next step:</span> {visible(p.text)}</p>)}
           {session ? <Now session={session} /> : null}
           <Composer
             key={opened.id} session={opened.id} own={own.data?.commands ?? []} send={prompt} stop={session?.working || session?.compacting ? () => void stop() : undefined}
-            placeholder={session?.working ? 'Say more; it is told at the next step' : 'Say what to do next'} autoFocus={!walking}
+            placeholder={session?.working ? 'Add a message; it is sent with the next step' : 'What next?'} autoFocus={!walking}
           >
             {session?.config ? <Choices mode={session.config.mode} model={session.config.model} setMode={(mode) => void configure(session.id, { mode: mode as never })} setModel={(model) => void configure(session.id, { model })} /> : null}
           </Composer>

@@ -73,7 +73,7 @@ export function beside(lines: DiffLine[]): [DiffLine | null, DiffLine | null][] 
 }
 
 const SIGN = { same: ' ', add: '+', del: '−', gap: '⋯', note: ' ' } as const;
-const NAME = { same: '', add: 'added', del: 'taken out', gap: 'lines left out', note: '' } as const;
+const NAME = { same: '', add: 'added', del: 'removed', gap: 'lines left out', note: '' } as const;
 
 function Cell({ line, tokens }: { line: DiffLine | null; tokens: Map<DiffLine, Token[]> | null }) {
   if (!line) return <div className="dl none" />;
@@ -95,13 +95,13 @@ export const Lines = memo(function Lines({ lines, path, split = false }: { lines
   const found = useTokens(coloured.map((l) => l.text).join('\n'), languageOf(path));
   const tokens = useMemo(() => (found ? new Map(coloured.map((line, n) => [line, found[n] ?? []])) : null), [found, coloured]);
   return (
-    <div className={`diff ${split ? 'split' : ''}`} role="region" tabIndex={0} aria-label={`Change of ${visible(path) || 'a file'}`}>
+    <div className={`diff ${split ? 'split' : ''}`} role="region" tabIndex={0} aria-label={`Changes to ${visible(path) || 'a file'}`}>
       <div className="dls">
         {split
           ? beside(part).map(([a, b], n) => <div className="pair" key={n}><Cell line={a} tokens={tokens} /><Cell line={b} tokens={tokens} /></div>)
           : part.map((line, n) => <Cell key={n} line={line} tokens={tokens} />)}
       </div>
-      {lines.length > part.length ? <Button kind="quiet" onClick={() => setAll(true)}>Show {lines.length - part.length} lines more</Button> : null}
+      {lines.length > part.length ? <Button kind="quiet" onClick={() => setAll(true)}>Show {lines.length - part.length} more lines</Button> : null}
     </div>
   );
 });

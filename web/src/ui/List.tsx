@@ -19,7 +19,7 @@ export function groups(rows: OverviewRow[]): [string, OverviewRow[]][] {
   const rest = rows.filter((r) => r.state !== 'waiting' && r.state !== 'working');
   const all: [string, OverviewRow[]][] = [
     ['Waiting for you', rows.filter((r) => r.state === 'waiting')],
-    ['Working', rows.filter((r) => r.state === 'working')],
+    ['Running', rows.filter((r) => r.state === 'working')],
     ['Today', rest.filter(isToday)],
     ['Earlier', rest.filter((r) => !isToday(r))],
   ];
@@ -32,11 +32,11 @@ export function doing(row: OverviewRow): string {
   if (row.state === 'waiting') {
     // Without a question, it waits for the reply of a copy-and-paste chat.
     const since = age(Date.now() - Date.parse(row.updated));
-    return more?.questions.length === 0 ? `carried by you · ${since}` : since;
+    return more?.questions.length === 0 ? `copy and paste · ${since}` : since;
   }
   if (row.state !== 'working') return more?.proof === 'proven' ? 'proven' : row.state === 'failed' && more?.proof === 'failed' ? 'not proven' : stateName(row.state);
   const what = more?.running ? titleLine(title({ tool: more.running.tool, args: more.running.arguments }, more.running.harness)) : more?.thinking ? 'thinking' : '';
-  return [more ? `step ${more.step}` : '', what, row.here ? '' : 'not driven here'].filter(Boolean).join(' · ');
+  return [more ? `step ${more.step}` : '', what, row.here ? '' : 'not run by this server'].filter(Boolean).join(' · ');
 }
 
 export const money = (row: OverviewRow) => (row.more?.micros == null ? '' : row.more.micros === 0 ? '' : row.more.micros < 10_000 ? '<$0.01' : cents(row.more.micros));
@@ -47,7 +47,7 @@ function Row({ row, on }: { row: OverviewRow; on: boolean }) {
     <li>
       <a className={`s ${on ? 'on' : ''}`} href={addressOf({ at: 'session', id: row.id })} aria-current={on ? 'page' : undefined} onClick={() => set({ drawer: null, walking: false })} title={row.title}>
         <Dot state={row.state} />
-        <b>{firstLine(row.title) || 'without words yet'}</b>
+        <b>{firstLine(row.title) || 'no task yet'}</b>
         <span className="n">{waits}</span>
         <small>{folderName(row.workspace)} · {doing(row)}</small>
       </a>
@@ -82,7 +82,7 @@ export const List = memo(function List() {
             <ul>{list.map((row) => <Row key={row.id} row={row} on={route.at === 'session' && route.id === row.id} />)}</ul>
           </div>
         ))}
-        {overview && rows.length === 0 ? <Empty>No session yet. What you ask for here is kept, and can be gone on with in the terminal, too.</Empty> : null}
+        {overview && rows.length === 0 ? <Empty>No sessions yet. Sessions you start here can be continued in the terminal.</Empty> : null}
       </div>
       <div className="foot">
         <span>Today (UTC)</span>

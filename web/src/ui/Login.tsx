@@ -23,14 +23,14 @@ export function Login() {
     <main className="door" id="main">
       <h1><span className="bird" aria-hidden="true" />Dunnock</h1>
       {why ? <Wrong>{why}</Wrong> : null}
-      <p>This page does not know you yet. In a terminal:</p>
+      <p>You are not signed in. In a terminal, run:</p>
       <pre tabIndex={0} role="region" aria-label="Command">dunnock web</pre>
-      <p>It opens a page that does; this one joins it by itself. If one runs already, press Enter there.</p>
+      <p>It opens a page that is signed in; this one then signs in too. If it is already running, press Enter in its terminal.</p>
       <details>
         <summary>From another machine</summary>
         <form onSubmit={(e) => void come(e)}>
-          <label>Password of the server <input type="password" autoComplete="current-password" value={password} onChange={(e) => setPassword(e.target.value)} /></label>
-          <button type="submit" className="btn go" disabled={!password}>Come in</button>
+          <label>Server password <input type="password" autoComplete="current-password" value={password} onChange={(e) => setPassword(e.target.value)} /></label>
+          <button type="submit" className="btn go" disabled={!password}>Sign in</button>
         </form>
         {wrong ? <Wrong>{wrong}</Wrong> : null}
       </details>

@@ -48,7 +48,7 @@ function Exact({ q }: { q: Shown }) {
     <div className="exact change">
       {signed(q.exact).map((line, n) => (
         <div key={n} className={`dl ${line.kind}`}>
-          <span className="sg" role={line.kind === 'same' ? undefined : 'img'} aria-label={line.kind === 'add' ? 'added' : line.kind === 'del' ? 'taken out' : undefined}>{line.kind === 'add' ? '+' : line.kind === 'del' ? '−' : ' '}</span>
+          <span className="sg" role={line.kind === 'same' ? undefined : 'img'} aria-label={line.kind === 'add' ? 'added' : line.kind === 'del' ? 'removed' : undefined}>{line.kind === 'add' ? '+' : line.kind === 'del' ? '−' : ' '}</span>
           <span className="tx">{line.text}</span>
         </div>
       ))}
@@ -175,13 +175,13 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
         <h2 id={label}>{q.heading}</h2>
         {many ? (
           <span className="place">
-            <Button kind="quiet" onClick={() => other(-1)} aria-label="The question before">←</Button>
-            {place} waits
-            <Button kind="quiet" onClick={() => other(1)} aria-label="The next question">→</Button>
+            <Button kind="quiet" onClick={() => other(-1)} aria-label="Previous question">←</Button>
+            {place} waiting
+            <Button kind="quiet" onClick={() => other(1)} aria-label="Next question">→</Button>
           </span>
         ) : null}
       </header>
-      {q.reasons.length > 0 ? <p className="why">You are asked because {q.reasons.join('; ')}.</p> : null}
+      {q.reasons.length > 0 ? <p className="why">Approval needed: {q.reasons.join('; ')}.</p> : null}
       <div className="body" ref={body} tabIndex={0} role="group" aria-label="What would happen">
         <Exact q={q} />
         {q.careful.map((text) => <p className="careful" key={text}>Careful: {visible(text)}</p>)}
@@ -195,7 +195,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
           <p className="faint">{RULE}</p>
           <div className="btns">
             <Button kind="go" k="enter" disabled={busy} onClick={go('Enter')}>In every session</Button>
-            <Button k="s" disabled={busy} onClick={go('s')}>In this session</Button>
+            <Button k="s" disabled={busy} onClick={go('s')}>Only in this session</Button>
             <Button kind="quiet" k="esc" onClick={() => setStage('choose')}>Back</Button>
           </div>
         </div>
@@ -203,7 +203,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
         <div className="rule">
           <textarea
             ref={field} aria-label={stage === 'note' ? 'Why not, or what to do instead' : 'Your answer'} rows={2} value={words}
-            placeholder={stage === 'note' ? 'Why not, or what to do instead: the model is told' : 'Your answer'}
+            placeholder={stage === 'note' ? 'Why not, or what to do instead (sent to the model)' : 'Your answer'}
             onChange={(e) => setWords(e.target.value)} onKeyDown={typed}
           />
           <div className="btns">
@@ -216,7 +216,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
           {q.kind === 'person' ? (
             <>
               {q.choices.map((choice, n) => <Button key={choice} k={n < 9 ? String(n + 1) : undefined} disabled={busy} aria-disabled={!read} onClick={() => (n < 9 ? press(String(n + 1)) : !early() && read && void act({ answer: { text: { text: choice } } }))}>{visible(choice)}</Button>)}
-              <Button kind="quiet" k="t" onClick={go('t')}>Other words</Button>
+              <Button kind="quiet" k="t" onClick={go('t')}>Type an answer</Button>
             </>
           ) : q.kind === 'approval' ? (
             <>
@@ -232,7 +232,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
               <Button k="n" disabled={busy} onClick={go('n')}>{q.no}</Button>
             </>
           )}
-          {q.pending ? <span className="faint">loading the question …</span> : read ? null : <span className="faint">read it to its end first</span>}
+          {q.pending ? <span className="faint">loading the question …</span> : read ? null : <span className="faint">scroll to the end first</span>}
         </div>
       )}
     </section>

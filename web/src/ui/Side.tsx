@@ -11,15 +11,15 @@ import { visible } from '../text/safe';
 import { Clock } from './Call';
 import { Button, Empty } from './parts';
 
-const NAMES: Record<Step['state'], string> = { working: 'under way', done: 'done', failed: 'failed', waiting: 'waits for you' };
+const NAMES: Record<Step['state'], string> = { working: 'running', done: 'done', failed: 'failed', waiting: 'waiting for you' };
 /** The most steps listed; earlier ones are in the rewind dialog. */
 const SHOWN = 60;
 
 function StepRow({ step, number, priced }: { step: Step; number: number; priced: boolean }) {
-  const details = [step.gone ? 'taken back' : step.state === 'done' ? '' : NAMES[step.state], step.tree ? `tree ${step.tree.replace(/^[a-z]+:/, '').slice(0, 4)}` : '', step.micros > 0 && priced ? usd(step.micros) : step.tokens > 0 ? `${about(step.tokens)} tokens` : ''].filter(Boolean).join(' · ');
+  const details = [step.gone ? 'undone' : step.state === 'done' ? '' : NAMES[step.state], step.tree ? `tree ${step.tree.replace(/^[a-z]+:/, '').slice(0, 4)}` : '', step.micros > 0 && priced ? usd(step.micros) : step.tokens > 0 ? `${about(step.tokens)} tokens` : ''].filter(Boolean).join(' · ');
   return (
     <li className={`st ${step.gone ? 'gone' : step.state}`}>
-      <i role="img" aria-label={step.gone ? 'taken back' : NAMES[step.state]} />
+      <i role="img" aria-label={step.gone ? 'undone' : NAMES[step.state]} />
       <span className="t"><span>{visible(step.title) || 'asking the model'}</span><small>{details}</small></span>
       {step.gone || step.state === 'working' ? null : (
         <Button kind="quiet" className="u" onClick={() => set({ dialog: { kind: 'rewind', seq: step.seq } })} aria-label={`back to here: after step ${number}`}>back to here</Button>
@@ -48,7 +48,7 @@ export const Side = memo(function Side({ session }: { session: Session }) {
           {hidden > 0 ? <Button kind="quiet" onClick={() => set({ dialog: { kind: 'rewind', seq: null } })}>{hidden} earlier steps</Button> : null}
           {steps.length > 0
             ? <ol className="tl">{steps.map((step, n) => <StepRow key={step.seq} step={step} number={hidden + n + 1} priced={!session.unknown} />)}</ol>
-            : <Empty>Every step will stand here. Each can be gone back to: its files, its talk, or both.</Empty>}
+            : <Empty>Steps appear here. You can go back to any of them: files, conversation, or both.</Empty>}
           {steps.length > 0 ? (
             <div className="btns">
               <Button k="r" onClick={() => set({ dialog: { kind: 'rewind', seq: null } })}>Rewind</Button>
@@ -61,12 +61,12 @@ export const Side = memo(function Side({ session }: { session: Session }) {
         <section aria-label="Proof">
           <h2>Proof</h2>
           {verify.length > 0
-            ? <ul className="plan">{verify.map((command) => <li key={command}><code>{visible(command)}</code> <span className="faint">{passed.get(command) === true ? 'passed' : passed.get(command) === false ? 'failed' : 'runs when the agent says done'}</span></li>)}</ul>
-            : <p className="faint pad">Nothing is checked. <code>verify</code> in the settings names commands that must pass.</p>}
+            ? <ul className="plan">{verify.map((command) => <li key={command}><code>{visible(command)}</code> <span className="faint">{passed.get(command) === true ? 'passed' : passed.get(command) === false ? 'failed' : 'runs when the agent is done'}</span></li>)}</ul>
+            : <p className="faint pad">No checks. List commands that must pass in the <code>verify</code> setting.</p>}
         </section>
       </div>
       <dl className="foot">
-        {isByHand(session) ? <><dt>Model</dt><dd>a chat, carried by you</dd></> : (
+        {isByHand(session) ? <><dt>Model</dt><dd>your chat, by copy and paste</dd></> : (
           <>
             <dt>Tokens in / cached / out</dt><dd>{about(session.total.input)} / {about(session.total.cached)} / {about(session.total.output)}</dd>
             <dt>Cost</dt><dd>{session.unknown ? 'price unknown' : usd(session.micros)}</dd>

@@ -11,7 +11,7 @@ import { Composer, draftOf } from './Composer';
 import { Choices } from './Conversation';
 import { Fold, Wrong } from './parts';
 
-const TRY = ['What does this project do, and where would I begin to read?', 'Run the tests and explain what fails.', 'Find a function without a test, and write one.'];
+const TRY = ['What does this project do, and where should I start reading?', 'Run the tests and explain what fails.', 'Find an untested function and write a test for it.'];
 
 export function Start({ workspace }: { workspace?: string }) {
   const start = useQuery({ queryKey: ['start', workspace], queryFn: () => api.start(workspace), staleTime: 10_000, retry: false });
@@ -30,12 +30,12 @@ export function Start({ workspace }: { workspace?: string }) {
       <div className="talk">
         <div className="start">
           <p className="where">
-            {here ? <><b>{visible(here.folder)}</b>{here.branch ? ` · ${visible(here.branch)}` : ''} · {here.isolation === 'D' ? 'no box' : `box ${here.isolation}`}</> : start.isError ? '' : 'Looking around'}
+            {here ? <><b>{visible(here.folder)}</b>{here.branch ? ` · ${visible(here.branch)}` : ''} · {here.isolation === 'D' ? 'no sandbox' : `sandbox ${here.isolation}`}</> : start.isError ? '' : 'Loading'}
           </p>
           {start.isError ? <Wrong>{start.error.message}</Wrong> : null}
           {here?.missing.length ? (
             <div className="wrong" role="alert">
-              <p>There is no model yet. One of these makes one usable:</p>
+              <p>No usable model yet. To do:</p>
               <ul>{here.missing.map((line) => <li key={line}>{visible(line)}</li>)}</ul>
             </div>
           ) : null}
@@ -45,18 +45,18 @@ export function Start({ workspace }: { workspace?: string }) {
           <details>
             <summary>Another folder</summary>
             <form onSubmit={(e) => { e.preventDefault(); go({ at: 'new', workspace: folder }); }}>
-              <input aria-label="The whole path of a folder" list="folders" value={folder} onChange={(e) => setFolder(e.target.value)} placeholder="/home/you/project" />
+              <input aria-label="Full path of a folder" list="folders" value={folder} onChange={(e) => setFolder(e.target.value)} placeholder="/home/you/project" />
               <datalist id="folders">{here?.folders.map((f) => <option key={f} value={f}>{visible(f)}</option>)}</datalist>
-              <button type="submit" className="btn plain">Work there</button>
+              <button type="submit" className="btn plain">Use this folder</button>
             </form>
           </details>
         </div>
       </div>
       <div className="composer">
-        <Composer key={`${workspace ?? ''}${first}`} session={null} workspace={workspace} own={here?.commands ?? []} placeholder="What should be done?" autoFocus send={(text, pictures) => begin(text, pictures, { workspace, set: chosen })}>
+        <Composer key={`${workspace ?? ''}${first}`} session={null} workspace={workspace} own={here?.commands ?? []} placeholder="What would you like to do?" autoFocus send={(text, pictures) => begin(text, pictures, { workspace, set: chosen })}>
           <Choices mode={mode ?? here?.mode ?? 'auto'} model={model ?? here?.model ?? ''} setMode={setMode} setModel={setModel} />
         </Composer>
-        <p className="status"><span>Every step is kept. Every change can be taken back. Nothing leaves the box unasked.</span></p>
+        <p className="status"><span>Steps are saved. File changes can be undone. More access needs your approval.</span></p>
       </div>
     </main>
   );

@@ -29,7 +29,7 @@ async function pictureUrl(blob: Blob): Promise<string> {
 
 function Picture({ session, hash }: { session: string; hash: string }) {
   const url = useQuery({ queryKey: ['picture', hash], queryFn: async () => pictureUrl(await api.blob(session, hash)), staleTime: Infinity });
-  return url.data ? <img src={url.data} alt="that went with this prompt" className="picture" /> : <span className="faint">picture</span>;
+  return url.data ? <img src={url.data} alt="attached to this prompt" className="picture" /> : <span className="faint">picture</span>;
 }
 
 function Thought({ text, live }: { text: string; live: boolean }) {

@@ -52,26 +52,26 @@ function Search() {
   const now = Math.min(at, rows.length - 1);
   return (
     <Modal title="Search all sessions">
-      <input data-first role="combobox" aria-expanded="true" aria-controls="found" aria-label="Words that were said" aria-activedescendant={rows.length ? `found-${now}` : undefined} placeholder="Words that were said, a title, a folder" value={words} onChange={(e) => { setWords(e.target.value); setAt(0); }} onKeyDown={pressed} />
+      <input data-first role="combobox" aria-expanded="true" aria-controls="found" aria-label="Text to search for" aria-activedescendant={rows.length ? `found-${now}` : undefined} placeholder="Text from a conversation, a title or a folder" value={words} onChange={(e) => { setWords(e.target.value); setAt(0); }} onKeyDown={pressed} />
       {rows.length > 0 ? (
         <ul className="found" id="found" role="listbox" aria-label="Sessions">
           {rows.map((row, n) => (
             <li key={row.id} id={`found-${n}`} role="option" aria-selected={n === now} ref={n === now ? (el) => el?.scrollIntoView({ block: 'nearest' }) : undefined} onClick={() => open(row)} onKeyDown={pressed}>
-              <Dot state={row.state} /> <b>{firstLine(row.title) || 'without words yet'}</b> <span className="faint">{folderName(row.workspace)}</span>
+              <Dot state={row.state} /> <b>{firstLine(row.title) || 'no task yet'}</b> <span className="faint">{folderName(row.workspace)}</span>
               {row.excerpt ? <small>{visible(row.excerpt)}</small> : null}
             </li>
           ))}
         </ul>
-      ) : <p id="found" className="empty">{found.isError ? found.error.message : found.isFetching ? 'Looking' : 'Nothing of that kind was said.'}</p>}
+      ) : <p id="found" className="empty">{found.isError ? found.error.message : found.isFetching ? 'Searching' : 'No matching sessions.'}</p>}
     </Modal>
   );
 }
 
 const KEYS: [string, [string, string][]][] = [
-  ['Anywhere', [['ctrl k', 'search all sessions'], ['c', 'a new conversation'], ['o', 'overview'], ['/', 'to the field'], ['j, k', 'the next session, the one before'], ['[', 'the sessions, there or not'], [']', 'the timeline, there or not'], ['esc', 'stop what runs; leave what is open'], ['?', 'this list']]],
-  ['In a session', [['u', 'undo the last task'], ['r', 'go back to a step'], ['d', 'what it changed'], ['f', 'branch off']]],
-  ['At a question', [['y', 'yes, once'], ['n', 'no'], ['t', 'no, with a note that the model is told'], ['a', 'always: shows the rule first'], ['e', 'explain'], ['← →', 'the question before, the next one']]],
-  ['In the field', [['enter', 'send; while it works: steer it at its next step'], ['shift enter', 'a new line'], ['@', 'files'], ['/', 'commands'], ['up', 'earlier prompts'], ['ctrl v', 'paste a picture']]],
+  ['Anywhere', [['ctrl k', 'search all sessions'], ['c', 'new conversation'], ['o', 'overview'], ['/', 'go to the input'], ['j, k', 'next session, previous session'], ['[', 'show or hide the sessions'], [']', 'show or hide the timeline'], ['esc', 'stop the task; close what is open'], ['?', 'this list']]],
+  ['In a session', [['u', 'undo the last task'], ['r', 'rewind to a step'], ['d', 'show its changes'], ['f', 'fork it into a new session']]],
+  ['At a question', [['y', 'yes, once'], ['n', 'no'], ['t', 'no, with a note to the model'], ['a', 'always: shows the rule first'], ['e', 'explain'], ['← →', 'previous question, next question']]],
+  ['In the input', [['enter', 'send; while it works: send with the next step'], ['shift enter', 'new line'], ['@', 'files'], ['/', 'commands'], ['up', 'earlier prompts'], ['ctrl v', 'paste a picture']]],
 ];
 
 function Keys() {
@@ -92,7 +92,7 @@ function Changes({ id, steps }: { id: string; steps?: string }) {
   const found = useQuery({ queryKey: ['diff', id, steps, get().opened?.session?.seq], queryFn: () => api.diff(id, steps), placeholderData: (old) => old });
   if (found.isError) return <Wrong>{found.error.message}</Wrong>;
   if (!found.data) return <p className="faint" role="status">Comparing</p>;
-  if (found.data.changes.length === 0) return <Empty>No file differs.</Empty>;
+  if (found.data.changes.length === 0) return <Empty>No files changed.</Empty>;
   return (
     <div className="changes">
       <div className="under"><span className="faint">{count(found.data.changes.length, 'file')}</span><span className="sp" /><Button kind="quiet" onClick={turn}>{split ? 'One column' : 'Side by side'}</Button></div>
@@ -106,9 +106,9 @@ function Changes({ id, steps }: { id: string; steps?: string }) {
   );
 }
 
-const SCOPES: [Scope, string][] = [['both', 'files and talk'], ['files', 'files only'], ['conversation', 'talk only']];
+const SCOPES: [Scope, string][] = [['both', 'files and conversation'], ['files', 'files only'], ['conversation', 'conversation only']];
 
-const StopFirst = () => <><span className="faint">It is at work.</span><Button onClick={() => void stop()}>Stop it first</Button></>;
+const StopFirst = () => <><span className="faint">A task is running.</span><Button onClick={() => void stop()}>Stop it first</Button></>;
 
 function Rewind({ session, seq }: { session: Session; seq: number | null }) {
   const points = useQuery({ queryKey: ['points', session.id, session.seq], queryFn: () => api.points(session.id), placeholderData: (old) => old });
@@ -121,17 +121,17 @@ function Rewind({ session, seq }: { session: Session; seq: number | null }) {
   const back = async () => {
     if (point && (await order(session.id, { rewind: { to: { event: Math.max(1, point.seq) }, scope, force } }, session.version))) {
       close();
-      tell(`Went back to step ${point.step}. Undo takes that back, too.`);
+      tell(`Rewound to step ${point.step}. You can undo this, too.`);
     }
   };
-  if (points.isError) return <Modal title="Go back to"><Wrong>{points.error.message}</Wrong></Modal>;
+  if (points.isError) return <Modal title="Rewind"><Wrong>{points.error.message}</Wrong></Modal>;
   return (
-    <Modal title="Go back to" wide>
+    <Modal title="Rewind" wide>
       {session.working ? <p className="btns"><StopFirst /></p> : null}
       <div className="rewind">
         <fieldset className="points">
           <legend className="sr">Steps</legend>
-          {list.length === 0 ? <p className="faint" role="status">{points.isFetching ? 'Looking at the steps' : 'There is no step yet.'}</p> : null}
+          {list.length === 0 ? <p className="faint" role="status">{points.isFetching ? 'Loading the steps' : 'No steps yet.'}</p> : null}
           {list.map((p) => (
             <label key={p.step} className={p === point ? 'on' : undefined}>
               <input type="radio" name="step" checked={p === point} onChange={() => setPicked(p.step)} />
@@ -143,17 +143,17 @@ function Rewind({ session, seq }: { session: Session; seq: number | null }) {
         </fieldset>
         <div className="what">
           <fieldset className="scopes">
-            <legend>What goes back</legend>
+            <legend>What to restore</legend>
             {SCOPES.map(([value, name]) => <label key={value}><input type="radio" name="scope" checked={scope === value} onChange={() => setScope(value)} /> {name}</label>)}
           </fieldset>
           {point && point.skipped.length > 0 ? (
-            <label className="kept"><input type="checkbox" checked={force} onChange={(e) => setForce(e.target.checked)} /> also what others changed since: {point.skipped.map(visible).join(', ')}</label>
+            <label className="kept"><input type="checkbox" checked={force} onChange={(e) => setForce(e.target.checked)} /> also overwrite files changed outside this session: {point.skipped.map(visible).join(', ')}</label>
           ) : null}
           <div className="btns">
-            <Button kind="go" disabled={!point || session.working} onClick={() => void back()}>Go back to step {point?.step ?? ''}</Button>
+            <Button kind="go" disabled={!point || session.working} onClick={() => void back()}>Rewind to step {point?.step ?? ''}</Button>
             <Button disabled={!point} onClick={() => point && void branch(session.id, Math.max(1, point.seq))}>Fork from here</Button>
           </div>
-          <h3>What would be taken back</h3>
+          <h3>What would be undone</h3>
           {point && scope !== 'conversation' ? <Changes id={session.id} steps={`${point.step}..`} /> : <p className="faint">Files stay as they are.</p>}
         </div>
       </div>
@@ -171,14 +171,14 @@ function Undo({ session }: { session: Session }) {
   const back = async () => {
     if (way.data && (await order(session.id, { rewind: { to: way.data.to, scope: way.data.scope, force: false } }, session.version))) {
       close();
-      tell('Taken back. Undo once more brings it back.');
+      tell('Undone. Undo again to redo it.');
     }
   };
   return (
     <Modal title="Undo">
       {way.isError ? <Wrong>{way.error.message}</Wrong> : null}
-      {way.data ? <pre className="told">{way.data.summary.map(visible).join('\n')}</pre> : way.isError ? null : <p className="faint" role="status">Looking at what would change</p>}
-      <div className="btns"><Button kind="go" ref={go} disabled={!ready} onClick={() => void back()}>Take it back</Button>{session.working ? <StopFirst /> : null}</div>
+      {way.data ? <pre className="told">{way.data.summary.map(visible).join('\n')}</pre> : way.isError ? null : <p className="faint" role="status">Checking what would change</p>}
+      <div className="btns"><Button kind="go" ref={go} disabled={!ready} onClick={() => void back()}>Undo</Button>{session.working ? <StopFirst /> : null}</div>
     </Modal>
   );
 }
@@ -196,14 +196,14 @@ function Rules() {
     }
   };
   return (
-    <Modal title="Rules that hold in every session">
+    <Modal title="Approval rules for every session">
       {rules.isError ? <Wrong>{rules.error.message}</Wrong> : null}
-      {rules.data?.length === 0 ? <Empty>There are none. “Always” as an answer makes one.</Empty> : null}
-      <ul className="rules">{rules.data?.map((r, n) => <li key={n}><span className={r.allow ? 'good' : 'bad'}>{r.allow ? 'allow' : 'deny'}</span> <code>{visible(r.words)}</code><span className="sp" /><Button kind="quiet" onClick={() => void revoke(r)}>Take back</Button></li>)}</ul>
+      {rules.data?.length === 0 ? <Empty>No rules yet. Answering “Always” adds one.</Empty> : null}
+      <ul className="rules">{rules.data?.map((r, n) => <li key={n}><span className={r.allow ? 'good' : 'bad'}>{r.allow ? 'allow' : 'deny'}</span> <code>{visible(r.words)}</code><span className="sp" /><Button kind="quiet" onClick={() => void revoke(r)}>Revoke</Button></li>)}</ul>
       {session && session.grants.length > 0 ? (
         <>
           <h3>In this session only</h3>
-          <ul className="rules">{session.grants.map((rule, n) => <li key={n}><span className="good">allow</span> <code>{visible(`${rule.tool} ${rule.words.join(' ')}`)}</code><span className="sp" /><Button kind="quiet" onClick={() => void order(session.id, { revoke: { rule } })}>Take back</Button></li>)}</ul>
+          <ul className="rules">{session.grants.map((rule, n) => <li key={n}><span className="good">allow</span> <code>{visible(`${rule.tool} ${rule.words.join(' ')}`)}</code><span className="sp" /><Button kind="quiet" onClick={() => void order(session.id, { revoke: { rule } })}>Revoke</Button></li>)}</ul>
         </>
       ) : null}
     </Modal>
@@ -213,7 +213,7 @@ function Rules() {
 function Cost({ session }: { session: Session }) {
   const t = session.total;
   return (
-    <Modal title="Tokens and money">
+    <Modal title="Tokens and cost">
       <div className="scroll-x" role="region" tabIndex={0} aria-label="Steps">
         <table className="cost">
           <thead><tr><th>Step</th><th>What</th><th className="align-right">Tokens</th><th className="align-right">Cost</th></tr></thead>

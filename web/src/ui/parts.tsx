@@ -18,8 +18,8 @@ export function Button({ kind = 'plain', k, children, className = '', ...rest }:
 }
 
 const STATES: Record<string, [string, string]> = {
-  waiting: ['ask', 'waits for you'],
-  working: ['run', 'working'],
+  waiting: ['ask', 'waiting for you'],
+  working: ['run', 'running'],
   done: ['', 'done'],
   failed: ['bad', 'failed'],
   stopped: ['', 'stopped'],
@@ -73,9 +73,9 @@ export function Modal({ title, wide, children, onClose }: { title: string; wide?
 /** The button that shows or hides a side panel. */
 export function Fold({ side }: { side: 'list' | 'side' }) {
   const folded = useStore((s) => s.folded[side]);
-  const name = side === 'list' ? 'sessions' : 'timeline';
+  const name = side === 'list' ? 'Session list' : 'Timeline';
   return (
-    <Button kind="quiet" className={`to-${side}`} onClick={() => fold(side)} aria-label={side === 'list' ? `The ${name}` : undefined} aria-pressed={!folded} title={side === 'list' ? 'The sessions: [' : 'The timeline: ]'}>
+    <Button kind="quiet" className={`to-${side}`} onClick={() => fold(side)} aria-label={side === 'list' ? name : undefined} aria-pressed={!folded} title={`${name}: ${side === 'list' ? '[' : ']'}`}>
       {side === 'list' ? '☰' : 'Timeline'}
     </Button>
   );

@@ -23,7 +23,7 @@ impl Draft<'_> {
                 self.end_held(EndReason::Failed { error });
             }
             Outcome::OutboxWritten(handed)
-                if thinking && handed.step == self.s.step && self.s.carried().is_none() && !self.s.stopping =>
+                if thinking && handed.step == self.s.step && self.s.awaiting_reply().is_none() && !self.s.stopping =>
             {
                 self.record(handed);
             }
@@ -54,7 +54,7 @@ impl Draft<'_> {
                 self.record(kept);
                 if lost {
                     // Without a checkpoint of the current files, the rewind could not be undone.
-                    let error = format!("the files as they are could not be kept first: {note}");
+                    let error = format!("a checkpoint of the current files could not be saved first: {note}");
                     self.record(RewindFailed { error });
                 }
             }
@@ -72,7 +72,7 @@ impl Draft<'_> {
                 if done.after < done.before {
                     self.record(done);
                 } else {
-                    let error = format!("it would not have become shorter: {} bytes, then {}", done.before, done.after);
+                    let error = format!("it would not be shorter: {} bytes before, {} after", done.before, done.after);
                     self.record(CompactionFailed { usage: done.usage, ..CompactionFailed::because(error) });
                 }
                 self.after_shrinking(stopped);

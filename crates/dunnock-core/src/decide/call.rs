@@ -22,7 +22,7 @@ impl Draft<'_> {
     pub(super) fn judge_calls(&mut self, mut previews: Previews) {
         for (n, call) in self.s.calls.clone().into_iter().enumerate() {
             if n >= MOST_CALLS {
-                let why = format!("not run: an answer may have {MOST_CALLS} calls; ask for the rest in the next one");
+                let why = format!("not run: an answer has at most {MOST_CALLS} calls; make the rest in the next one");
                 self.finish(call.id, Outcome::NotRun, &why);
                 continue;
             }

@@ -27,7 +27,7 @@ impl Draft<'_> {
         }
         if self.s.stopping {
             for call in again {
-                self.finish(call, Outcome::Interrupted, "cut off: the person interrupted");
+                self.finish(call, Outcome::Interrupted, "interrupted by the person");
             }
             self.drop_unbegun();
             if self.s.phase == Phase::Thinking {
@@ -40,7 +40,7 @@ impl Draft<'_> {
         } else if self.s.asks_model() && self.breaks_budget(self.s.reserved) {
             // The request may have been answered and paid for; sending it again would exceed the
             // budget.
-            let error = "it was not asked again after a restart: the budget does not cover that".to_owned();
+            let error = "the request was not sent again after a restart: the budget does not cover it".to_owned();
             if self.s.phase == Phase::Thinking {
                 self.record(StepFailed::unsent(self.s.step, Failure::Transport, error));
             } else {

@@ -59,8 +59,8 @@ impl Draft<'_> {
             // An unattended planner ends only at its limit.
             (_, true) if self.s.config.planner.is_some() && !self.s.config.attended => false,
             (_, false) => {
-                let text = "Nothing changed: the files are as they were, and the same calls gave the same results as before. Do \
-                            something else, or say what keeps you from going on.";
+                let text = "You are making no progress: the same calls gave the same results as before, \
+                            and no file changed. Try something else, or say what is blocking you.";
                 self.record(Noticed { stalled: true, ..Noticed::plain(text) });
                 false
             }

@@ -12,7 +12,7 @@ impl Draft<'_> {
         let left: Vec<CallId> =
             behind.filter(|c| matches!(c.stage, Stage::Asked | Stage::Allowed)).map(|c| c.id).collect();
         for call in left {
-            self.finish(call, Outcome::NotRun, "not run: an action of this plan before it did not succeed");
+            self.finish(call, Outcome::NotRun, "not run: an earlier action of this plan did not succeed");
         }
     }
 

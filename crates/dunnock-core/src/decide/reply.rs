@@ -70,7 +70,7 @@ impl Draft<'_> {
                 let (outcome, text): (Outcome, Arc<str>) = match answer {
                     Answer::Text { text } => (Outcome::Done, text),
                     Answer::Yes => (Outcome::Done, "yes".into()),
-                    Answer::No => (Outcome::Declined { note }, "the person did not want to answer".into()),
+                    Answer::No => (Outcome::Declined { note }, "the person chose not to answer".into()),
                     Answer::Always { .. } | Answer::Edit { .. } => return Err(Refused::InvalidAnswer),
                 };
                 self.record(replied);

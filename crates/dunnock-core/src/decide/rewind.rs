@@ -45,10 +45,11 @@ impl Draft<'_> {
     pub(super) fn tell_of_rewind(&mut self) {
         let text = match self.s.undo.as_ref().map(|undo| undo.scope) {
             Some(Scope::Files) => {
-                "The person brought files back to an earlier state. Look at them again before you rely on them."
+                "The person restored files to an earlier state. Read them again before you rely on them."
             }
             Some(Scope::Conversation) => {
-                "The person took a part of the talk back; files changed in it stay changed. Look before you rely on them."
+                "The person rewound part of the conversation; file changes made in it were not undone. \
+                 Read files again before you rely on them."
             }
             Some(Scope::Both) | None => return,
         };

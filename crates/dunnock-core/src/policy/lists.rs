@@ -65,7 +65,7 @@ pub fn of_edit(path: &str) -> Findings {
     let names = names(path);
     let mut found = Findings::default();
     if names.iter().any(|name| NEVER.contains(&name.as_str())) {
-        found.never = Some("edits never go into .git or .dunnock".into());
+        found.never = Some("edit tools never write to .git or .dunnock".into());
     }
     let within = |known: &[&str]| names.windows(known.len()).any(|part| part.iter().zip(known).all(|(a, b)| a == b));
     if let Some(known) = PROTECTED.iter().chain(SPOKEN).find(|known| within(known)) {
@@ -187,31 +187,31 @@ fn never(command: &Simple, line: &CommandLine) -> Option<String> {
     let operand = |w: &&&Word| !w.text.starts_with('-');
     let all = || args.iter().filter(operand).any(|w| everything(w, line));
     if command.files.iter().any(|(sign, file)| sign.contains('>') && is_disk(&file.text)) {
-        return Some("it would write over a disk".into());
+        return Some("it would overwrite a disk".into());
     }
     match name {
         "rm" if flag(command, &['r', 'R'], "recursive") && all() => {
-            Some("it would delete everything, or may, if a variable is empty".into())
+            Some("it would delete a whole system or home folder, or could if a variable is empty".into())
         }
         "chmod" | "chown" | "chgrp" if flag(command, &['R'], "recursive") && all() => {
-            Some("it would change who may use the whole machine, or all of a home".into())
+            Some("it would change permissions or owners of a whole system or home folder".into())
         }
         "dd" if args.iter().any(|w| w.text.strip_prefix("of=").is_some_and(is_disk)) => {
-            Some("it would write over a disk".into())
+            Some("it would overwrite a disk".into())
         }
         "wipefs" | "fdisk" | "sfdisk" | "cfdisk" | "gdisk" | "parted" | "mkswap" | "cryptsetup" | "blkdiscard"
         | "shred"
             if args.iter().any(|w| is_disk(&w.text)) =>
         {
-            Some("it would write over a disk".into())
+            Some("it would overwrite a disk".into())
         }
-        name if name == "mkfs" || name.starts_with("mkfs.") => Some("it would write over a disk".into()),
-        "shutdown" | "reboot" | "halt" | "poweroff" => Some("it would stop the machine".into()),
+        name if name == "mkfs" || name.starts_with("mkfs.") => Some("it would overwrite a disk".into()),
+        "shutdown" | "reboot" | "halt" | "poweroff" => Some("it would shut down or restart the machine".into()),
         "init" | "telinit" if args.iter().any(|w| matches!(w.text.as_str(), "0" | "6")) => {
-            Some("it would stop the machine".into())
+            Some("it would shut down or restart the machine".into())
         }
         "systemctl" if args.iter().any(|w| matches!(w.text.as_str(), "poweroff" | "reboot" | "halt" | "kexec")) => {
-            Some("it would stop the machine".into())
+            Some("it would shut down or restart the machine".into())
         }
         _ => None,
     }

@@ -194,7 +194,7 @@ impl Policy {
             && s.level() > least
         {
             return Verdict::Deny(format!(
-                "level {least:?} of the box is required, and there is level {:?}",
+                "sandbox level {least:?} is required, but only level {:?} is available",
                 s.level()
             ));
         }
@@ -208,15 +208,18 @@ impl Policy {
         }
         let looks = call.class == Class::Read || line.as_ref().is_some_and(lists::only_looks);
         match (s.config.mode, unclear) {
-            (Mode::Read, _) if !looks => return Verdict::Deny("the mode is read: nothing may change".into()),
+            (Mode::Read, _) if !looks => {
+                return Verdict::Deny("the approval mode is read: nothing may be changed".into());
+            }
             (Mode::All, Some(_)) => {
-                return Verdict::Deny("a rule forbids some of these, and this one is obscure".into());
+                let why = "a deny rule may apply, but the command is too complex to check; use a simpler one";
+                return Verdict::Deny(why.into());
             }
             (_, Some(rule)) => return ask(Reason::MayBeDenied { rule: rule.shape() }),
             // Nobody is asked, and text alone never takes a command out of the sandbox.
             (Mode::All, None) => {
                 let access = Access { unsandboxed: false, ..found.access };
-                return Verdict::Allow { by: AllowedBy::Policy("the mode is all".into()), access };
+                return Verdict::Allow { by: AllowedBy::Policy("the approval mode is all".into()), access };
             }
             (Mode::Read | Mode::Ask | Mode::Edits | Mode::Auto, None) => {}
         }
@@ -241,17 +244,17 @@ impl Policy {
             return Verdict::Ask(approval(s, call, found.reasons.clone(), found.access));
         }
         if looks {
-            return allow("it only looks");
+            return allow("it is read-only");
         }
         match (s.config.mode, call.class, s.level()) {
-            (Mode::Read, ..) => Verdict::Deny("the mode is read".into()),
-            (Mode::All, ..) => allow("the mode is all"),
+            (Mode::Read, ..) => Verdict::Deny("the approval mode is read".into()),
+            (Mode::All, ..) => allow("the approval mode is all"),
             (Mode::Ask, ..) => ask(Reason::ModeAsk),
-            (Mode::Edits, Class::Edit, _) => allow("the mode is edits"),
+            (Mode::Edits, Class::Edit, _) => allow("the approval mode is edits"),
             (Mode::Edits, Class::Command | Class::Read, _) => ask(Reason::ModeEdits),
-            (Mode::Auto, Class::Edit, _) => allow("an edit in the workspace"),
+            (Mode::Auto, Class::Edit, _) => allow("it edits files in the workspace"),
             (Mode::Auto, Class::Command | Class::Read, level @ (Isolation::A | Isolation::B | Isolation::C)) => {
-                allow(&format!("the box holds it (level {level:?})"))
+                allow(&format!("the sandbox contains it (level {level:?})"))
             }
             (Mode::Auto, Class::Command | Class::Read, Isolation::D) => ask(Reason::NoSandbox),
         }

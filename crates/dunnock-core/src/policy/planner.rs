@@ -133,7 +133,7 @@ const PRINTERS: &[&str] = &["printenv", "compgen"];
 /// The sandbox is the boundary.
 pub(super) fn denied(line: &CommandLine, allow: &[String]) -> Option<String> {
     if line.commands.is_empty() && line.obscure {
-        return Some("a planner runs only lines that can be read".into());
+        return Some("a planner may run only command lines that can be parsed".into());
     }
     // Asking where a program is does not run it.
     let asks = |c: &Simple| {
@@ -149,7 +149,7 @@ pub(super) fn denied(line: &CommandLine, allow: &[String]) -> Option<String> {
         })
     };
     if all.commands.iter().any(hidden) {
-        return Some("a planner runs only programs that it names".into());
+        return Some("a planner must name each program directly, without variables or patterns".into());
     }
     all.commands.iter().find_map(|command| {
         let name = base(command.texts().next().unwrap_or_default()).to_ascii_lowercase();
@@ -160,7 +160,7 @@ pub(super) fn denied(line: &CommandLine, allow: &[String]) -> Option<String> {
             let lift = if name.is_empty() {
                 String::new()
             } else {
-                format!(". If it must, allow it in your own configuration: planner_allow = [\"{name}\"]")
+                format!(". The user can allow it in their own configuration: planner_allow = [\"{name}\"]")
             };
             format!("a planner may not use {}: {why}{lift}", if name.is_empty() { "this" } else { name })
         })
@@ -184,17 +184,19 @@ fn reason(name: &str, command: &Simple) -> Option<&'static str> {
     let named =
         || command.words.iter().chain(command.files.iter().map(|(_, file)| file)).map(|word| word.text.as_str());
     if named().any(|word| word.contains("/proc/") && word.contains("env")) {
-        return Some("it reads the environment");
+        return Some("it reads environment variables");
     }
     if named().any(|word| word.contains("/dev/tcp/") || word.contains("/dev/udp/")) {
-        return Some("it talks to other machines");
+        return Some("it contacts other machines");
     }
     if let Some((sub, rest)) = super::lists::git(command) {
         return match sub {
-            "clone" | "fetch" | "pull" | "push" | "ls-remote" | "archive" => Some("it talks to other machines"),
-            "remote" if rest.contains(&"update") => Some("it talks to other machines"),
-            "submodule" if rest.contains(&"update") => Some("it talks to other machines"),
-            "clean" if rest.iter().any(|w| w.starts_with('-') && w.contains('f')) => Some("it deletes without asking"),
+            "clone" | "fetch" | "pull" | "push" | "ls-remote" | "archive" => Some("it contacts other machines"),
+            "remote" if rest.contains(&"update") => Some("it contacts other machines"),
+            "submodule" if rest.contains(&"update") => Some("it contacts other machines"),
+            "clean" if rest.iter().any(|w| w.starts_with('-') && w.contains('f')) => {
+                Some("it deletes files without asking")
+            }
             _ => None,
         };
     }
@@ -205,25 +207,27 @@ fn reason(name: &str, command: &Simple) -> Option<&'static str> {
         "remove-item" | "rd" | "rmdir" if command.texts().any(|w| matches!(w, "/s" | "/S" | "-Recurse")) => {
             Some("it deletes folders without asking")
         }
-        "find" | "fd" | "fdfind" if command.texts().any(|w| w == "-delete") => Some("it deletes without asking"),
-        _ if DISKS.contains(&name) || name.starts_with("mkfs") || name.starts_with("fsck") => Some("it works on disks"),
-        _ if RIGHTS.contains(&name) => Some("it changes accounts or rights"),
-        _ if CLIENTS.contains(&name) => Some("it talks to other machines"),
-        _ if PRINTERS.contains(&name) => Some("it reads the environment"),
-        "env" if prints(command) => Some("it reads the environment"),
-        "set" if command.words.len() == 1 => Some("it reads the environment"),
+        "find" | "fd" | "fdfind" if command.texts().any(|w| w == "-delete") => Some("it deletes files without asking"),
+        _ if DISKS.contains(&name) || name.starts_with("mkfs") || name.starts_with("fsck") => {
+            Some("it operates on disks or mounts")
+        }
+        _ if RIGHTS.contains(&name) => Some("it changes accounts, ownership or privileges"),
+        _ if CLIENTS.contains(&name) => Some("it contacts other machines"),
+        _ if PRINTERS.contains(&name) => Some("it reads environment variables"),
+        "env" if prints(command) => Some("it reads environment variables"),
+        "set" if command.words.len() == 1 => Some("it reads environment variables"),
         "export" | "declare" | "typeset" | "readonly"
             if command.texts().any(|w| w == "-p") || command.texts().skip(1).all(|w| w.starts_with('-')) =>
         {
-            Some("it reads the environment")
+            Some("it reads environment variables")
         }
         // The commands it would run come from elsewhere, and nobody has reviewed them.
         "sh" | "bash" | "dash" | "zsh" | "ksh" | "fish" | "ash"
             if command.texts().skip(1).all(|w| w.starts_with('-')) =>
         {
-            Some("it runs what it is given on its input")
+            Some("it runs commands from its standard input")
         }
-        "openssl" if command.texts().any(|w| w == "s_client") => Some("it talks to other machines"),
+        "openssl" if command.texts().any(|w| w == "s_client") => Some("it contacts other machines"),
         _ => None,
     }
 }

@@ -66,11 +66,12 @@ pub fn read(text: &str) -> Inbox {
     let doubt = |why: &str| Inbox { prose: String::new(), said: vec![InboxItem::Refused(why.to_owned())] };
     let Some(text) = without_thoughts(&text) else {
         return doubt(
-            "marks of a thought stand where it is not clear what they end; write the answer again without them",
+            "the answer has thinking tags, and it is not clear where the thinking ends; write it \
+             again without them",
         );
     };
     if text.lines().any(|line| line.starts_with("DUNNOCK BRIDGE ") || line.trim_end() == "=== RESULTS ===") {
-        return doubt("this is an outbox, or repeats one; save what the chat answered, and nothing else");
+        return doubt("this is an outbox or contains one; save only what the chat answered");
     }
     let quoted = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('>'));
     let mut reader = InboxReader {
@@ -92,7 +93,7 @@ pub fn read(text: &str) -> Inbox {
     // [DONE] does not count if any command was refused.
     if reader.said.iter().any(|said| matches!(said, InboxItem::Refused(_))) {
         for said in reader.said.iter_mut().filter(|said| **said == InboxItem::Done) {
-            *said = InboxItem::Refused("[DONE] does not count beside what was refused; mend that first".into());
+            *said = InboxItem::Refused("[DONE] does not count: a command was refused. Correct that first".into());
         }
     }
     let prose = reader.prose.join("\n").trim().to_owned();
@@ -183,7 +184,7 @@ impl<'a> InboxReader<'a> {
             };
             let Some(marked) = mark_of(line) else {
                 if let Some((word, block)) = half_marked(line) {
-                    self.refuse(&format!("[{word} has no closing bracket on its line, so what is meant is not clear"));
+                    self.refuse(&format!("[{word} has no closing bracket on its line, so its meaning is unclear"));
                     if block {
                         return; // its body could be mistaken for commands
                     }
@@ -201,15 +202,16 @@ impl<'a> InboxReader<'a> {
                 continue;
             };
             if self.said.len() >= MOST {
-                return self.refuse(&format!("an answer may have {MOST} commands; ask for the rest in the next one"));
+                return self
+                    .refuse(&format!("an answer may contain at most {MOST} commands; write the rest in the next one"));
             }
             if self.said.last() == Some(&InboxItem::Done) && is_ours(&marked.word) {
                 return self
-                    .refuse("what stands behind [DONE] is not run. Write [DONE] alone, when nothing is left to do");
+                    .refuse("commands after [DONE] are not run. Write [DONE] alone, when nothing is left to do");
             }
             if is_ours(&marked.word) && (was_comment || (marked.quoted && !self.quoted)) {
                 let why = if was_comment { "a comment" } else { "a quotation" };
-                self.refuse(&format!("[{}] stands in {why}, so that it may not be meant", marked.word));
+                self.refuse(&format!("[{}] is inside {why}, so it may not be meant as a command", marked.word));
                 if opens(&marked, false) {
                     return;
                 }
@@ -237,7 +239,8 @@ impl<'a> InboxReader<'a> {
             let unknown = marked.capital && word.len() > 1 && !PROSE.contains(&word) && !marked.behind.starts_with('(');
             if unknown {
                 self.refuse(&format!(
-                    "[{word}] is an unknown command; there are READ, LIST, SEARCH, WRITE, REPLACE, DELETE, RUN and DONE"
+                    "[{word}] is an unknown command; use READ, LIST, SEARCH, WRITE, REPLACE, \
+                     DELETE, RUN or DONE"
                 ));
             } else {
                 self.prose.push(line);
@@ -262,7 +265,8 @@ impl<'a> InboxReader<'a> {
                 return true;
             }
             self.refuse(&format!(
-                "[{word}] is followed by something on its line, so that it may be part of a sentence; write it on a line of its own"
+                "[{word}] is followed by other text on its line, so it may be part of a sentence; \
+                 write it on a line of its own"
             ));
             return !opener;
         }
@@ -270,12 +274,13 @@ impl<'a> InboxReader<'a> {
             "DONE" => {
                 if self.echoes() {
                     self.refuse(
-                        "[DONE] stands beside placeholders of the instructions, so that it may be a part of them",
+                        "[DONE] appears next to placeholders from the instructions, so it may be \
+                         copied from them",
                     );
                 } else if marked.rest.is_empty() {
                     self.said.push(InboxItem::Done);
                 } else {
-                    self.refuse("[DONE] takes nothing; write it alone when the task is done");
+                    self.refuse("[DONE] takes no argument; write it alone when the task is done");
                 }
             }
             "READ" | "DELETE" | "LIST" => match (word, path(&marked.rest)) {
@@ -305,15 +310,16 @@ impl<'a> InboxReader<'a> {
             Some(at) => {
                 self.said.truncate(at);
                 self.refuse(&format!(
-                    "[{word}] stands alone behind a block that was closed before, so that it is not clear where that ended; neither it nor \
-                     anything behind it was run. Put the body into a code fence"
+                    "[{word}] comes after a block that was already closed, so it is not clear \
+                     where that block ended; neither the block nor anything after it was run. Put \
+                     the body into a code fence"
                 ));
                 false
             }
             None => {
                 let why = match word {
-                    "WITH" => "[WITH] stands alone: it belongs between [REPLACE path] and [END]".to_owned(),
-                    _ => format!("[{word}] stands alone: nothing was opened before it"),
+                    "WITH" => "[WITH] is misplaced: it belongs between [REPLACE path] and [END]".to_owned(),
+                    _ => format!("[{word}] closes nothing: no block was opened before it"),
                 };
                 self.refuse(&why);
                 true
@@ -332,7 +338,7 @@ impl<'a> InboxReader<'a> {
             _ if text.trim().is_empty() => self.refuse("[SEARCH] needs the text to look for: [SEARCH text IN path]"),
             Err(why) => self.refuse(&format!("[SEARCH] {why}")),
             Ok(None) if PLACEHOLDERS.contains(&text.as_str()) => {
-                self.refuse("[SEARCH] names the placeholder of the instructions; write what is really to be found");
+                self.refuse("[SEARCH] repeats a placeholder from the instructions; write the text to look for");
             }
             Ok(place) => self.said.push(InboxItem::Search { text, path: place.unwrap_or_default() }),
         }
@@ -343,7 +349,7 @@ impl<'a> InboxReader<'a> {
         let word = marked.word.as_str();
         let name = match word {
             "RUN" if marked.rest.is_empty() => Ok(String::new()),
-            "RUN" => Err("takes nothing: write the command on the lines between [RUN] and [END]".to_owned()),
+            "RUN" => Err("takes no argument: write the command on the lines between [RUN] and [END]".to_owned()),
             _ => path(&marked.rest),
         };
         // All on one line.
@@ -351,7 +357,7 @@ impl<'a> InboxReader<'a> {
             match (word, name) {
                 ("RUN", Ok(_)) => self.ready_to_run(inside.to_owned()),
                 (_, Err(why)) => self.refuse(&format!("[{word}] {why}")),
-                _ => self.refuse(&format!("[{word}] needs its text on lines of its own, and [END] on the last")),
+                _ => self.refuse(&format!("[{word}] needs its text on separate lines, and [END] on the last line")),
             }
             return true;
         }
@@ -402,12 +408,13 @@ impl<'a> InboxReader<'a> {
             // Its end was found, so the text after it can be trusted.
             UnclosedBody::NoWith => {
                 self.refuse(
-                    "[REPLACE] needs one [WITH]: write the old lines, [WITH], the new lines, [END]. It was not carried out",
+                    "[REPLACE] needs one [WITH]: write the old lines, [WITH], the new lines, \
+                     [END]. It was not run",
                 );
                 return true;
             }
         };
-        self.refuse(&format!("{why}. Neither it nor anything behind it was run"));
+        self.refuse(&format!("{why}. Neither it nor anything after it was run"));
         self.at = self.lines.len();
         false
     }

@@ -186,7 +186,7 @@ fn broken(text: &str, close: &str, last: bool, why: &str) -> ParsedForm {
     let args = text.get(..len).unwrap_or_default().to_owned();
     let tool = name_in(&args).unwrap_or_else(|| "unknown".into());
     ParsedForm::Broken(
-        FoundCall { tool, args, recovered: true, fault: Some(format!("this call is broken: {why}")) },
+        FoundCall { tool, args, recovered: true, fault: Some(format!("this call is malformed: {why}")) },
         len,
     )
 }

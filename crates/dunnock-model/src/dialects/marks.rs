@@ -325,13 +325,13 @@ pub(super) fn both_unfenced(mut old: Vec<String>, mut new: Vec<String>) -> (Vec<
 pub(super) fn path(text: &str) -> Result<String, String> {
     let path = unquoted(text);
     if path.is_empty() {
-        return Err("names no path; write for instance [READ src/main.rs]".into());
+        return Err("needs a path, for example [READ src/main.rs]".into());
     }
     if PLACEHOLDERS.contains(&path.as_str()) {
-        return Err(format!("names the placeholder {path:?} of the instructions; write a real path"));
+        return Err(format!("repeats the placeholder {path:?} from the instructions; write a real path"));
     }
     if path.contains("](") || path.contains('\n') || path.chars().any(char::is_control) {
-        return Err(format!("names {path:?}, which is not clear; write the plain path"));
+        return Err(format!("has the unclear path {path:?}; write the plain path"));
     }
     Ok(path)
 }
@@ -367,14 +367,14 @@ pub(super) fn runnable(script: &str, whole: bool) -> Result<String, String> {
     let script: String = script.chars().filter(|c| !is_invisible(*c)).collect();
     let mut script = script.trim_matches('\n').to_owned();
     if script.trim().is_empty() {
-        return Err("has nothing between it and [END]".into());
+        return Err("has no command before its [END]".into());
     }
     // A shell would treat a fence as command substitution and run its output.
     if script.lines().any(|line| fence(line).is_some()) {
-        return Err("has a code fence and something beside it; write only the command between [RUN] and [END]".into());
+        return Err("has a code fence and other text; write only the command between [RUN] and [END]".into());
     }
     if !whole && script.lines().any(|line| mark_of(line).is_some_and(|found| found.capital && is_ours(&found.word))) {
-        return Err("holds what looks like a command of ours; put it into a code fence if it is meant".into());
+        return Err("has a line that looks like another command; if it is meant, put the body into a code fence".into());
     }
     if !script.contains('"') {
         script = script.replace(['“', '”', '„'], "\"");
@@ -390,7 +390,7 @@ pub(super) fn runnable(script: &str, whole: bool) -> Result<String, String> {
     let typed = |line: &&&str| line.starts_with("$ ");
     let said = |line: &&&str| !line.trim().is_empty() && !line.starts_with("$ ") && !line.starts_with('#');
     if lines.iter().any(|line| typed(&line)) && lines.iter().any(|line| said(&line)) {
-        return Err("looks like what was typed and what came of it; write only the commands, without $".into());
+        return Err("looks like commands with their output; write only the commands, without $".into());
     }
     if lines.iter().any(|line| typed(&line)) {
         let bare: Vec<&str> = lines.iter().map(|line| line.strip_prefix("$ ").unwrap_or(line)).collect();

@@ -159,11 +159,11 @@ pub(crate) fn checked(tools: &[Callable], name: &str, args: String, recovered: b
     let fault = match tools.iter().find(|t| t.name == name) {
         None => {
             let known: Vec<&str> = tools.iter().map(|t| t.name.as_str()).collect();
-            Some(format!("there is no tool {name:?}; there are {}", known.join(", ")))
+            Some(format!("there is no tool {name:?}; use one of {}", known.join(", ")))
         }
         Some(tool) => match serde_json::from_str::<Value>(&args) {
             Ok(value) => {
-                schema::check(&tool.schema, &value).err().map(|why| format!("the arguments do not fit: {why}"))
+                schema::check(&tool.schema, &value).err().map(|why| format!("the arguments are invalid: {why}"))
             }
             Err(error) => Some(format!("the arguments are not JSON: {error}")),
         },

@@ -120,7 +120,7 @@ impl PlanReader {
         let (said, calls) = match read(&self.tools, &raw) {
             Ok(read) => read,
             Err(why) => {
-                let cut = if cut { " (it was cut off at the limit of output)" } else { "" };
+                let cut = if cut { " (it was cut off at the output limit)" } else { "" };
                 let fault = Some(format!("the answer is not a valid plan{cut}: {why}"));
                 out.push(Parsed::Call(FoundCall { tool: BROKEN.into(), args: raw, recovered: false, fault }));
                 return;
@@ -170,9 +170,9 @@ fn unfenced(text: &str) -> &str {
 
 fn read(tools: &[Callable], raw: &str) -> Result<(String, Vec<FoundCall>), String> {
     let text = unfenced(raw);
-    let (value, len) = json_prefix(text)?.ok_or("it ends in the middle")?;
+    let (value, len) = json_prefix(text)?.ok_or("it is incomplete")?;
     if !text.get(len..).unwrap_or_default().trim().is_empty() {
-        return Err("something follows the JSON object".into());
+        return Err("there is text after the JSON object".into());
     }
     let value: Value = serde_json::from_str(value.get()).map_err(|e| e.to_string())?;
     let shape = json!({
@@ -237,7 +237,7 @@ fn patch(path: Option<&str>, diff: &str) -> Result<String, String> {
     };
     match named(diff) {
         Some(paths) if paths.iter().all(|named| *named == policy::plain_path(path)) => Ok(diff.to_owned()),
-        Some(paths) => Err(format!("the diff is of {}, and path is {path}", paths.join(", "))),
+        Some(paths) => Err(format!("the diff changes {}, but path is {path}", paths.join(", "))),
         None => {
             let whole = format!("--- a/{path}\n+++ b/{path}\n{diff}");
             Ok(if named(&whole).is_some() { whole } else { diff.to_owned() })

@@ -26,19 +26,19 @@ fn at(schema: &Value, value: &Value, path: &str) -> Result<(), String> {
         if fits == 0 || (one && fits > 1) {
             return match any.iter().map(|s| at(s, value, path)).next_back() {
                 Some(Err(why)) if fits == 0 => Err(why),
-                _ => wrong("it fits none of the forms".into()),
+                _ => wrong("it does not match exactly one of the allowed forms".into()),
             };
         }
     }
     if let Some(constant) = schema.get("const")
         && constant != value
     {
-        return wrong(format!("{constant} is wanted"));
+        return wrong(format!("expected {constant}"));
     }
     if let Some(all) = schema.get("enum").and_then(Value::as_array)
         && !all.contains(value)
     {
-        return wrong(format!("one of {} is wanted", Value::Array(all.clone())));
+        return wrong(format!("expected one of {}", Value::Array(all.clone())));
     }
     if let Some(types) = schema.get("type") {
         let types: Vec<&str> = match types {
@@ -47,7 +47,7 @@ fn at(schema: &Value, value: &Value, path: &str) -> Result<(), String> {
             _ => Vec::new(),
         };
         if !types.iter().any(|t| is(t, value)) {
-            return wrong(format!("{} is wanted, not {}", types.join(" or "), kind(value)));
+            return wrong(format!("expected {}, not {}", types.join(" or "), kind(value)));
         }
     }
     let number = |key: &str| schema.get(key).and_then(Value::as_f64);
@@ -70,10 +70,10 @@ fn at(schema: &Value, value: &Value, path: &str) -> Result<(), String> {
         Value::Array(items) => {
             let many = items.len() as f64;
             if number("minItems").is_some_and(|least| many < least) {
-                return wrong("there are too few".into());
+                return wrong("there are too few items".into());
             }
             if number("maxItems").is_some_and(|most| many > most) {
-                return wrong("there are too many".into());
+                return wrong("there are too many items".into());
             }
             if let Some(each) = schema.get("items") {
                 for (n, item) in items.iter().enumerate() {

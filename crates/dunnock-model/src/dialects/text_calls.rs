@@ -152,7 +152,7 @@ impl TextCallReader {
             return;
         }
         if let At::Form { .. } = self.at {
-            let why = if cut { "the answer was cut off inside this call" } else { "this call has no end" };
+            let why = if cut { "the answer was cut off inside this call" } else { "this call is not closed" };
             let tool = name_in(&rest).unwrap_or_else(|| "unknown".into());
             out.push(Parsed::Call(FoundCall { tool, args: rest, recovered: true, fault: Some(why.into()) }));
         } else {

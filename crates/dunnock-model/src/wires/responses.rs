@@ -405,7 +405,7 @@ impl Responses {
             return Err(Bad::Server(crate::request_error::words(&error)));
         }
         if response.status.as_deref() == Some("failed") {
-            return Err(Bad::Server("the server gave up".into()));
+            return Err(Bad::Server("the response failed, and the server gave no reason".into()));
         }
         // Items that had no events of their own.
         for (n, item) in response.output.unwrap_or_default().into_iter().enumerate() {

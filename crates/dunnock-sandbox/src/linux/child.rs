@@ -98,14 +98,14 @@ impl Fate {
             (8, ALONE) => Self::Over(number(4)),
             (8, what) => {
                 let error = io::Error::from_raw_os_error(number(4));
-                let what = usize::try_from(what).ok().and_then(|at| WHAT.get(at)).copied().unwrap_or("a call");
+                let what = usize::try_from(what).ok().and_then(|at| WHAT.get(at)).copied().unwrap_or("unknown step");
                 Self::Failed(if what == "execve" {
                     error.to_string()
                 } else {
-                    format!("the box could not be made: {what}: {error}")
+                    format!("the process or its sandbox could not be created: {what}: {error}")
                 })
             }
-            _ => Self::Failed("the box could not be made: it ended half way".into()),
+            _ => Self::Failed("the process or its sandbox could not be created: its report is incomplete".into()),
         })
     }
 }
@@ -124,15 +124,15 @@ const WHAT: &[&str] = &[
     "mount_setattr",
     "tmpfs",
     "mkdir",
-    "a file",
+    "create or remove a file",
     "move_mount",
     "overlay",
     "proc",
     "devpts",
     "chdir",
-    "the descriptors",
+    "file descriptors",
     "setsid",
-    "terminal",
+    "controlling terminal",
     "no_new_privs",
     "landlock",
     "landlock rule",
@@ -140,7 +140,7 @@ const WHAT: &[&str] = &[
     "seccomp",
     "capabilities",
     "clone",
-    "parent",
+    "parent death signal",
     "limits",
     "setns",
 ];
@@ -237,7 +237,7 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
     if pid < 0 {
         let error = io::Error::last_os_error();
         return Err(match rung {
-            Some(_) => io::Error::other(format!("the box could not be made: clone: {error}")),
+            Some(_) => io::Error::other(format!("the sandbox could not be created: clone: {error}")),
             None => error,
         });
     }
@@ -249,7 +249,7 @@ pub(crate) fn spawn(ready: &Ready) -> io::Result<(rustix::process::Pid, OwnedFd)
             drop(write);
             return Err(io::Error::other(match Fate::read(&read) {
                 Some(Fate::Failed(why)) => why,
-                _ => "the box could not be made: it ended half way".into(),
+                _ => "the sandbox could not be created: its setup ended unexpectedly".into(),
             }));
         }
         pid = joined;
@@ -291,7 +291,8 @@ pub(crate) fn network() -> io::Result<Net> {
     let pid = unsafe {
         libc::clone(hold_network, top.cast(), libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::SIGCHLD, argument)
     };
-    let failed = |what: &str, error: io::Error| io::Error::other(format!("the box could not be made: {what}: {error}"));
+    let failed =
+        |what: &str, error: io::Error| io::Error::other(format!("the sandbox could not be created: {what}: {error}"));
     let pid = rustix::process::Pid::from_raw(pid.max(0)).ok_or_else(|| failed("clone", io::Error::last_os_error()))?;
     drop(write);
     let made = (|| {
@@ -299,7 +300,7 @@ pub(crate) fn network() -> io::Result<Net> {
         let have = rustix::io::read(&read, &mut word)?;
         let number = i32::from_ne_bytes([word[4], word[5], word[6], word[7]]);
         if have != 8 || word[0] != 0 {
-            return Err(failed("a network", io::Error::from_raw_os_error(number)));
+            return Err(failed("network", io::Error::from_raw_os_error(number)));
         }
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
         let open = |name: &str| {
@@ -478,8 +479,8 @@ fn mount(within: &Within<'_>, step: &MountStep) {
     let none = std::ptr::null::<c_char>();
     let empty = c"".as_ptr();
     let plain = libc::MS_NOSUID | libc::MS_NODEV;
-    // SAFETY: every path is a text that ends with a zero and outlives the call; every slot is below the number of slots that
-    // were made; the attributes are given with their size.
+    // SAFETY: every path is NUL-terminated and outlives the call; every slot is below the number of
+    // slots that were allocated; the attributes are passed with their size.
     unsafe {
         let close = |fd: c_int, path: *const c_char, flags: c_int| {
             let attr = MountAttr { set: RDONLY | NOSUID, clear: 0, propagation: 0, user: 0 };

@@ -24,7 +24,7 @@ const OURS: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const OURS: u32 = 0xC000_00B7;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-compile_error!("the box does not know the numbers of this processor's system calls");
+compile_error!("the sandbox supports only x86_64 and aarch64: it needs their system call numbers");
 
 const fn refuse(errno: i32) -> u32 {
     0x0005_0000 | errno as u32

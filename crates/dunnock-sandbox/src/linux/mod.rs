@@ -19,7 +19,8 @@ pub(crate) use plan::Plan;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// How a command is held. What each is made of, and what stays open in it, stands in `docs/concepts/sandbox.md`.
+/// How a command is confined. `docs/concepts/sandbox.md` describes each level and what it leaves
+/// open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Isolation {
     /// User, mount, process, network and IPC namespaces; Landlock; seccomp.

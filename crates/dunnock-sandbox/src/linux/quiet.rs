@@ -27,7 +27,7 @@ pub(crate) fn quiet(on: bool) {
 
 struct Watched;
 
-#[expect(unsafe_code, reason = "an allocator is made of such")]
+#[expect(unsafe_code, reason = "an allocator cannot be written without it")]
 // SAFETY: forwards everything to the system allocator.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -56,7 +56,7 @@ mod tests {
     use super::super::{Fate, Isolation, Layer, Plan, Ready, SandboxSpec, abi, spawn};
     use std::rc::Rc;
 
-    /// Every rung, with everything that a box can have; and no box.
+    /// Every level, with everything that a sandbox can have; and no sandbox.
     #[test]
     fn nothing_is_allocated_between_clone_and_exec() {
         // In a process of its own: other tests beside it may allocate.

@@ -20,7 +20,7 @@ pub(crate) fn stores(base: &Path) -> Vec<(PathBuf, u64, SystemTime)> {
     found.collect()
 }
 
-/// Brings all stores within the limit: the least recently used goes first, the one in use last.
+/// Shrinks all stores to the limit: the least recently used goes first, the one in use last.
 /// What cannot be done now is done next time.
 pub(crate) fn within(base: &Path, bounds: Bounds, mine: &mut Store) {
     let unused = |used: SystemTime| used.elapsed().unwrap_or_default();

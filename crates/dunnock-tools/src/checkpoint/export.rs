@@ -35,7 +35,7 @@ impl TempFolder {
             let path = base.join(format!("{COPY}{}-{n}", std::process::id()));
             make.create(&path).ok().map(|()| path)
         });
-        let path = path.ok_or_else(|| io::Error::other("no folder for a copy can be made"))?;
+        let path = path.ok_or_else(|| io::Error::other("no temporary folder for a copy could be created"))?;
         let path = path.canonicalize()?.to_string_lossy().into_owned();
         Ok(Self { path, lacks: Vec::new() })
     }
@@ -177,7 +177,8 @@ impl CheckpointStore {
                     !matches!(change.after, Some(Node::Left { .. }) | None) && path.iter().any(own)
                 });
                 if let Some((path, _)) = bad {
-                    return Err(io::Error::other(format!("it brings {}, which no session does", shown(path))));
+                    let why = format!("it contains {}, which an import may not contain", shown(path));
+                    return Err(io::Error::other(why));
                 }
                 open.pack.root(CheckpointRoot { at: now(), session: session.clone(), tree: name.0 })?;
             }
@@ -204,9 +205,9 @@ const DEEPEST: usize = 200;
 
 fn count(folders: &HashMap<Hash, &[u8]>, top: &Hash, depth: usize, left: &mut usize) -> io::Result<()> {
     let bad = |why: &str| Err(io::Error::other(why.to_owned()));
-    let Some(bytes) = folders.get(top) else { return bad("a folder of it is missing") };
+    let Some(bytes) = folders.get(top) else { return bad("one of its folders is missing") };
     if depth > DEEPEST {
-        return bad("its folders are too deep");
+        return bad("its folders are nested too deep");
     }
     for entry in decode(bytes)? {
         match left.checked_sub(1) {

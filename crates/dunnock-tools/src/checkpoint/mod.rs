@@ -86,7 +86,9 @@ fn tree(hash: Hash) -> Tree {
 
 fn hash(tree: &Tree) -> io::Result<Hash> {
     let name = tree.0.strip_prefix(PREFIX).and_then(|hex| hex.parse().ok());
-    name.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "these files were not kept by this release"))
+    name.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, "this checkpoint has a format that this release does not know")
+    })
 }
 
 fn now() -> i64 {
@@ -192,13 +194,15 @@ fn words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full; make room".into(),
         io::ErrorKind::FileTooLarge => {
-            "there is too much in this folder to keep; put what programs make again into .gitignore".into()
+            "there is too much in this folder to save; add its build folders (such as target or \
+             node_modules) to .gitignore"
+                .into()
         }
         _ => error.to_string(),
     }
 }
 
-/// A restore to be carried out off the driver's thread.
+/// A restore to be done off the driver's thread.
 struct PendingRestore {
     session: SessionId,
     to: Tree,
@@ -348,7 +352,7 @@ impl Open<'_> {
         if std::mem::take(&mut self.pack.put_aside) {
             let aside = self.dir.join("objects.damaged");
             said.push(format!(
-                "what was kept before is damaged and cannot be gone back to; it was put aside: {}",
+                "the earlier checkpoints are damaged and cannot be restored; they were moved to {}",
                 aside.display()
             ));
         }
@@ -363,7 +367,7 @@ impl Open<'_> {
                     Some(Node::Left { .. }) => "was changed",
                     Some(_) => "was replaced",
                 };
-                said.push(format!("{} {how} and cannot be taken back ({})", shown(&path), why.words()));
+                said.push(format!("{} {how} and cannot be restored ({})", shown(&path), why.words()));
             }
         }
         let mut left = BTreeMap::new();
@@ -386,10 +390,7 @@ impl Open<'_> {
             });
             let more = new.len().saturating_sub(5);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            said.push(format!(
-                "not kept, so changes to it cannot be taken back: {}{more}",
-                some.collect::<Vec<_>>().join(", ")
-            ));
+            said.push(format!("not saved, so changes cannot be undone: {}{more}", some.collect::<Vec<_>>().join(", ")));
         }
         *self.told = left;
         (!said.is_empty()).then(|| said.join("; "))
@@ -433,13 +434,13 @@ impl Open<'_> {
         let failed = restore::restore(self.pack, self.root, &plan.changes, |path| seen?.stamp(path), true)?;
         if !failed.is_empty() {
             let some: Vec<String> = failed.iter().take(10).map(|(p, why)| format!("{}: {why}", shown(p))).collect();
-            notes.push(format!("could not be brought back: {}", some.join("; ")));
+            notes.push(format!("could not be restored: {}", some.join("; ")));
         }
         // From here on files are changed, whatever else fails.
         let after = match self.keep(&way.session, false) {
             Ok((after, _)) => tree(after),
             Err(error) => {
-                notes.push(format!("the files could not be looked at again: {}", words(&error)));
+                notes.push(format!("the restored files could not be saved as a checkpoint: {}", words(&error)));
                 way.to.clone()
             }
         };
@@ -520,7 +521,7 @@ fn differs(pack: &mut Pack, changes: &Changes, mut left: u64) -> io::Result<Vec<
             continue;
         }
         let how = match (&change.before, &change.after) {
-            (_, Some(Node::Left { .. })) | (Some(Node::Left { .. }), _) => "not kept",
+            (_, Some(Node::Left { .. })) | (Some(Node::Left { .. }), _) => "not saved",
             (None, Some(Node::Folder { .. })) => "folder added",
             (Some(Node::Folder { .. }), None) => "folder deleted",
             (None, _) => "added",
@@ -561,7 +562,7 @@ impl Checkpoints for CheckpointStore {
                 Ok((top, note)) => Checkpointed { tree: Some(tree(top)), mark, note },
                 Err(why) => {
                     let note =
-                        Some(format!("the files could not be kept, so what happens now cannot be taken back: {why}"));
+                        Some(format!("the files could not be saved, so changes from here on cannot be undone: {why}"));
                     Checkpointed { tree: None, mark, note }
                 }
             }

@@ -39,8 +39,8 @@ impl NameOnly {
             Self::Unreadable => "not readable",
             Self::Elsewhere => "on another file system",
             Self::Deep => "too deep",
-            Self::Special => "not a plain file",
-            Self::Own => "our own",
+            Self::Special => "not a regular file",
+            Self::Own => "Dunnock's own files",
             Self::Git => "git's own state",
         }
     }
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
 }
 
 pub(crate) fn broken() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "what is kept of a folder cannot be read")
+    io::Error::new(io::ErrorKind::InvalidData, "the saved state of a folder cannot be read")
 }
 
 /// Decodes the entries of a folder.

@@ -521,11 +521,11 @@ impl Pack {
 }
 
 fn missing() -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, "it is no longer kept")
+    io::Error::new(io::ErrorKind::NotFound, "it is no longer stored")
 }
 
 fn damaged() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "what was kept is damaged")
+    io::Error::new(io::ErrorKind::InvalidData, "the saved copy is damaged")
 }
 
 /// Reads the unique name of a file; an empty file is given one.

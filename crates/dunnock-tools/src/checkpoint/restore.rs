@@ -33,7 +33,7 @@ pub(crate) struct Restore<'a> {
     stamps: BTreeMap<PathBuf, Stamp>,
 }
 
-/// Brings each path to the `after` state of its change. `stamp` identifies a file as it was
+/// Changes each path to the `after` state of its change. `stamp` identifies a file as it was
 /// scanned: one that was saved since is left alone.
 pub(crate) fn restore(
     pack: &mut Pack,
@@ -130,7 +130,7 @@ impl Restore<'_> {
     fn unchanged(&self, dir: &OwnedFd, path: &Path) -> io::Result<()> {
         let (Some(then), Some(name)) = (self.stamps.get(path), path.file_name()) else { return Ok(()) };
         match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(now) if Stamp::of(&now) != *then => Err(io::Error::other("somebody changed it just now")),
+            Ok(now) if Stamp::of(&now) != *then => Err(io::Error::other("another program changed it just now")),
             _ => Ok(()),
         }
     }
@@ -154,7 +154,9 @@ impl Restore<'_> {
         failpoint::hit("restore.remove", "");
         match rustix::fs::unlinkat(&dir, name, flags) {
             Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
-            Err(rustix::io::Errno::NOTEMPTY) => Err(io::Error::other("it holds something that is not of this session")),
+            Err(rustix::io::Errno::NOTEMPTY) => {
+                Err(io::Error::other("it contains files that do not belong to this session"))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -216,7 +218,9 @@ fn place(dir: &OwnedFd, part: &str, name: &OsStr, new: bool) -> io::Result<()> {
         match rustix::fs::renameat_with(dir, part, dir, name, rustix::fs::RenameFlags::NOREPLACE) {
             // Some file systems do not support this.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
-            Err(rustix::io::Errno::EXIST) => return Err(io::Error::other("something was put there meanwhile")),
+            Err(rustix::io::Errno::EXIST) => {
+                return Err(io::Error::other("something else was created there in the meantime"));
+            }
             done => return Ok(done?),
         }
     }
@@ -359,10 +363,10 @@ impl Plan {
             if more > 0 { format!("{} and {more} more", some.join(", ")) } else { some.join(", ") }
         };
         let all = [
-            ("left as they are, since others changed them", &self.kept),
-            ("left as they are, since they are not kept and could not be brought back", &self.large),
-            ("cannot come back, since they were not kept", &self.lost),
-            ("replaced by what was there before, and not kept", &self.dropped),
+            ("not restored, since others changed them", &self.kept),
+            ("left unchanged, since they are not saved and could not be restored again", &self.large),
+            ("cannot be restored, since they were not saved", &self.lost),
+            ("replaced by the earlier version without being saved", &self.dropped),
         ];
         all.iter()
             .filter(|(_, paths)| !paths.is_empty())
@@ -406,7 +410,7 @@ mod tests {
         let changes = Changes::from([(PathBuf::from("a"), NodeChange { before: file(4), after: file(3) })]);
         std::fs::write(root.join("a"), "saved just now").unwrap();
         let failed = restore(&mut pack, &root, &changes, |_| Some(seen), true).unwrap();
-        assert_eq!(failed, [(PathBuf::from("a"), "somebody changed it just now".to_owned())]);
+        assert_eq!(failed, [(PathBuf::from("a"), "another program changed it just now".to_owned())]);
         assert_eq!(std::fs::read_to_string(root.join("a")).unwrap(), "saved just now");
         let now = Stamp::of(&rustix::fs::stat(root.join("a")).unwrap());
         assert_eq!(restore(&mut pack, &root, &changes, |_| Some(now), true).unwrap(), []);

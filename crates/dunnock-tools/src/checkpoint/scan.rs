@@ -204,7 +204,7 @@ impl<'a> Scan<'a> {
     /// Ends a scan that would save too much.
     fn check_size(&self) -> io::Result<()> {
         match self.pack.size() > self.most || self.names > MOST {
-            true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "there is too much to keep")),
+            true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "there is too much to save")),
             false => Ok(()),
         }
     }

@@ -50,7 +50,7 @@ pub fn apply(
                 let name = open(&mut files, path)?;
                 let file = files.entry(name.clone()).or_default();
                 if file.after.is_some() {
-                    return Err(format!("{name} exists already; update it instead"));
+                    return Err(format!("{name} already exists; update it instead"));
                 }
                 let bytes = added(part).map_err(|why| format!("{name}: {why}"))?;
                 let count = Text::decode(&bytes).map_or(0, |text| text.len());
@@ -66,11 +66,11 @@ pub fn apply(
             FileAction::Delete(path) => {
                 let name = open(&mut files, path)?;
                 let file = files.entry(name.clone()).or_default();
-                let Some(now) = file.after.take() else { return Err(format!("there is no {name}")) };
+                let Some(now) = file.after.take() else { return Err(format!("{name} does not exist")) };
                 let stays = !part.hunks.is_empty() && !changed(&name, part, &now)?.0.bytes.is_empty();
                 if stays {
                     return Err(format!(
-                        "{name} has lines that the patch does not delete; delete_file deletes all of it"
+                        "{name} has lines that the patch does not delete; use delete_file to delete the whole file"
                     ));
                 }
                 file.lines.clear();
@@ -78,7 +78,7 @@ pub fn apply(
             FileAction::Update(path) => {
                 let name = open(&mut files, path)?;
                 let file = files.entry(name.clone()).or_default();
-                let Some(now) = file.after.take() else { return Err(format!("there is no {name}")) };
+                let Some(now) = file.after.take() else { return Err(format!("{name} does not exist")) };
                 if part.hunks.is_empty() && part.executable.is_none() {
                     return Err(format!("{name}: the patch changes nothing in it"));
                 }
@@ -90,12 +90,12 @@ pub fn apply(
             FileAction::Move { from, to } => {
                 let (source, target) = (open(&mut files, from)?, open(&mut files, to)?);
                 let old = files.entry(source.clone()).or_default();
-                let Some(now) = old.after.take() else { return Err(format!("there is no {source}")) };
+                let Some(now) = old.after.take() else { return Err(format!("{source} does not exist")) };
                 old.lines.clear();
                 let (after, rung, lines) = changed(&source, part, &now)?;
                 let new = files.entry(target.clone()).or_default();
                 if new.after.is_some() {
-                    return Err(format!("{target} exists already; nothing is moved over it"));
+                    return Err(format!("{target} already exists and is not overwritten; choose another path"));
                 }
                 *new = Outcome { after: Some(after), rung, lines, was: Some(source), before: new.before.take() };
             }
@@ -108,7 +108,7 @@ pub fn apply(
 fn added(part: &FilePatch) -> Result<Vec<u8>, String> {
     let lines: Vec<&Line> = part.hunks.iter().flat_map(|hunk| &hunk.lines).collect();
     if lines.iter().any(|line| line.op != Op::Add) {
-        return Err("a new file has only lines that begin with +".into());
+        return Err("every line of a new file must begin with +".into());
     }
     Ok(written(&lines).into_bytes())
 }
@@ -180,7 +180,7 @@ fn hunks(name: &str, text: &Text, hunks: &[Hunk]) -> Result<(Text, Rung, Vec<Ran
         if let [a, b] = pair
             && (a.line + a.old > b.line || (a.line == b.line && a.old == b.old))
         {
-            return Err(format!("{name}: two hunks of the patch change the same lines ({})", b.line + 1));
+            return Err(format!("{name}: two hunks of the patch change the same lines (at line {})", b.line + 1));
         }
     }
     let mut changed = text.clone();
@@ -360,7 +360,9 @@ fn explain(which: &str, text: &Text, hunk: &Hunk, miss: &Miss) -> String {
     let old: Vec<&str> =
         hunk.lines.iter().filter(|line| line.op != Op::Add).map(|line| line.text.trim_end_matches('\r')).collect();
     if old.is_empty() && matches!(miss, Miss::Absent) {
-        return format!("{which}: lines are added without one beside which they go; give some that are there");
+        return format!(
+            "{which}: the hunk only adds lines and does not say where; include existing lines next to them"
+        );
     }
-    super::explain(which, text, &old, miss, "name the block with @@, or give more lines around it")
+    super::explain(which, text, &old, miss, "name the block with @@, or include more lines around it")
 }

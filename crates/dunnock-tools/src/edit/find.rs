@@ -35,9 +35,9 @@ impl Rung {
     pub fn words(self) -> Option<&'static str> {
         match self {
             Self::Exact => None,
-            Self::Blanks => Some("matched but for blanks at line ends"),
-            Self::Indentation => Some("matched but for indentation"),
-            Self::Punctuation => Some("matched but for typographic characters"),
+            Self::Blanks => Some("matched except for trailing whitespace"),
+            Self::Indentation => Some("matched except for indentation"),
+            Self::Punctuation => Some("matched except for typographic characters"),
         }
     }
 

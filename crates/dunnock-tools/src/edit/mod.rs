@@ -40,13 +40,13 @@ pub fn explain(which: &str, text: &Text, old: &[&str], miss: &Miss, more: &str) 
                 let _ = write!(told, "{}", numbered(text, *line..line + 1));
             }
             if lines.len() > PLACES {
-                let _ = write!(told, "\n[{} places more]", lines.len() - PLACES);
+                let _ = write!(told, "\n[{} more places]", lines.len() - PLACES);
             }
             format!("{told}\n{more}")
         }
         Miss::Ragged(line) => format!(
-            "the text occurs in {which} with another indentation, which cannot be carried over to the new lines; {}",
-            describe(&lines_of(text, *line, old.len()), old).replacen("the closest is", "it is", 1)
+            "the text occurs in {which} with different indentation, which cannot be applied to the new lines; {}",
+            describe(&lines_of(text, *line, old.len()), old).replacen("the closest match is", "it is at", 1)
         ),
         Miss::Outside(anchor, lines) => {
             let lines: Vec<String> = lines.iter().take(PLACES).map(|line| (line + 1).to_string()).collect();
@@ -55,9 +55,9 @@ pub fn explain(which: &str, text: &Text, old: &[&str], miss: &Miss, more: &str) 
                 lines.join(", ")
             )
         }
-        Miss::Anchor(anchor, 0) => format!("{which}: there is no line {anchor:?}, under which the change should be"),
-        Miss::Anchor(anchor, n) => format!("{which}: {anchor:?} stands {n} times in it; name a line that tells more"),
-        Miss::Same => format!("old and new text are the same in {which}; nothing was changed"),
+        Miss::Anchor(anchor, 0) => format!("{which}: there is no line {anchor:?} to place the change under"),
+        Miss::Anchor(anchor, n) => format!("{which}: {anchor:?} occurs {n} times in it; name a more specific line"),
+        Miss::Same => format!("the old and the new text are the same in {which}; nothing was changed"),
     }
 }
 
@@ -85,7 +85,7 @@ pub fn shown(text: &Text, changed: &[Range<usize>]) -> String {
         out.push_str(&numbered(text, block));
     }
     if count > 5 {
-        let _ = write!(out, "\n[{} places more]", count - 5);
+        let _ = write!(out, "\n[{} more places]", count - 5);
     }
     out
 }

@@ -23,7 +23,7 @@ pub fn numbered(text: &Text, lines: Range<usize>) -> String {
     let cut = lines.len() > SHOWN;
     for n in lines.clone() {
         if cut && n == lines.start + SHOWN / 2 {
-            let _ = write!(out, "\n[{} lines more]", lines.len() - SHOWN);
+            let _ = write!(out, "\n[{} more lines]", lines.len() - SHOWN);
         }
         if cut && n >= lines.start + SHOWN / 2 && n < lines.end - SHOWN / 2 {
             continue;
@@ -112,12 +112,12 @@ fn closest(text: &Text, old: &[&str]) -> Option<Range<usize>> {
 pub fn describe(text: &Text, old: &[&str]) -> String {
     let Some(lines) = closest(text, old) else {
         return match text.len() {
-            0 => "it is empty".into(),
-            all @ 1..=SMALL => format!("nothing in it is like that. It holds:{}", numbered(text, 0..all)),
-            _ => "nothing in it is like that; view the file".into(),
+            0 => "the file is empty".into(),
+            all @ 1..=SMALL => format!("nothing in it is similar. Its content:{}", numbered(text, 0..all)),
+            _ => "nothing in it is similar; view the file".into(),
         };
     };
-    let mut told = format!("the closest is {}:{}", range(&lines), numbered(text, lines.clone()));
+    let mut told = format!("the closest match is {}:{}", range(&lines), numbered(text, lines.clone()));
     let mut named = 0;
     let mut differing = 0;
     for (n, given) in lines.clone().zip(old) {
@@ -131,7 +131,7 @@ pub fn describe(text: &Text, old: &[&str]) -> String {
         }
         named += 1;
         let how = match () {
-            () if there.trim_end() == given.trim_end() => "differs in blanks at its end".to_owned(),
+            () if there.trim_end() == given.trim_end() => "differs in trailing whitespace".to_owned(),
             () if there.trim() == given.trim() => {
                 let indent = |line: &str| line.len() - line.trim_start().len();
                 let of = |line: &str| line.get(..indent(line)).unwrap_or_default().to_owned();
@@ -142,7 +142,7 @@ pub fn describe(text: &Text, old: &[&str]) -> String {
         let _ = write!(told, "\nline {} {how}", n + 1);
     }
     if differing > named {
-        let _ = write!(told, "\nand {} lines more differ", differing - named);
+        let _ = write!(told, "\nand {} more lines differ", differing - named);
     }
     told
 }

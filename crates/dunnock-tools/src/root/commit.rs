@@ -186,7 +186,7 @@ impl Root {
             }
         }
         if done.is_ok() && many {
-            done = moves.iter().try_for_each(|one| one.place.sync()).map_err(|e| PathError::Io("the disk".into(), e));
+            done = moves.iter().try_for_each(|one| one.place.sync()).map_err(|e| PathError::Io("disk sync".into(), e));
         }
         match done.and_then(|()| journal.done(many).map_err(page)) {
             Ok(()) => {

@@ -62,27 +62,32 @@ impl fmt::Display for PathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Outside(p) => write!(f, "{p} is outside the workspace; give a path inside it, relative to its root"),
-            Self::Malformed(p) => write!(f, "{p:?} is not a path"),
-            Self::Missing(p) => write!(f, "there is no {p}"),
-            Self::Exists(p) => write!(f, "{p} exists already; change it with replace_text, or set overwrite"),
-            Self::NotAFile(p) => write!(f, "{p} is not a plain file"),
+            Self::Malformed(p) => write!(f, "{p:?} is not a valid path"),
+            Self::Missing(p) => write!(f, "{p} does not exist"),
+            Self::Exists(p) => write!(f, "{p} already exists; change it with replace_text, or set overwrite"),
+            Self::NotAFile(p) => write!(f, "{p} is not a regular file"),
             Self::NotAFolder(p) => write!(f, "{p} is not a folder"),
             Self::Link(p) => {
-                write!(f, "{p} leads through a symbolic link; nothing is written through those. Name the real path")
+                write!(f, "{p} leads through a symbolic link, and tools do not write through links; use the real path")
             }
-            Self::Protected(p) => write!(f, "{p} is not changed by tools"),
-            Self::Secret(p) => write!(f, "{p} leads to a secret file; name that file itself, and the person is asked"),
-            Self::Denied(p) => write!(f, "{p} is one of the files that the person keeps from all tools"),
+            Self::Protected(p) => {
+                write!(f, "{p} is protected: tools may not change anything in .git or .dunnock")
+            }
+            Self::Secret(p) => {
+                write!(f, "{p} leads to a secret file; use that file's own path, and the person will be asked")
+            }
+            Self::Denied(p) => write!(f, "the person has denied all tools access to {p}"),
             Self::Changed(p) => {
                 write!(f, "{p} was changed by another program just now; nothing was written. View it again, then edit")
             }
             Self::Stuck(p, part) => {
                 write!(
                     f,
-                    "an edit of {p} failed and could not be taken back; what it held is beside it in {part}. Tell the person"
+                    "an edit of {p} failed and could not be undone; its old content is beside it in {part}. \
+                     Tell the person"
                 )
             }
-            Self::TooLong(p, size) => write!(f, "{p} has {size} bytes, too many to read whole"),
+            Self::TooLong(p, size) => write!(f, "{p} is too large to read whole ({size} bytes)"),
             Self::Io(p, error) => write!(f, "{p}: {error}"),
         }
     }

@@ -115,7 +115,7 @@ async fn command(case: &Case) -> Result<String, String> {
         ));
     }
     let told = ended.replace(&came.told, "").replace("(no output)", "");
-    let told: String = told.lines().filter(|l| !l.starts_with("[box: ")).collect::<Vec<_>>().join("\n");
+    let told: String = told.lines().filter(|l| !l.starts_with("[sandbox: ")).collect::<Vec<_>>().join("\n");
     if DIFFERS.contains(&case.id.as_str()) {
         return Ok(format!("unasked, exit {code}"));
     }

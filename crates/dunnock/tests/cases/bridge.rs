@@ -55,7 +55,7 @@ async fn a_link(world: &World) -> Came {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ended = child.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&ended.stderr).into_owned();
-    is(err.contains("001-inbox.md: it is a link, and is not read"), &format!("nothing was said: {err}"))?;
+    is(err.contains("001-inbox.md: it is a symbolic link, so it is ignored"), &format!("nothing was said: {err}"))?;
     is(!folder.join("002-outbox.md").exists() && !world.home.project().join("made.txt").exists(), "it was read")?;
     Ok("refused".into())
 }
@@ -80,9 +80,9 @@ async fn half_written(world: &World) -> Came {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn carried_by_hand() {
+async fn by_copy_and_paste() {
     let mut results = Vec::new();
-    for case in of("cases::bridge::carried_by_hand") {
+    for case in of("cases::bridge::by_copy_and_paste") {
         let world = World::new(&case.id);
         let came = match case.input.as_str() {
             text if text.contains("extra RUN blocks") => from_a_web_page(&world).await,
@@ -92,7 +92,7 @@ async fn carried_by_hand() {
         };
         results.push((case.id, came));
     }
-    judge("cases::bridge::carried_by_hand", results);
+    judge("cases::bridge::by_copy_and_paste", results);
 }
 
 /// A plan's command goes through the same gate as any other, and through the planner's own.

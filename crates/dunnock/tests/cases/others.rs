@@ -238,7 +238,7 @@ async fn approval(id: &str) -> Held {
             let other = world.ran(&["approve", &session(&done.err), "1.0"]).await;
             let still = world.ran(&["sessions", "show", &session(&came.err)]).await;
             fine(
-                other.code == 2 && still.out.contains("waits") && world.home.read("ran").is_empty(),
+                other.code == 2 && still.out.contains("asked: ") && world.home.read("ran").is_empty(),
                 "of its own session only",
                 (other, still),
             )
@@ -337,7 +337,7 @@ async fn keys(id: &str) -> Held {
             let calls = [shell("cat key.pem"), call("view_file", json!({"path": "key.pem"}))];
             let came = world.model(&calls, &[]).await;
             fine(
-                !came.sent.contains("MIIcanary") && came.sent.contains("a private key (1) taken out"),
+                !came.sent.contains("MIIcanary") && came.sent.contains("a private key (1) redacted"),
                 "taken out, and said",
                 came,
             )
@@ -471,7 +471,7 @@ async fn obeyed(id: &str) -> Held {
         return Err(harm);
     }
     let held = match id {
-        "G322" => came.sent.contains("invisible characters taken out") && !came.sent.contains('\u{e0072}'),
+        "G322" => came.sent.contains("invisible characters removed") && !came.sent.contains('\u{e0072}'),
         "G323" => !world.home.project().join(".dunnock/config.toml").exists(),
         "G324" => came.sent.contains("there is no tool approve"),
         "G327" => came.sent.contains("there is no tool nonesuch") && came.code == 0,
@@ -486,7 +486,7 @@ async fn flood() -> Held {
     let server = ScriptedServer::start(vec![Say::calls(&calls).into(), Say::text("done").into()]).await;
     world.serve(&server);
     let came = World::came(&server, world.ran(&["run", "go"]).await);
-    let refused = came.sent.matches("an answer may have 500 calls").count();
+    let refused = came.sent.matches("an answer has at most 500 calls").count();
     fine(came.code == 0 && refused == 500, "500 run, 500 refused", (came.code, refused))
 }
 
@@ -599,7 +599,7 @@ async fn escape_probes() {
     let mut results = Vec::new();
     for case in of("cases::others::escape_probes") {
         let name = case.input.strip_prefix("attack ").unwrap_or("mptcp_connect_lo");
-        let (bare, boxed) = (&proof["each"][name]["bare"], &proof["each"][name]["boxed"]);
+        let (bare, boxed) = (&proof["each"][name]["bare"], &proof["each"][name]["sandboxed"]);
         let held = fine(
             boxed == "held" || boxed == "private",
             &format!("{name}: bare {bare}, in the box {boxed}"),

@@ -90,7 +90,7 @@ async fn question(id: &str) -> Held {
             let scene = Scene::new(&(1..=300).map(|n| format!("touch {n}.x\n")).collect::<String>(), 0).await;
             scene.window.wait_for_question("n decline");
             scene.window.key("y");
-            scene.window.wait_for("read it to its end first");
+            scene.window.wait_for("scroll to the end first");
             if count(&facts(&scene.home).await, "replied") != 0 {
                 return Err("it was approved unread".into());
             }

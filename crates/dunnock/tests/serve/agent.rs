@@ -13,7 +13,7 @@ async fn obedient() -> ScriptedServer {
     let brain = |_: dunnock_testkit::speech::Wire, request: &Value| -> Served {
         let messages = request["messages"].as_array().unwrap();
         let last = messages.last().unwrap()["content"].as_str().unwrap_or_default();
-        let said = last.rsplit("The request now:\n").next().unwrap();
+        let said = last.rsplit("Current request:\n").next().unwrap();
         match said.split_once(' ').filter(|(_, args)| args.starts_with('{')) {
             Some((tool, args)) => {
                 let calls: Vec<(&str, &str)> = args.split("&&").map(|args| (tool, args)).collect();
@@ -294,7 +294,7 @@ async fn s6_only_paths_inside_the_root() {
     }
     // What asks elsewhere has nobody to ask here.
     let told = failed(&mut api, "readFile", &json!({ "filePath": ".env" }));
-    assert!(told.contains("needs a person's word") && !told.contains("TOPSECRET"), "{told}");
+    assert!(told.contains("needs a person's answer") && !told.contains("TOPSECRET"), "{told}");
     failed(&mut api, "replaceText", &json!({ "filePath": ".git/config", "oldString": "a", "newString": "b" }));
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "TOPSECRET");
 }

@@ -69,7 +69,7 @@ async fn w3_a_session_is_made_read_listed_and_searched() {
     assert_eq!(serve.end(), 0);
 }
 
-/// Holds W6: waits as pending, approved, goes on by itself.
+/// Holds W6: waits as pending, continues by itself once approved.
 #[tokio::test(flavor = "multi_thread")]
 async fn w6_a_call_waits_is_approved_and_the_loop_goes_on_by_itself() {
     let script = vec![shell("cat .env"), Say::text("Seen.").into()];
@@ -119,7 +119,7 @@ async fn w3_the_loser_gets_a_conflict_and_the_fresh_state() {
     let version = &no["session"]["version"];
     assert_eq!(no["reason"], json!({ "stale": { "version": version } }), "{no:#}");
     assert_eq!(no["session"]["title"], "title 1");
-    assert!(no["error"].as_str().unwrap().contains("look again"), "{no}");
+    assert!(no["error"].as_str().unwrap().contains("reload it and try again"), "{no}");
 }
 
 /// Holds W7: prompt, cancel, text, events over the live channel, without a gap.
@@ -166,11 +166,11 @@ async fn what_cannot_be_done_says_so_and_changes_nothing() {
     let serve = Serve::start(&home);
     let mut api = serve.api();
     let (status, no) = api.post("/api/sessions", &json!({ "workspace": "/no/such/folder" }));
-    assert!(status == 404 && no["error"].as_str().unwrap().contains("is not there"), "{no}");
+    assert!(status == 404 && no["error"].as_str().unwrap().contains("does not exist"), "{no}");
     let (status, no) = api.post("/api/sessions", &json!({ "workspace": "relative" }));
-    assert!(status == 404 && no["error"].as_str().unwrap().contains("whole path"), "{no}");
+    assert!(status == 404 && no["error"].as_str().unwrap().contains("absolute path"), "{no}");
     let (status, no) = api.post("/api/sessions", &json!({ "workspace": home.dir.path() }));
-    assert!(status == 409 && no["error"].as_str().unwrap().contains("your own settings"), "{no}");
+    assert!(status == 409 && no["error"].as_str().unwrap().contains("your Dunnock settings"), "{no}");
     let (status, no) = api.post("/api/sessions", &json!({ "set": { "model": "nobody/none" } }));
     assert!(status == 409 && no["error"].as_str().unwrap().contains("nobody"), "{no}");
     let (status, no) = api.post("/api/sessions", &json!({ "nonsense": 1 }));

@@ -20,7 +20,7 @@ const round = (step: number, parts = 1): [string, object][] => [
   ['step_started', { step, upto: 1 }],
   ['outbox_written', { step, outbox: `/w/.dunnock/bridge/00${step}-outbox.md`, inbox: `/w/.dunnock/bridge/00${step}-inbox.md`, parts }],
 ];
-const answer = (step: number, ...parts: Part[]): [string, object] => ['answered', { step, attempts: [], model: 'carried/chat', wire: 'files', parts, stop: 'calls', usage: USAGE, request: '' }];
+const answer = (step: number, ...parts: Part[]): [string, object] => ['answered', { step, attempts: [], model: 'bridge/chat', wire: 'files', parts, stop: 'calls', usage: USAGE, request: '' }];
 const read: Part = { call: { id: '', tool: 'view_file', args: '{"path":"README.md"}' } };
 const carries = (s: Session) => s.items.filter((i): i is Extract<Item, { kind: 'carry' }> => i.kind === 'carry');
 const now = (s: Session) => {
@@ -36,12 +36,12 @@ test('a request that is carried says what to do, and waits until the answer is t
   expect(now(s)).toMatchObject({ text: 'thinking', dot: 'dot run' });
   take(s, round(1)[1] as [string, object]);
   expect(carries(s)).toEqual([{ kind: 'carry', key: 'o3', outbox: '/w/.dunnock/bridge/001-outbox.md', inbox: '/w/.dunnock/bridge/001-inbox.md', parts: 1, open: true }]);
-  expect(s).toMatchObject({ working: true, asking: false, carried: true, readOnly: false });
-  expect(s.steps[0]).toMatchObject({ state: 'waiting', title: 'carried to your chat' });
-  expect(now(s)).toMatchObject({ text: 'waiting for the answer you bring', dot: 'dot ask' });
+  expect(s).toMatchObject({ working: true, asking: false, awaitingReply: true, readOnly: false });
+  expect(s.steps[0]).toMatchObject({ state: 'waiting', title: 'request for your chat' });
+  expect(now(s)).toMatchObject({ text: 'waiting for the answer from your chat', dot: 'dot ask' });
   expect(now(s).stop).toContain('Stop');
   take(s, answer(1, read));
-  expect(s).toMatchObject({ working: true, carried: false });
+  expect(s).toMatchObject({ working: true, awaitingReply: false });
   // The row stays, above what came of it, and asks for nothing any more.
   expect(s.items.map((i) => i.kind)).toEqual(['prompt', 'carry', 'call']);
   expect(carries(s)[0]?.open).toBe(false);
@@ -51,18 +51,18 @@ test('a request that is carried says what to do, and waits until the answer is t
 
 test('whoever takes the session up meanwhile finds it waiting', () => {
   const s = take(begun(), ...round(1), ['owner_changed', { owner: '1', isolation: 'B' }]);
-  expect(s.carried).toBe(true);
-  expect(now(s).text).toBe('waiting for the answer you bring');
+  expect(s.awaitingReply).toBe(true);
+  expect(now(s).text).toBe('waiting for the answer from your chat');
 });
 
 test('each round has a row of its own, and only the last is open', () => {
   const s = take(begun(), ...round(1), answer(1, read), ['started', { call: '1.0' }], ['finished', { call: '1.0', outcome: 'done', shown: 'words' }], ...round(2, 3));
   expect(carries(s).map((c) => [c.outbox.slice(-13), c.parts, c.open])).toEqual([['001-outbox.md', 1, false], ['002-outbox.md', 3, true]]);
   expect(new Set(s.items.map((i) => i.key)).size).toBe(s.items.length);
-  expect(now(s).text).toBe('waiting for the answer you bring');
+  expect(now(s).text).toBe('waiting for the answer from your chat');
   take(s, answer(2, { text: { text: 'All done.' } }, { call: { id: '', tool: 'final_output', args: '{"answer":"All done."}' } }), ['ended', { reason: 'done', proof: 'none' }]);
   expect(carries(s).every((c) => !c.open)).toBe(true);
-  expect(s).toMatchObject({ working: false, carried: false, answer: 'All done.' });
+  expect(s).toMatchObject({ working: false, awaitingReply: false, answer: 'All done.' });
   expect(now(s).text).toBe('');
 });
 
@@ -70,23 +70,23 @@ test('a request that is carried can be stopped', () => {
   const s = take(begun(), ...round(1), ['interrupt_requested', {}]);
   expect(now(s).text).toBe('stopping');
   take(s, ['step_failed', { step: 1, attempts: [], failure: 'interrupted', error: 'interrupted', usage: USAGE }]);
-  expect(s.carried).toBe(false);
+  expect(s.awaitingReply).toBe(false);
   expect(carries(s)[0]?.open).toBe(false);
   take(s, ['ended', { reason: 'stopped', proof: 'none' }]);
-  expect(s).toMatchObject({ working: false, stopping: false, carried: false });
+  expect(s).toMatchObject({ working: false, stopping: false, awaitingReply: false });
   expect(s.steps[0]?.state).toBe('failed');
 });
 
 test('an end without an answer leaves nothing open', () => {
   const s = take(begun(), ...round(1), ['ended', { reason: 'stopped', proof: 'none' }]);
-  expect(s.carried).toBe(false);
+  expect(s.awaitingReply).toBe(false);
   expect(carries(s)[0]?.open).toBe(false);
 });
 
 test('what is said while a request is carried is told at the next step', () => {
   const s = take(begun(), ...round(1), ['prompted', { text: 'and mind the leap years' }]);
   expect(s.waiting.map((p) => p.text)).toEqual(['and mind the leap years']);
-  expect(s.carried).toBe(true);
+  expect(s.awaitingReply).toBe(true);
   take(s, answer(1, read), ['step_started', { step: 2, upto: s.seq }]);
   expect(s.waiting).toEqual([]);
   expect(s.items.some((i) => i.kind === 'prompt' && i.text === 'and mind the leap years')).toBe(true);
@@ -94,6 +94,6 @@ test('what is said while a request is carried is told at the next step', () => {
 
 test('further parts are counted', () => {
   expect([0, 1].map(furtherParts)).toEqual(['', '']);
-  expect(furtherParts(2)).toBe(' and the 1 further part beside it, one after the other,');
-  expect(furtherParts(4)).toBe(' and the 3 further parts beside it, one after the other,');
+  expect(furtherParts(2)).toBe(' and the 1 further part next to it, in order,');
+  expect(furtherParts(4)).toBe(' and the 3 further parts next to it, in order,');
 });
