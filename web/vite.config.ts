@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
+import { cssModules } from './css-names.ts';
 
 /** The parts of the app are kept compressed: smaller in the binary, and nothing to do when they are asked for. */
 const packed: Plugin = {
@@ -20,6 +21,7 @@ const packed: Plugin = {
 };
 
 export default defineConfig({
+  css: { modules: cssModules },
   worker: { format: 'es' },
   plugins: [react(), packed],
   build: {

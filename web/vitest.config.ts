@@ -1,9 +1,18 @@
 import { defineConfig } from 'vitest/config';
+import { cssModules } from './css-names.ts';
 
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: 'unit', include: ['test/**/*.test.{ts,tsx}'], environment: 'happy-dom' } },
+      {
+        css: { modules: cssModules },
+        test: {
+          name: 'unit',
+          include: ['test/**/*.test.{ts,tsx}'],
+          environment: 'happy-dom',
+          css: { include: /\.module\.css$/, modules: { classNameStrategy: 'scoped' } },
+        },
+      },
       {
         test: {
           name: 'browser',

@@ -85,7 +85,7 @@ const HELD: Record<string, () => Promise<string>> = {
     const p = await page([say(`\`\`\`mermaid\ngraph TD\n  A["<img src='http://127.0.0.1:${port()}/m'>"] --> B\n  click A "http://127.0.0.1:${port()}/c"\n\`\`\``)]);
     await over(p);
     await nothingHappened(p);
-    expect(await talk(p).locator('figure.code').innerText()).toContain('graph TD');
+    expect(await talk(p).locator('.Code_code').innerText()).toContain('graph TD');
     return 'a diagram is code; nothing was fetched';
   },
   G269: async () => {
@@ -101,7 +101,7 @@ const HELD: Record<string, () => Promise<string>> = {
     const svg = `<svg xmlns="http://www.w3.org/2000/svg"><script>window.pwned=1;fetch('http://127.0.0.1:${port()}/s')</script><image href="http://127.0.0.1:${port()}/i"/></svg>`;
     const p = await page([call('write_file', { path: 'a.svg', content: svg }), call('view_file', { path: 'a.svg' }), say('look at a.svg')]);
     await over(p);
-    for (const head of await talk(p).locator('.call .head').all()) await head.click();
+    for (const head of await talk(p).locator('.Call_head').all()) await head.click();
     await nothingHappened(p);
     // The bytes themselves, as a page that was opened on them would get them.
     const view = await w.api<{ events: { kind: string; body: { diff?: string } }[] }>('GET', `/api/sessions/${session(p)}`);
@@ -117,14 +117,14 @@ const HELD: Record<string, () => Promise<string>> = {
     const p = await page([shell(`printf '</script><script>window.pwned=1</script></pre><img src=http://127.0.0.1:${port()}/o>'`), say('ok')]);
     await over(p);
     await nothingHappened(p);
-    expect(await talk(p).locator('.out').innerText()).toContain('</script><script>window.pwned=1</script>');
+    expect(await talk(p).locator('.Call_output').innerText()).toContain('</script><script>window.pwned=1</script>');
     return 'output is text';
   },
   G272: async () => {
     const p = await page([shell(`printf '\\033[31mred\\033[0m \\033]8;;http://127.0.0.1:${port()}/l\\007link\\033]8;;\\007 \\033]52;c;AAAA\\007\\033[2J\\033[?1049h\\033[38;5;1;background:url(http://127.0.0.1:${port()}/b)mend'`), say('ok')]);
     await over(p);
     await nothingHappened(p);
-    const out = talk(p).locator('.out');
+    const out = talk(p).locator('.Call_output');
     expect(await out.locator('.sgr-red').innerText()).toBe('red');
     expect(await out.locator('a').count()).toBe(0);
     expect(await out.evaluate((el) => [...el.querySelectorAll('*')].every((s) => !s.hasAttribute('style') && /^(sgr-[a-z]+ ?)*$|^faint$/.test(s.className)))).toBe(true);
@@ -147,7 +147,7 @@ for (const { id, input } of CASES) {
 test('a question that comes while somebody types does not take the letters for an answer, nor the focus', async () => {
   const { hold, open } = gate();
   const p = await page([{ ...shell('touch made'), hold }, say('over')], { config: 'approve = "ask"' });
-  await p.locator('.now').waitFor();
+  await p.locator('.Conversation_now').waitFor();
   const field = p.getByRole('textbox', { name: 'What to do next' });
   await field.focus();
   // Somebody types all the time, and the field is empty every other moment: whenever the question comes, the letters that follow are

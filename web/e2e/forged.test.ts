@@ -33,17 +33,17 @@ test('no argument changes a heading, a reason, what a yes grants, a label or a r
     await ready(page);
     const what = `${call.tool} ${JSON.stringify(value).slice(0, 60)}`;
     expect(await ask(page).getByRole('heading').allInnerTexts(), what).toEqual([call.heading]);
-    expect(await ask(page).locator('.why').allInnerTexts(), what).toEqual(call.reasons.length ? [`Approval needed: ${call.reasons.join('; ')}.`] : []);
+    expect(await ask(page).locator('.Question_why').allInnerTexts(), what).toEqual(call.reasons.length ? [`Approval needed: ${call.reasons.join('; ')}.`] : []);
     const rows = await ask(page).locator('dl > div').evaluateAll((all) => all.map((row) => [row.querySelector('dt')?.textContent, row.querySelector('dd')?.textContent]));
     expect(rows.filter(([name]) => name === 'grants').map(([, words]) => words), what).toEqual(call.access);
-    const labels = await ask(page).locator('.btns button').allInnerTexts();
+    const labels = await ask(page).locator('.buttons button').allInnerTexts();
     expect(labels.some((label) => label.includes(call.tool === 'ask_person' ? 'Type an answer' : call.yes)), `${what}: ${labels.join()}`).toBe(true);
     expect(labels.some((label) => label.includes('Always')), what).toBe(call.rule !== null);
     if (call.rule !== null) {
-      await ask(page).locator('.body').evaluate((el) => el.scrollTo(0, el.scrollHeight));
+      await ask(page).locator('.Question_body').evaluate((el) => el.scrollTo(0, el.scrollHeight));
       await until('it was read', async () => (await ask(page).getByRole('button', { name: /Always/ }).getAttribute('aria-disabled')) !== 'true');
       await ask(page).getByRole('button', { name: /Always/ }).click();
-      expect(await ask(page).locator('.rule code').innerText(), what).toBe(call.rule);
+      expect(await ask(page).locator('.Question_more code').innerText(), what).toBe(call.rule);
       await page.keyboard.press('Escape');
     }
     await ask(page).getByRole('button', { name: 'Next question' }).click();

@@ -3,13 +3,13 @@
 import type { Page } from 'playwright-core';
 
 export const field = (page: Page) => page.getByRole('textbox', { name: 'What to do next' });
-export const ask = (page: Page) => page.locator('section.ask');
+export const ask = (page: Page) => page.locator('.Question_card');
 export const talk = (page: Page) => page.getByRole('region', { name: 'Conversation' });
 export const session = (page: Page) => page.url().split('/s/')[1] as string;
 
 /** A question takes keys only when all of it is known, and has been there for a moment. */
 export async function ready(page: Page) {
-  await page.locator('section.ask[aria-busy="true"]').waitFor({ state: 'detached' });
+  await page.locator('.Question_card[aria-busy="true"]').waitFor({ state: 'detached' });
   await new Promise((done) => setTimeout(done, 350));
 }
 
@@ -21,4 +21,4 @@ export async function send(page: Page, text: string) {
 export const said = async (page: Page, text: string | RegExp) => talk(page).getByText(text).first().waitFor();
 
 /** The work came to its end. */
-export const over = async (page: Page) => talk(page).locator('.ending').last().waitFor();
+export const over = async (page: Page) => talk(page).locator('.Talk_ending').last().waitFor();

@@ -66,7 +66,7 @@ interface Screen {
 
 const visit = (name: string) => async (page: Page) => {
   await page.goto(`${w.url}/#/s/${ids[name]}`);
-  await talk(page).locator('.row').first().waitFor();
+  await talk(page).locator('.Talk_row').first().waitFor();
 };
 
 const waiting = (name: string, heading: string) => async (page: Page) => {
@@ -82,32 +82,32 @@ const dialog = (name: string, words: string, wait: (page: Page) => Promise<unkno
 };
 
 const SCREENS: Screen[] = [
-  { name: 'start', open: async (page) => { await page.goto(`${w.url}/#/`); await page.locator('.where b').waitFor(); } },
-  { name: 'question', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await page.locator('.dl.add').first().waitFor({ state: 'attached' }); } },
+  { name: 'start', open: async (page) => { await page.goto(`${w.url}/#/`); await page.locator('[data-testid=folder] b').waitFor(); } },
+  { name: 'question', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await page.locator('.Diff_add').first().waitFor({ state: 'attached' }); } },
   { name: 'note', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await ready(page); await ask(page).getByRole('button', { name: /with a note/ }).click(); await page.getByLabel('Why not').waitFor(); } },
-  { name: 'explain', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await ready(page); await ask(page).getByRole('button', { name: /Explain/ }).click(); await page.locator('.explain').waitFor(); } },
-  { name: 'always', open: async (page) => { await visit('edit')(page); await ask(page).getByRole('button', { name: /Always/ }).waitFor(); await ask(page).locator('.body').evaluate((el) => el.scrollTo(0, el.scrollHeight)); await ready(page); await ask(page).getByRole('button', { name: /Always/ }).click(); await page.getByText('Always allow:').waitFor(); } },
+  { name: 'explain', open: async (page) => { await visit('asks')(page); await ask(page).waitFor(); await ready(page); await ask(page).getByRole('button', { name: /Explain/ }).click(); await page.locator('.Question_explain').waitFor(); } },
+  { name: 'always', open: async (page) => { await visit('edit')(page); await ask(page).getByRole('button', { name: /Always/ }).waitFor(); await ask(page).locator('.Question_body').evaluate((el) => el.scrollTo(0, el.scrollHeight)); await ready(page); await ask(page).getByRole('button', { name: /Always/ }).click(); await page.getByText('Always allow:').waitFor(); } },
   { name: 'unsandboxed', open: waiting('leaves', 'outside the sandbox') },
   { name: 'deletion', open: waiting('deletes', 'Delete this file?') },
   { name: 'destructive', open: waiting('destroys', 'destructive') },
   { name: 'edit', open: waiting('edit', 'Make this change?') },
   { name: 'choices', open: async (page) => { await visit('person')(page); await ask(page).getByText('Which colour').waitFor(); } },
-  { name: 'failed', open: async (page) => { await visit('failed')(page); await page.locator('.call .mark.bad').waitFor(); } },
-  { name: 'done', open: async (page) => { await visit('done')(page); await page.locator('.code .tok-comment').waitFor(); } },
+  { name: 'failed', open: async (page) => { await visit('failed')(page); await page.locator('.Call_call .parts_bad').waitFor(); } },
+  { name: 'done', open: async (page) => { await visit('done')(page); await page.locator('.Code_code .tok-comment').waitFor(); } },
   { name: 'long', open: async (page) => { await visit('long')(page); await over(page); } },
-  { name: 'working', open: async (page) => { await visit('works')(page); await page.locator('.now').waitFor(); } },
-  { name: 'carried', open: async (page) => { await visit('carried')(page); await page.locator('.carry.open').waitFor(); } },
+  { name: 'working', open: async (page) => { await visit('works')(page); await page.locator('.Conversation_now').waitFor(); } },
+  { name: 'carried', open: async (page) => { await visit('carried')(page); await page.locator('.Talk_open').waitFor(); } },
   { name: 'overview', open: async (page) => { await page.goto(`${w.url}/#/all`); await ask(page).first().waitFor(); } },
-  { name: 'search', open: async (page) => { await page.goto(`${w.url}/#/`); await page.locator('.where b').waitFor(); await page.keyboard.press('Control+k'); await page.locator('[role=option]').first().waitFor(); } },
+  { name: 'search', open: async (page) => { await page.goto(`${w.url}/#/`); await page.locator('[data-testid=folder] b').waitFor(); await page.keyboard.press('Control+k'); await page.locator('[role=option]').first().waitFor(); } },
   { name: 'keys', open: dialog('done', '/keys', async () => {}) },
-  { name: 'rewind', open: dialog('asks', '/rewind', async (page) => { await page.getByText('before the first step').click(); await page.locator('dialog .file').first().waitFor(); }) },
-  { name: 'changes', open: dialog('asks', '/diff', (page) => page.locator('dialog .dl.add').first().waitFor()) },
+  { name: 'rewind', open: dialog('asks', '/rewind', async (page) => { await page.getByText('before the first step').click(); await page.locator('dialog .dialogs_file').first().waitFor(); }) },
+  { name: 'changes', open: dialog('asks', '/diff', (page) => page.locator('dialog .Diff_add').first().waitFor()) },
   { name: 'cost', open: dialog('done', '/cost', async () => {}) },
   { name: 'rules', open: dialog('done', '/rules', (page) => page.getByText('No rules yet').waitFor()) },
   { name: 'undo', open: dialog('done', '/undo', async () => {}) },
   { name: 'missing', open: async (page) => { await page.goto(`${w.url}/#/s/nosuchsession00000000`); await page.getByRole('alert').waitFor(); } },
   { name: 'menu', open: async (page) => { await visit('done')(page); await field(page).fill('/'); await page.locator('[role=option]').first().waitFor(); } },
-  { name: 'folded', open: async (page, phone) => { await visit('done')(page); if (!phone) { await page.getByRole('button', { name: 'Session list' }).click(); await page.getByRole('button', { name: 'Timeline' }).click(); await page.locator('aside.side').waitFor({ state: 'hidden' }); } } },
+  { name: 'folded', open: async (page, phone) => { await visit('done')(page); if (!phone) { await page.getByRole('button', { name: 'Session list' }).click(); await page.getByRole('button', { name: 'Timeline' }).click(); await page.locator('aside').waitFor({ state: 'hidden' }); } } },
   { name: 'list', open: async (page, phone) => { await visit('done')(page); if (phone) await page.getByRole('button', { name: 'Session list' }).click(); } },
   { name: 'timeline', open: async (page, phone) => { await visit('asks')(page); if (phone) await page.getByRole('button', { name: 'Timeline' }).click(); } },
 ];
@@ -200,7 +200,7 @@ test('on a phone: begin, answer by a tap, look at the steps, go to another sessi
     await page.getByRole('button', { name: 'Session list' }).click();
     await page.getByRole('navigation').getByRole('link', { name: /New/ }).click();
     await page.getByRole('heading', { name: 'New conversation' }).waitFor();
-    expect(await page.locator('nav.list').isVisible()).toBe(false);
+    expect(await page.locator('nav').isVisible()).toBe(false);
     expect(await k.wrong(page)).toEqual([]);
   } finally {
     await k.stop();
@@ -215,7 +215,7 @@ test('a keyboard is enough: begin, read, answer, go back, find', async () => {
     await page.keyboard.type('Make a file');
     await page.keyboard.press('Enter');
     await ask(page).waitFor();
-    await until('the question has it', () => page.evaluate(() => document.activeElement?.matches('section.ask')));
+    await until('the question has it', () => page.evaluate(() => document.activeElement?.matches('.Question_card')));
     await ready(page);
     await page.keyboard.press('y');
     await said(page, 'It is made.');
@@ -230,8 +230,8 @@ test('a keyboard is enough: begin, read, answer, go back, find', async () => {
         const el = document.activeElement as HTMLElement;
         const style = getComputedStyle(el);
         // The field itself is framed by its box, which darkens.
-        const box = el.id === 'composer' ? el.closest('.box') : null;
-        const line = getComputedStyle(document.querySelector('.call') as Element).borderColor;
+        const box = el.id === 'composer' ? el.closest('.Composer_input') : null;
+        const line = getComputedStyle(document.querySelector('.Call_call') as Element).borderColor;
         const seen = (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) || (box !== null && getComputedStyle(box).borderColor !== line);
         return { name: (el.getAttribute('aria-label') ?? el.innerText ?? '').trim().split('\n')[0] ?? '', seen, tag: el.tagName };
       });

@@ -124,8 +124,8 @@ test.each(STREAMS)('two thousand tokens a second stream without a long task: %s'
   const began = Date.now();
   await send(page, 'Speak');
   // Looked for in a way that costs the page nothing.
-  await until('it works', () => page.evaluate(() => document.querySelector('.now') !== null));
-  await until('it ended', () => page.evaluate(() => document.querySelector('.now') === null), 300_000);
+  await until('it works', () => page.evaluate(() => document.querySelector('.Conversation_now') !== null));
+  await until('it ended', () => page.evaluate(() => document.querySelector('.Conversation_now') === null), 300_000);
   const seconds = (Date.now() - began) / 1000;
   const tasks = await page.evaluate(() => (window as unknown as { tasks: number[] }).tasks);
   const longest = Math.max(0, ...tasks);
@@ -148,17 +148,17 @@ test('a transcript of many events opens, and scrolls', async () => {
   const times: number[] = [];
   for (let n = 0; n < 3; n++) {
     await page.goto(`${w.url}/#/`);
-    await page.locator('.where b').waitFor();
+    await page.locator('[data-testid=folder] b').waitFor();
     times.push(await page.evaluate(async (to) => {
       const began = performance.now();
       location.hash = to;
-      while (!document.querySelector('.ending')) await new Promise((done) => requestAnimationFrame(done));
+      while (!document.querySelector('.Talk_ending')) await new Promise((done) => requestAnimationFrame(done));
       return performance.now() - began;
     }, `#/s/${id}`));
   }
-  const drawn = await talk(page).locator('.row').count();
+  const drawn = await talk(page).locator('.Talk_row').count();
   const scroll = await page.evaluate(async () => {
-    const el = document.querySelector('.scroller') as HTMLElement;
+    const el = document.querySelector('.Talk_scroller') as HTMLElement;
     const frames: number[] = [];
     let last = performance.now();
     for (let n = 0; n < 60; n++) {
@@ -169,7 +169,7 @@ test('a transcript of many events opens, and scrolls', async () => {
     }
     el.scrollTop = 0;
     await new Promise((done) => setTimeout(done, 300));
-    return { longest: Math.max(...frames), rows: document.querySelectorAll('.row').length };
+    return { longest: Math.max(...frames), rows: document.querySelectorAll('.Talk_row').length };
   });
   await said(page, 'Go on for long');
   tell(`${seq} facts open in ${Math.round(median(times))} ms (bar 1000); ${drawn} rows are drawn; the longest frame while scrolling took ${Math.round(scroll.longest)} ms`);

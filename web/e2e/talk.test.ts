@@ -11,7 +11,7 @@ import { until, World, type Options } from './world';
 
 let w: World;
 /** Of the questions that are on the page. */
-const hashes = (page: Page) => page.locator('section.ask').evaluateAll((all) => all.map((el) => (el as HTMLElement).dataset.hash ?? ''));
+const hashes = (page: Page) => page.locator('.Question_card').evaluateAll((all) => all.map((el) => (el as HTMLElement).dataset.hash ?? ''));
 const world = async (replies: Reply[], options: Options = {}) => (w = await World.start(replies, options));
 afterEach(async () => {
   await w?.stop();
@@ -43,10 +43,10 @@ test('a new conversation streams its answer', async () => {
   const page = await w.page();
   await send(page, 'Say something');
   await said(page, 'First part of the answer.');
-  expect(await page.locator('.now').innerText()).toContain('writing');
+  expect(await page.locator('.Conversation_now').innerText()).toContain('writing');
   open();
   await talk(page).getByText(/1 step · /).waitFor();
-  expect(await page.locator('.me').innerText()).toContain('Say something');
+  expect(await page.locator('.Talk_prompt').innerText()).toContain('Say something');
   expect(await w.wrong(page)).toEqual([]);
 });
 
@@ -54,10 +54,10 @@ test('what thinks is told apart from what is said', async () => {
   await world([{ reasoning: 'First I think about it.', text: 'Then I say it.' }]);
   const page = await w.page();
   await send(page, 'Think');
-  const thought = page.locator('.think').getByRole('button');
+  const thought = page.locator('.Talk_thought').getByRole('button');
   await thought.getByText('First I think').waitFor();
   await thought.click();
-  expect(await page.locator('.think p').innerText()).toContain('First I think about it.');
+  expect(await page.locator('.Talk_thought p').innerText()).toContain('First I think about it.');
   await said(page, 'Then I say it.');
 });
 
@@ -66,7 +66,7 @@ test('a command shows its output while it runs', async () => {
   const page = await w.page();
   await send(page, 'Count');
   await talk(page).getByText('line 1').waitFor();
-  expect(await page.locator('.call .came').innerText()).toMatch(/^\d s$/);
+  expect(await page.locator('.Call_result').innerText()).toMatch(/^\d s$/);
   await talk(page).getByText('line 3').waitFor();
   await said(page, 'ok');
 });
@@ -91,7 +91,7 @@ test('a key that was meant for something else answers nothing', async () => {
   await world([{ ...shell('touch made'), hold }, say('over')], { config: 'approve = "ask"' });
   const page = await w.page();
   await send(page, 'Make a file');
-  await page.locator('.now').waitFor();
+  await page.locator('.Conversation_now').waitFor();
   await page.locator('h1').click();
   const pressing = (async () => {
     for (let n = 0; n < 6; n++) {
@@ -131,7 +131,7 @@ test('always shows its rule first, then holds', async () => {
   await ready(page);
   await page.keyboard.press('a');
   await ask(page).getByText('Always allow:').waitFor();
-  expect(await ask(page).locator('.rule code').innerText()).toContain('touch');
+  expect(await ask(page).locator('.Question_more code').innerText()).toContain('touch');
   expect(existsSync(join(w.folder, 'one'))).toBe(false);
   // Escape goes back, and stops nothing.
   await page.keyboard.press('Escape');
@@ -210,7 +210,7 @@ test('work is stopped by Escape', async () => {
   await world([shell('sleep 60; touch never')]);
   const page = await w.page();
   await send(page, 'Wait');
-  await page.locator('.call .mark.run').waitFor();
+  await page.locator('.Call_call .parts_run').waitFor();
   await field(page).focus();
   await page.keyboard.press('Escape');
   await talk(page).getByText('stopped').first().waitFor();
@@ -222,12 +222,12 @@ test('what is said while it works is queued, and told at the next step', async (
   await world([{ ...shell('true'), hold }, say('I heard.')]);
   const page = await w.page();
   await send(page, 'Begin');
-  await page.locator('.now').waitFor();
+  await page.locator('.Conversation_now').waitFor();
   await send(page, 'and mind the leap years');
-  await page.locator('.queued').getByText('leap years').waitFor();
+  await page.locator('.Conversation_queued').getByText('leap years').waitFor();
   open();
   await said(page, 'I heard.');
-  expect(await page.locator('.queued').count()).toBe(0);
+  expect(await page.locator('.Conversation_queued').count()).toBe(0);
   expect(JSON.stringify(w.model.requests[1])).toContain('leap years');
 });
 
@@ -282,7 +282,7 @@ test('a reload in the middle of streaming loses and doubles nothing', async () =
   await page.reload();
   await said(page, 'word20');
   await talk(page).getByText(/1 step · /).waitFor();
-  expect(await page.locator('.said .md').innerText()).toBe(words);
+  expect(await page.locator('.Talk_answer .markdown_markdown').innerText()).toBe(words);
 });
 
 test('a killed server is survived: the same question, with the same id and hash', async () => {
@@ -319,7 +319,7 @@ test('a connection that broke in the middle of streaming comes back without a ga
     await new Promise((done) => setTimeout(done, 300));
   }
   await talk(page).getByText(/1 step · /).waitFor();
-  expect(await page.locator('.said .md').innerText()).toBe(words);
+  expect(await page.locator('.Talk_answer .markdown_markdown').innerText()).toBe(words);
 });
 
 test('a session that was begun in the terminal is driven here', async () => {
@@ -353,24 +353,24 @@ test('a carried conversation is seen and goes on in the browser', async () => {
   const page = await w.page();
   await page.getByRole('group', { name: 'Waiting for you' }).getByText('look at the shop').click();
   // The whole paths, to be marked as they are.
-  const row = page.locator('.carry.open');
+  const row = page.locator('.Talk_open');
   await row.waitFor();
   expect(await row.locator('code').allInnerTexts()).toEqual(['001-outbox.md', '001-inbox.md'].map((name) => expect.stringMatching(new RegExp(`^/.*/\\.dunnock/bridge/${name}$`))));
   expect(existsSync(await row.locator('code').first().innerText())).toBe(true);
   await page.getByRole('navigation').getByText('copy and paste').waitFor();
-  await page.locator('.now').getByText('waiting for the answer from your chat').waitFor();
-  expect(await page.locator('.now').innerText()).not.toContain('thinking');
+  await page.locator('.Conversation_now').getByText('waiting for the answer from your chat').waitFor();
+  expect(await page.locator('.Conversation_now').innerText()).not.toContain('thinking');
   // This page drives it: what is brought is taken in, and the next round is said.
   bring('001-inbox.md', '[READ README.md]\n');
   await talk(page).getByText('002-outbox.md').waitFor();
   await talk(page).getByText('read README.md').waitFor();
   expect(await row.count()).toBe(1);
-  expect(await talk(page).locator('.carry').count()).toBe(2);
-  await page.locator('.now').getByText('waiting for the answer from your chat').waitFor();
+  expect(await talk(page).locator('.Talk_outbox').count()).toBe(2);
+  await page.locator('.Conversation_now').getByText('waiting for the answer from your chat').waitFor();
   bring('002-inbox.md', 'All done.\n[DONE]\n');
   await said(page, 'All done.');
-  await talk(page).locator('.ending').getByText('done', { exact: true }).waitFor();
-  expect(await page.locator('.now').count()).toBe(0);
+  await talk(page).locator('.Talk_ending').getByText('done', { exact: true }).waitFor();
+  expect(await page.locator('.Conversation_now').count()).toBe(0);
   expect(await row.count()).toBe(0);
   expect((await w.api<{ state: string }>('GET', `/api/sessions/${session(page)}`)).state).toBe('done');
   expect(w.model.requests).toHaveLength(0);
@@ -435,8 +435,8 @@ test('a picture is pasted, kept and shown', async () => {
   await send(page, 'What is this?');
   await said(page, 'A red dot.');
   expect(JSON.stringify(w.model.requests[0])).toContain('data:image/png;base64');
-  await page.locator('.me img').waitFor();
-  expect(await page.locator('.me img').evaluate((img: HTMLImageElement) => img.naturalWidth)).toBe(8);
+  await page.locator('.Talk_prompt img').waitFor();
+  expect(await page.locator('.Talk_prompt img').evaluate((img: HTMLImageElement) => img.naturalWidth)).toBe(8);
   expect(await w.wrong(page)).toEqual([]);
 });
 
@@ -446,11 +446,11 @@ test('a file that the model wrote is shown as a change, in one column or two', a
   const page = await w.page();
   await send(page, 'Change it');
   await said(page, 'changed');
-  await page.locator('.dl.add').first().waitFor();
-  expect(await page.locator('.call .came').innerText()).toContain('+2 −1');
-  await page.locator('.dl .tok-keyword').first().waitFor();
+  await page.locator('.Diff_add').first().waitFor();
+  expect(await page.locator('.Call_result').innerText()).toContain('+2 −1');
+  await page.locator('.Diff_line .tok-keyword').first().waitFor();
   await page.getByRole('button', { name: 'Side by side' }).click();
-  await page.locator('.diff.split .pair').first().waitFor();
+  await page.locator('.Diff_split .Diff_pair').first().waitFor();
   expect(await w.wrong(page)).toEqual([]);
 });
 
@@ -463,7 +463,7 @@ test('sessions are found by what was said in them', async () => {
   await page.getByRole('combobox', { name: 'Text to search for' }).fill('zebra');
   await page.getByRole('option', { name: /animals/ }).waitFor();
 
-  await until('only that one', async () => (await page.locator('.found [role=option]').count()) === 1);
+  await until('only that one', async () => (await page.locator('.dialogs_found [role=option]').count()) === 1);
   await page.keyboard.press('Enter');
   await said(page, 'The zebra crossed the road.');
 });
@@ -476,7 +476,7 @@ test('another folder is worked in', async () => {
   await page.getByText('Another folder').click();
   await page.getByLabel('Full path of a folder').fill(other);
   await page.getByRole('button', { name: 'Use this folder' }).click();
-  await page.locator('.where').getByText('other').waitFor();
+  await page.locator('[data-testid=folder]').getByText('other').waitFor();
   await send(page, 'Where are you?');
   await talk(page).getByText(other).first().waitFor();
 });
@@ -504,7 +504,7 @@ test('what was sent is not there again, and what was closed gives the focus back
   await send(page, 'sent once');
   await said(page, 'one');
   await page.goto(`${w.url}/#/`);
-  await page.locator('.where b').waitFor();
+  await page.locator('[data-testid=folder] b').waitFor();
   expect(await field(page).inputValue()).toBe('');
   await page.goBack();
   await said(page, 'one');
@@ -568,7 +568,7 @@ test('sessions are gone through by keys, one after the other', async () => {
     const before = page.url();
     await page.keyboard.press('j');
     await until('the next', () => page.url() !== before);
-    await talk(page).locator('.ending').waitFor();
+    await talk(page).locator('.Talk_ending').waitFor();
     seen.push(session(page));
   }
   expect(new Set(seen).size).toBe(3);

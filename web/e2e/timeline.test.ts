@@ -21,19 +21,19 @@ test('a rewind from the timeline says first what it would change, then does it',
   await send(page, 'Write two files');
   await over(page);
   const side = page.getByRole('complementary', { name: 'Plan and timeline' });
-  const step = side.locator('.st').filter({ hasText: 'write one.txt' });
+  const step = side.locator('.Side_step').filter({ hasText: 'write one.txt' });
   await step.hover();
   await step.getByRole('button', { name: /after step 1$/ }).click();
   const dialog = page.getByRole('dialog', { name: 'Rewind' });
   await dialog.getByText('1 file would change').first().waitFor();
-  await dialog.locator('.file').filter({ hasText: 'two.txt' }).waitFor();
-  expect(await dialog.locator('.file').count()).toBe(1);
+  await dialog.locator('.dialogs_file').filter({ hasText: 'two.txt' }).waitFor();
+  expect(await dialog.locator('.dialogs_file').count()).toBe(1);
   expect(existsSync(join(w.folder, 'two.txt'))).toBe(true);
   await dialog.getByRole('button', { name: 'Rewind to step 1' }).click();
   await said(page, 'rewound');
   expect(existsSync(join(w.folder, 'one.txt'))).toBe(true);
   expect(existsSync(join(w.folder, 'two.txt'))).toBe(false);
-  await side.locator('.st.gone').filter({ hasText: 'write two.txt' }).waitFor();
+  await side.locator('.Side_gone').filter({ hasText: 'write two.txt' }).waitFor();
 });
 
 test('an undo says what it takes back; a second one brings it back', async () => {
@@ -94,7 +94,7 @@ test('what a session changed is shown whole', async () => {
   await page.keyboard.press('d');
   const dialog = page.getByRole('dialog', { name: 'What this session changed' });
   await dialog.getByText('2 files').waitFor();
-  expect(await dialog.locator('.dl.add').allInnerTexts()).toHaveLength(2);
+  expect(await dialog.locator('.Diff_add').allInnerTexts()).toHaveLength(2);
 });
 
 test('steps, their cost and the proof stand beside the talk', async () => {
@@ -102,11 +102,11 @@ test('steps, their cost and the proof stand beside the talk', async () => {
   const page = await w.page();
   await send(page, 'Write a file');
   await over(page);
-  expect(await talk(page).locator('.ending').innerText()).toContain('proven');
+  expect(await talk(page).locator('.Talk_ending').innerText()).toContain('proven');
   const side = page.getByRole('complementary', { name: 'Plan and timeline' });
   expect(await side.innerText()).toMatch(/test -e one.txt\s+passed/);
-  expect(await side.locator('.st').count()).toBe(2);
-  expect(await side.locator('.foot').innerText()).toMatch(/\$0\.0\d/);
+  expect(await side.locator('.Side_step').count()).toBe(2);
+  expect(await side.locator('.panel_foot').innerText()).toMatch(/\$0\.0\d/);
   await page.getByRole('navigation').getByText('proven').waitFor();
 });
 
@@ -124,11 +124,11 @@ test('the overview shows what works and what waits in all folders, and answers f
   const waiting = page.getByRole('region', { name: 'Waiting for you' });
   await waiting.getByText('touch made').waitFor();
   await page.getByRole('region', { name: 'Running' }).getByText('thinking').waitFor();
-  await page.locator('.top').getByText(/1 session waiting · 1 running · today/).waitFor();
+  await page.locator('.parts_top').getByText(/1 session waiting · 1 running · today/).waitFor();
   await ready(page);
   await page.keyboard.press('y');
   await until('it was made', () => existsSync(join(w.folder, 'made')));
   open();
-  await page.locator('.top').getByText('0 sessions waiting · 0 running').waitFor();
+  await page.locator('.parts_top').getByText('0 sessions waiting · 0 running').waitFor();
   await page.getByRole('region', { name: 'Recent' }).getByText('the one that waits').waitFor();
 });

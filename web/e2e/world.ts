@@ -138,7 +138,7 @@ export class World {
     if (options.context) await page.goto(this.url + (options.path ?? '/'));
     else {
       await page.goto(await this.address());
-      await page.locator('nav.list').waitFor({ state: 'attached' });
+      await page.locator('nav').waitFor({ state: 'attached' });
       if (options.path) await page.goto(this.url + options.path);
     }
     return page;

@@ -1,5 +1,6 @@
 /** Entry point: signs the page in and renders the app. */
 
+import './ui/global.css'; // first: the modules of the components win over it
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
@@ -8,7 +9,6 @@ import { enter, follow, leave } from './state/open';
 import { get, readRoute, set } from './state/store';
 import { warm } from './text/markdown';
 import { App } from './ui/App';
-import './ui/style.css';
 
 /** The one-time code from the address. It is removed from the address before anything else. */
 function code(): string | null {

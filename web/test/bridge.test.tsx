@@ -25,7 +25,7 @@ const read: Part = { call: { id: '', tool: 'view_file', args: '{"path":"README.m
 const carries = (s: Session) => s.items.filter((i): i is Extract<Item, { kind: 'carry' }> => i.kind === 'carry');
 const now = (s: Session) => {
   const { container, unmount } = render(<Now session={s} />);
-  const found = { text: container.querySelector('.what')?.textContent ?? '', dot: container.querySelector('.dot')?.className ?? '', stop: container.querySelector('button')?.textContent ?? '' };
+  const found = { text: container.querySelector('.Conversation_what')?.textContent ?? '', dot: container.querySelector('.parts_dot')?.className ?? '', stop: container.querySelector('button')?.textContent ?? '' };
   unmount();
   return found;
 };
@@ -33,12 +33,12 @@ const now = (s: Session) => {
 test('a request that is carried says what to do, and waits until the answer is there', () => {
   const s = begun();
   take(s, round(1)[0] as [string, object]);
-  expect(now(s)).toMatchObject({ text: 'thinking', dot: 'dot run' });
+  expect(now(s)).toMatchObject({ text: 'thinking', dot: 'parts_dot parts_run' });
   take(s, round(1)[1] as [string, object]);
   expect(carries(s)).toEqual([{ kind: 'carry', key: 'o3', outbox: '/w/.dunnock/bridge/001-outbox.md', inbox: '/w/.dunnock/bridge/001-inbox.md', parts: 1, open: true }]);
   expect(s).toMatchObject({ working: true, asking: false, awaitingReply: true, readOnly: false });
   expect(s.steps[0]).toMatchObject({ state: 'waiting', title: 'request for your chat' });
-  expect(now(s)).toMatchObject({ text: 'waiting for the answer from your chat', dot: 'dot ask' });
+  expect(now(s)).toMatchObject({ text: 'waiting for the answer from your chat', dot: 'parts_dot parts_ask' });
   expect(now(s).stop).toContain('Stop');
   take(s, answer(1, read));
   expect(s).toMatchObject({ working: true, awaitingReply: false });
@@ -46,7 +46,7 @@ test('a request that is carried says what to do, and waits until the answer is t
   expect(s.items.map((i) => i.kind)).toEqual(['prompt', 'carry', 'call']);
   expect(carries(s)[0]?.open).toBe(false);
   expect(s.steps[0]).toMatchObject({ state: 'working', title: 'read README.md' });
-  expect(now(s)).toMatchObject({ text: 'working', dot: 'dot run' });
+  expect(now(s)).toMatchObject({ text: 'working', dot: 'parts_dot parts_run' });
 });
 
 test('whoever takes the session up meanwhile finds it waiting', () => {

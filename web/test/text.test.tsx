@@ -49,7 +49,7 @@ describe('markdown', () => {
 
   test('what can be written is drawn', () => {
     const page = dom('# One\n\n### Three\n\n1. a\n2. b\n   - c\n\n> q\n\n`code` **bold** *it* ~~no~~\n\n- [x] done\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n```rust\nfn a() {}\n```\n\n---\n');
-    for (const what of ['h2', 'h3', 'ol > li', 'ul > li', 'blockquote', 'code', 'strong', 'em', 'del', 'table td.align-right', 'figure.code pre', 'hr', 'li.task']) expect(page.querySelector(what), what).not.toBeNull();
+    for (const what of ['h2', 'h3', 'ol > li', 'ul > li', 'blockquote', 'code', 'strong', 'em', 'del', 'table td.align-right', '.Code_code pre', 'hr', 'li.markdown_task']) expect(page.querySelector(what), what).not.toBeNull();
   });
 
   test('characters that cannot be seen are written out', () => {
@@ -83,10 +83,10 @@ describe('markdown', () => {
     for (let at = 0; at <= open.length; at += 997) state = cut(state, open.slice(0, at));
     expect(state.groups.flat()).toEqual(['Words before.\n\n']);
     const page = render(<Markdown source={open} live />);
-    expect(page.container.querySelectorAll('figure.code')).toHaveLength(1);
-    expect(page.container.querySelector('figure.code pre')?.textContent).toContain('let a = 1;');
+    expect(page.container.querySelectorAll('.Code_code')).toHaveLength(1);
+    expect(page.container.querySelector('.Code_code pre')?.textContent).toContain('let a = 1;');
     page.rerender(<Markdown source={`${open}\`\`\`\n\nWords after.\n`} live={false} />);
-    expect(page.container.querySelectorAll('figure.code')).toHaveLength(1);
+    expect(page.container.querySelectorAll('.Code_code')).toHaveLength(1);
     expect(page.container.textContent).toContain('Words after.');
   });
 

@@ -13,6 +13,7 @@ import { gfm } from 'micromark-extension-gfm';
 import { createElement, Fragment, memo, useRef, type ReactNode } from 'react';
 import { Code } from '../ui/Code';
 import { prose, safeLink, visible } from './safe';
+import styles from './markdown.module.css';
 
 const parse = (text: string) => fromMarkdown(text, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
 
@@ -143,13 +144,13 @@ function draw(node: Nodes, a: Around): ReactNode {
     case 'text':
       return prose(node.value);
     case 'html':
-      return <span className="raw">{visible(node.value)}</span>;
+      return <span className={styles.raw}>{visible(node.value)}</span>;
     case 'paragraph':
       return <p>{text(node.children, a)}</p>;
     case 'heading': {
       const level = Math.min(node.depth + 1, a.level.now + 1, 6);
       a.level.now = level;
-      return createElement(`h${level}`, { className: `md-h${node.depth}` }, text(node.children, a));
+      return createElement(`h${level}`, { className: node.depth <= 2 ? styles.underlined : undefined }, text(node.children, a));
     }
     case 'emphasis':
       return <em>{text(node.children, a)}</em>;
@@ -169,7 +170,7 @@ function draw(node: Nodes, a: Around): ReactNode {
       return <blockquote>{text(node.children, a)}</blockquote>;
     case 'list': {
       const items = node.children.map((item, n) => (
-        <li key={n} className={item.checked == null ? undefined : 'task'}>
+        <li key={n} className={item.checked == null ? undefined : styles.task}>
           {item.checked == null ? null : <span aria-label={item.checked ? 'done' : 'to do'} role="img">{item.checked ? '☑' : '☐'}</span>}
           {item.children.map((child, m) => <Fragment key={m}>{child.type === 'paragraph' && !node.spread ? text(child.children, a) : draw(child, a)}</Fragment>)}
         </li>
@@ -192,7 +193,7 @@ function draw(node: Nodes, a: Around): ReactNode {
     case 'footnoteReference':
       return <sup>{visible(node.label ?? node.identifier)}</sup>;
     case 'footnoteDefinition':
-      return <div className="footnote"><sup>{visible(node.label ?? node.identifier)}</sup> {text(node.children, a)}</div>;
+      return <div><sup>{visible(node.label ?? node.identifier)}</sup> {text(node.children, a)}</div>;
     case 'definition':
     case 'yaml':
       return null;
@@ -201,9 +202,11 @@ function draw(node: Nodes, a: Around): ReactNode {
   }
 }
 
+const ALIGN = { left: undefined, center: 'align-center', right: 'align-right' };
+
 function table(node: Table, a: Around): ReactNode {
   const [head, ...rows] = node.children;
-  const side = (n: number) => (node.align?.[n] ? `align-${node.align[n]}` : undefined);
+  const side = (n: number) => ALIGN[node.align?.[n] ?? 'left'];
   return (
     <div className="scroll-x" tabIndex={0} role="region" aria-label="Table">
       <table>
@@ -217,13 +220,13 @@ function table(node: Table, a: Around): ReactNode {
 const Block = memo(function Block({ source, level, live }: { source: string; level: number; live: boolean }) {
   const nodes = fresh.get(source) ?? parse(source).children;
   const links = new Map(nodes.filter((n) => n.type === 'definition').map((d) => [d.identifier, d]));
-  return <div className="blk">{text(nodes, { links, level: { now: level }, live })}</div>;
+  return <div className={styles.block}>{text(nodes, { links, level: { now: level }, live })}</div>;
 });
 
 const Group = memo(function Group({ blocks, level }: { blocks: readonly string[]; level: number }) {
   // Headings go at most one level deeper; after the first, the next may be one deeper.
   const first = blocks.findIndex((block) => block.startsWith('#'));
-  return <div className="grp">{blocks.map((block, n) => <Block key={n} source={block} level={level > 1 || (first >= 0 && n > first) ? 2 : 1} live={false} />)}</div>;
+  return <div className={styles.group}>{blocks.map((block, n) => <Block key={n} source={block} level={level > 1 || (first >= 0 && n > first) ? 2 : 1} live={false} />)}</div>;
 });
 
 
@@ -235,9 +238,9 @@ export const Markdown = memo(function Markdown({ source, live }: { source: strin
   const fence = fenced(now.tail);
   const level = (n: number) => (first >= 0 && n > first ? 2 : 1);
   return (
-    <div className={live ? 'md live' : 'md'} dir="auto">
+    <div className={styles.markdown} dir="auto">
       {now.groups.map((group, n) => <Group key={n} blocks={group} level={level(n)} />)}
-      {fence && (fence.end === null || now.tail.slice(fence.end).trim() === '') ? <div className="blk"><Code code={fence.code} lang={fence.lang} live={live} /></div> : now.tail ? <Block source={now.tail} level={first >= 0 ? 2 : 1} live={live} /> : null}
+      {fence && (fence.end === null || now.tail.slice(fence.end).trim() === '') ? <div className={styles.block}><Code code={fence.code} lang={fence.lang} live={live} /></div> : now.tail ? <Block source={now.tail} level={first >= 0 ? 2 : 1} live={live} /> : null}
     </div>
   );
 });

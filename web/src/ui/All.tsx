@@ -7,18 +7,20 @@ import type { OverviewRow } from '../api.gen';
 import { addressOf, useStore } from '../state/store';
 import { about, age, count, firstLine, folderName } from '../state/words';
 import { doing, money, spent } from './List';
-import { Dot, Empty, Fold } from './parts';
+import { classes } from './classes';
+import { Dot, Empty, TopBar } from './parts';
 import { Questions } from './Question';
+import styles from './All.module.css';
 
 function Card({ row, first }: { row: OverviewRow; first: boolean }) {
   return (
-    <article className="card">
+    <article className={styles.card}>
       <header>
         <Dot state={row.state} />
         <h3><a href={addressOf({ at: 'session', id: row.id })}>{firstLine(row.title) || 'no task yet'}</a></h3>
-        <span className="n">{money(row)}</span>
+        <span className={classes('meta', styles.cost)}>{money(row)}</span>
       </header>
-      <p className="faint">{folderName(row.workspace)} · {doing(row)}{row.more ? ` · ${row.more.model} · ${row.more.isolation === 'D' ? 'no sandbox' : `sandbox ${row.more.isolation}`} · ${about(row.more.tokens)} tokens` : ''}{row.state === 'waiting' ? '' : ` · ${age(Date.now() - Date.parse(row.updated))}`}</p>
+      <p className={classes('faint', styles.details)}>{folderName(row.workspace)} · {doing(row)}{row.more ? ` · ${row.more.model} · ${row.more.isolation === 'D' ? 'no sandbox' : `sandbox ${row.more.isolation}`} · ${about(row.more.tokens)} tokens` : ''}{row.state === 'waiting' ? '' : ` · ${age(Date.now() - Date.parse(row.updated))}`}</p>
       {row.state === 'waiting' && row.more ? <Questions session={row.id} workspace={row.workspace} checkpoints={row.more.checkpoints} asks={row.more.questions} main={first} /> : null}
     </article>
   );
@@ -35,17 +37,16 @@ export function All() {
   const part = (name: string, list: OverviewRow[], none: string) => (
     <section aria-label={name}>
       <h2>{name}</h2>
-      {list.length > 0 ? <div className="cards">{list.map((row, n) => <Card key={row.id} row={row} first={n === 0} />)}</div> : <Empty>{none}</Empty>}
+      {list.length > 0 ? <div className={styles.cards}>{list.map((row, n) => <Card key={row.id} row={row} first={n === 0} />)}</div> : <Empty>{none}</Empty>}
     </section>
   );
   return (
     <main id="main">
-      <header className="top">
-        <Fold side="list" />
+      <TopBar>
         <h1>Overview</h1>
-        <span className="n">{count(waiting.length, 'session')} waiting · {working.length} running{today ? ` · today ${spent(today)}` : ''}</span>
-      </header>
-      <div className="scroller all" tabIndex={0} role="region" aria-label="All sessions">
+        <span className="meta">{count(waiting.length, 'session')} waiting · {working.length} running{today ? ` · today ${spent(today)}` : ''}</span>
+      </TopBar>
+      <div className={styles.all} tabIndex={0} role="region" aria-label="All sessions">
         {part('Waiting for you', waiting, 'Nothing is waiting for you.')}
         {part('Running', working, 'Nothing is running. Press c to start a conversation.')}
         {rest.length > 0 ? part('Recent', rest, '') : null}

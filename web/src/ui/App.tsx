@@ -14,8 +14,10 @@ import { Conversation } from './Conversation';
 import { Dialogs } from './dialogs';
 import { List } from './List';
 import { Login } from './Login';
-import { Button, Wrong } from './parts';
+import { classes } from './classes';
+import { Alone, Button, Wrong } from './parts';
 import { Start } from './Start';
+import styles from './App.module.css';
 
 /** Error boundary: replaces the page with a message and a reload button. */
 class Boundary extends Component<{ children: ReactNode }, { error: string | null }> {
@@ -25,7 +27,7 @@ class Boundary extends Component<{ children: ReactNode }, { error: string | null
   }
   override render() {
     if (this.state.error === null) return this.props.children;
-    return <main className="door" id="main"><h1>Dunnock</h1><Wrong>This page crashed: {this.state.error}. The session is not affected.</Wrong><Button onClick={() => location.reload()}>Reload</Button></main>;
+    return <Alone><h1>Dunnock</h1><Wrong>This page crashed: {this.state.error}. The session is not affected.</Wrong><Button onClick={() => location.reload()}>Reload</Button></Alone>;
   }
 }
 
@@ -98,7 +100,7 @@ function useDrawer(drawer: 'list' | 'side' | null) {
     const before = document.activeElement as HTMLElement | null;
     const main = document.getElementById('main');
     main?.setAttribute('inert', '');
-    document.querySelector<HTMLElement>(`.${drawer} .btn.narrow`)?.focus();
+    document.querySelector<HTMLElement>(`[data-closes='${drawer}']`)?.focus();
     return () => {
       main?.removeAttribute('inert');
       if (before?.isConnected) before.focus();
@@ -116,7 +118,7 @@ function Toasts() {
     if (el.matches(':popover-open')) el.hidePopover();
     if (toasts.length > 0) el.showPopover();
   }, [toasts]);
-  return <div className="toasts" ref={ref} popover="manual" role="status" aria-live="polite">{toasts.map((t) => <p key={t.id} className={t.tone}>{t.text}</p>)}</div>;
+  return <div className={styles.toasts} ref={ref} popover="manual" role="status" aria-live="polite">{toasts.map((t) => <p key={t.id} className={classes(t.tone === 'bad' && styles.bad)}>{t.text}</p>)}</div>;
 }
 
 export function App() {
@@ -124,17 +126,18 @@ export function App() {
   useDrawer(drawer);
   useKeys();
   const n = useTitle();
-  if (door === 'opening') return <p className="middle faint" role="status">Opening</p>;
+  if (door === 'opening') return <p className="centered faint" role="status">Opening</p>;
   if (door === 'out') return <Login />;
+  const withSide = route.at === 'session' && !opened?.error;
   return (
     <Boundary>
-    <div className={`app ${route.at === 'session' && !opened?.error ? 'three' : ''} ${drawer ? `over-${drawer}` : ''} ${folded.list ? 'no-list' : ''} ${folded.side ? 'no-side' : ''}`}>
-      <a className="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus(); }}>Skip to the input</a>
+    <div className={classes(styles.app, withSide && styles.withSide, drawer === 'list' && styles.overList, drawer === 'side' && styles.overSide, folded.list && styles.noList, folded.side && styles.noSide)}>
+      <a className={styles.skip} href="#main" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus(); }}>Skip to the input</a>
       <List />
       {route.at === 'session' && opened ? <Conversation opened={opened} /> : route.at === 'all' ? <All /> : <Start key={route.at === 'new' ? route.workspace : ''} workspace={route.at === 'new' ? route.workspace : undefined} />}
-      {drawer ? <button type="button" className="veil" aria-label="Close" onClick={() => set({ drawer: null })} /> : null}
-      {up ? null : <p className="lost" role="alert">The server is not responding. Nothing is lost; this page keeps trying. If the server was stopped, run <code>dunnock web</code></p>}
-      <p className="sr" role="status">{[n > 0 ? `${n} waiting` : '', opened?.session?.ended ? `task ended: ${typeof opened.session.ended.reason === 'string' ? opened.session.ended.reason : 'failed'}` : ''].filter(Boolean).join('; ')}</p>
+      {drawer ? <button type="button" className={styles.veil} aria-label="Close" onClick={() => set({ drawer: null })} /> : null}
+      {up ? null : <p className={styles.lost} role="alert">The server is not responding. Nothing is lost; this page keeps trying. If the server was stopped, run <code>dunnock web</code></p>}
+      <p className="sr-only" role="status">{[n > 0 ? `${n} waiting` : '', opened?.session?.ended ? `task ended: ${typeof opened.session.ended.reason === 'string' ? opened.session.ended.reason : 'failed'}` : ''].filter(Boolean).join('; ')}</p>
       <Toasts />
       {dialog ? <Dialogs /> : null}
     </div>

@@ -5,6 +5,7 @@ import { copyText } from '../state/actions';
 import { languageOf, tokens, type Token } from '../text/highlight';
 import { visible } from '../text/safe';
 import { Button } from './parts';
+import styles from './Code.module.css';
 
 /** The highlighted tokens, or null until they are ready. */
 export function useTokens(code: string, lang: string | null, wanted = true): Token[][] | null {
@@ -31,7 +32,7 @@ export const Code = memo(function Code({ code, lang, live = false }: { code: str
   const known = languageOf(lang);
   const lines = useTokens(code, known, !live);
   return (
-    <figure className="code">
+    <figure className={styles.code}>
       <figcaption>
         <span>{visible(lang) || 'text'}</span>
         <Button kind="quiet" onClick={() => void copyText(code)} aria-label="Copy this code">Copy</Button>

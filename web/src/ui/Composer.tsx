@@ -7,7 +7,15 @@ import type { Picture } from '../state/actions';
 import { commands, run, type Slash } from '../state/commands';
 import { tell } from '../state/store';
 import { visible } from '../text/safe';
+import { classes } from './classes';
 import { Button } from './parts';
+import styles from './Composer.module.css';
+
+/** The bottom of the page. If something needs the user, it gets the room of a narrow page. */
+export const Dock = ({ needsYou = false, children }: { needsYou?: boolean; children: ReactNode }) => <div className={classes(styles.dock, needsYou && styles.needsYou)}>{children}</div>;
+
+/** The line below the input. */
+export const Status = ({ children }: { children: ReactNode }) => <p className={styles.status}>{children}</p>;
 
 interface Props {
   session: string | null;
@@ -194,9 +202,9 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
   };
 
   return (
-    <div className="box">
+    <div className={styles.input}>
       {entries.length > 0 ? (
-        <ul className="menu" role="listbox" id="menu" aria-label={open?.sign === '@' ? 'Files' : 'Commands'}>
+        <ul className={styles.menu} role="listbox" id="menu" aria-label={open?.sign === '@' ? 'Files' : 'Commands'}>
           {entries.map((entry, n) => (
             <li key={entry.put} role="option" id={`menu-${n}`} aria-selected={n === at} onMouseDown={(e) => { e.preventDefault(); take(entry); }}>
               <b>{visible(entry.put.trim())}</b> <span>{visible(entry.about)}</span>
@@ -214,18 +222,18 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
         onDrop={(e) => { if (e.dataTransfer.files.length === 0) return; e.preventDefault(); for (const file of e.dataTransfer.files) add(file); }}
       />
       {pictures.length > 0 ? (
-        <div className="pictures">
+        <div className={styles.pictures}>
           {pictures.map((p, n) => (
-            <span key={n}><img className="picture small" src={p.url} alt={p.name || 'pasted picture'} /><Button kind="quiet" aria-label={`Remove ${p.name || 'this picture'}`} onClick={() => setPictures((all) => all.filter((_, m) => m !== n))}>×</Button></span>
+            <span key={n}><img className={styles.picture} src={p.url} alt={p.name || 'pasted picture'} /><Button kind="quiet" aria-label={`Remove ${p.name || 'this picture'}`} onClick={() => setPictures((all) => all.filter((_, m) => m !== n))}>×</Button></span>
           ))}
         </div>
       ) : null}
-      <div className="bar">
+      <div className={styles.bar}>
         <Button kind="chip" onClick={typed('@')}>@ file</Button>
         <Button kind="chip" onClick={typed('/')}>/ command</Button>
-        <span className="sp" />
+        <span className="spacer" />
         {children}
-        <Button kind="go" k="enter" className="send" disabled={sending || (!text.trim() && pictures.length === 0)} onClick={() => void submit()}>{sending ? 'Sending' : 'Send'}</Button>
+        <Button kind="go" k="enter" className={styles.send} disabled={sending || (!text.trim() && pictures.length === 0)} onClick={() => void submit()}>{sending ? 'Sending' : 'Send'}</Button>
       </div>
     </div>
   );

@@ -12,11 +12,13 @@ import { useStore, type Opened } from '../state/store';
 import { about, firstLine, folderName, title, titleLine, usd } from '../state/words';
 import { visible } from '../text/safe';
 import { Clock } from './Call';
-import { Composer } from './Composer';
-import { Button, Empty, Fold, Wrong } from './parts';
+import { classes } from './classes';
+import { Composer, Dock, Status } from './Composer';
+import { Button, Dot, Empty, Fill, Fold, LinkButton, TopBar, Wrong } from './parts';
 import { Questions } from './Question';
 import { Side } from './Side';
 import { Talk } from './Talk';
+import styles from './Conversation.module.css';
 
 /** The open questions; one that the server has not described yet is a placeholder. */
 function known(session: Session, asks: OpenQuestion[]): (OpenQuestion & { pending?: boolean })[] {
@@ -36,10 +38,10 @@ export function Now({ session }: { session: Session }) {
   const waits = session.questions.length > 0 || session.awaitingReply;
   const what = session.stopping ? 'stopping' : session.questions.length > 0 ? 'waiting for you' : first?.kind === 'call' ? titleLine(title(first.part, first.harness)) : session.compacting ? 'compacting the conversation' : session.rewinding ? 'rewinding' : session.awaitingReply ? 'waiting for the answer from your chat' : session.asking ? (session.live?.bytes ? 'writing' : 'thinking') : 'working';
   return (
-    <p className="now">
-      <span className={`dot ${waits ? 'ask' : 'run'}`} aria-hidden="true" />
-      <span className="what">{what}{running.length > 1 ? ` and ${running.length - 1} more` : ''}</span>
-      {session.run.began > 0 ? <span className="faint time"><Clock since={session.run.began} /></span> : null}
+    <p className={styles.now}>
+      <Dot state={waits ? 'waiting' : 'working'} decorative />
+      <span className={styles.what}>{what}{running.length > 1 ? ` and ${running.length - 1} more` : ''}</span>
+      {session.run.began > 0 ? <span className={classes('faint', styles.time)}><Clock since={session.run.began} /></span> : null}
       {session.said ? <span className="faint">{visible(session.said)}</span> : null}
       <Button kind="quiet" k="esc" onClick={() => void stop()} disabled={session.stopping}>Stop</Button>
     </p>
@@ -57,7 +59,7 @@ function Numbers({ session }: { session: Session }) {
     byHand ? '' : session.unknown ? 'price unknown' : usd(session.micros),
     session.working ? `step ${session.run.steps} of ${session.config?.max_steps ?? '?'}` : '',
   ].filter(Boolean);
-  return <p className="status">{parts.map((part) => <span key={part}>{part}</span>)}</p>;
+  return <Status>{parts.map((part) => <span key={part}>{part}</span>)}</Status>;
 }
 
 export function Choices({ mode, model, setMode, setModel }: { mode: string; model: string; setMode: (m: string) => void; setModel: (m: string) => void }) {
@@ -66,12 +68,12 @@ export function Choices({ mode, model, setMode, setModel }: { mode: string; mode
   const all = [...new Set([model, ...(models.data ?? [])])].filter(Boolean);
   return (
     <>
-      <label className="pick">approvals
-        <select className="chip" aria-label="Approvals" value={mode} onChange={(e) => { setMode(e.target.value); e.target.blur(); }}>
+      <label className={styles.choice}>approvals
+        <select className={styles.chip} aria-label="Approvals" value={mode} onChange={(e) => { setMode(e.target.value); e.target.blur(); }}>
           {MODES.map((m) => <option key={m} value={m}>{m}</option>)}
         </select>
       </label>
-      <select className="chip" aria-label="Model" value={model} onFocus={() => setWanted(true)} onPointerEnter={() => setWanted(true)} onChange={(e) => { setModel(e.target.value); e.target.blur(); }}>
+      <select className={styles.chip} aria-label="Model" value={model} onFocus={() => setWanted(true)} onPointerEnter={() => setWanted(true)} onChange={(e) => { setModel(e.target.value); e.target.blur(); }}>
         {all.length === 0 ? <option value="">no model</option> : null}
         {all.map((m) => <option key={m} value={m}>{visible(m)}</option>)}
       </select>
@@ -87,24 +89,23 @@ export function Conversation({ opened }: { opened: Opened }) {
   const asks = useMemo(() => (session ? known(session, opened.asks) : []), [session, opened.asks]);
   const heading = firstLine(session?.title ?? '') || firstLine(row?.title ?? '') || 'New session';
   if (error) {
-    return <main id="main"><header className="top"><Fold side="list" /><h1>This session cannot be shown</h1></header><div className="middle"><Wrong>{error}</Wrong><a className="btn plain" href="#/">Start a new session</a></div></main>;
+    return <main id="main"><TopBar><h1>This session cannot be shown</h1></TopBar><div className="centered"><Wrong>{error}</Wrong><LinkButton href="#/">Start a new session</LinkButton></div></main>;
   }
   return (
     <>
       <main id="main">
-        <header className="top">
-          <Fold side="list" />
+        <TopBar>
           <h1 title={heading}>{heading}</h1>
-          <span className="n">{session ? folderName(session.workspace) : ''}{own.data?.branch ? ` · ${visible(own.data.branch)}` : ''}</span>
-          <span className="sp" />
-          {session?.elsewhere && link === 'up' ? <span className="chip">also open in another window or terminal</span> : null}
-          {link === 'down' ? <span className="chip bad" role="status">{opened.trouble ? visible(opened.trouble) : 'connection lost; trying again'}</span> : null}
+          <span className="meta">{session ? folderName(session.workspace) : ''}{own.data?.branch ? ` · ${visible(own.data.branch)}` : ''}</span>
+          <span className="spacer" />
+          {session?.elsewhere && link === 'up' ? <span className={classes(styles.chip, styles.elsewhere)}>also open in another window or terminal</span> : null}
+          {link === 'down' ? <span className={classes(styles.chip, styles.lost)} role="status">{opened.trouble ? visible(opened.trouble) : 'connection lost; trying again'}</span> : null}
           <Fold side="side" />
-        </header>
-        {session ? (session.items.length > 0 ? <Talk session={session} /> : <div className="talk"><div className="middle"><Empty>No messages yet.</Empty></div></div>) : <div className="talk"><p className="middle faint" role="status">Loading the session</p></div>}
-        <div className="composer">
+        </TopBar>
+        {session ? (session.items.length > 0 ? <Talk session={session} /> : <Fill><div className="centered"><Empty>No messages yet.</Empty></div></Fill>) : <Fill><p className="centered faint" role="status">Loading the session</p></Fill>}
+        <Dock needsYou={asks.length > 0 || session?.awaitingReply}>
           {asks.length > 0 && session ? <Questions session={session.id} workspace={session.workspace} checkpoints={session.config?.checkpoints ?? false} asks={asks} main /> : null}
-          {session?.waiting.map((p) => <p className="queued" key={p.seq}><span className="faint">sent with the next step:</span> {visible(p.text)}</p>)}
+          {session?.waiting.map((p) => <p className={styles.queued} key={p.seq}><span className="faint">sent with the next step:</span> {visible(p.text)}</p>)}
           {session ? <Now session={session} /> : null}
           <Composer
             key={opened.id} session={opened.id} own={own.data?.commands ?? []} send={prompt} stop={session?.working || session?.compacting ? () => void stop() : undefined}
@@ -113,9 +114,9 @@ export function Conversation({ opened }: { opened: Opened }) {
             {session?.config ? <Choices mode={session.config.mode} model={session.config.model} setMode={(mode) => void configure(session.id, { mode: mode as never })} setModel={(model) => void configure(session.id, { model })} /> : null}
           </Composer>
           {session ? <Numbers session={session} /> : null}
-        </div>
+        </Dock>
       </main>
-      {session ? <Side session={session} /> : <aside className="side" aria-label="Plan and timeline" />}
+      <Side session={session} />
     </>
   );
 }

@@ -5,8 +5,10 @@ import { memo, useMemo, useState } from 'react';
 import { languageOf } from '../text/highlight';
 import { visible } from '../text/safe';
 import { Line, useTokens } from './Code';
+import { classes } from './classes';
 import { Button } from './parts';
 import type { Token } from '../text/highlight';
+import styles from './Diff.module.css';
 
 export interface DiffLine {
   kind: 'same' | 'add' | 'del' | 'gap' | 'note';
@@ -74,14 +76,15 @@ export function beside(lines: DiffLine[]): [DiffLine | null, DiffLine | null][] 
 
 const SIGN = { same: ' ', add: '+', del: '−', gap: '⋯', note: ' ' } as const;
 const NAME = { same: '', add: 'added', del: 'removed', gap: 'lines left out', note: '' } as const;
+const LOOK: Record<DiffLine['kind'], string | undefined> = { same: undefined, add: styles.add, del: styles.del, gap: styles.gap, note: styles.note };
 
 function Cell({ line, tokens }: { line: DiffLine | null; tokens: Map<DiffLine, Token[]> | null }) {
-  if (!line) return <div className="dl none" />;
+  if (!line) return <div className={classes(styles.line, styles.none)} />;
   return (
-    <div className={`dl ${line.kind}`}>
-      <span className="no">{line.now ?? line.old ?? ''}</span>
-      <span className="sg" aria-label={NAME[line.kind] || undefined} role={NAME[line.kind] ? 'img' : undefined}>{SIGN[line.kind]}</span>
-      <span className="tx"><Line line={tokens?.get(line)} plain={line.text} /></span>
+    <div className={classes(styles.line, LOOK[line.kind])}>
+      <span className={styles.number}>{line.now ?? line.old ?? ''}</span>
+      <span className={styles.sign} aria-label={NAME[line.kind] || undefined} role={NAME[line.kind] ? 'img' : undefined}>{SIGN[line.kind]}</span>
+      <span><Line line={tokens?.get(line)} plain={line.text} /></span>
     </div>
   );
 }
@@ -95,10 +98,10 @@ export const Lines = memo(function Lines({ lines, path, split = false }: { lines
   const found = useTokens(coloured.map((l) => l.text).join('\n'), languageOf(path));
   const tokens = useMemo(() => (found ? new Map(coloured.map((line, n) => [line, found[n] ?? []])) : null), [found, coloured]);
   return (
-    <div className={`diff ${split ? 'split' : ''}`} role="region" tabIndex={0} aria-label={`Changes to ${visible(path) || 'a file'}`}>
-      <div className="dls">
+    <div className={classes(styles.diff, split && styles.split)} role="region" tabIndex={0} aria-label={`Changes to ${visible(path) || 'a file'}`}>
+      <div className={styles.lines}>
         {split
-          ? beside(part).map(([a, b], n) => <div className="pair" key={n}><Cell line={a} tokens={tokens} /><Cell line={b} tokens={tokens} /></div>)
+          ? beside(part).map(([a, b], n) => <div className={styles.pair} key={n}><Cell line={a} tokens={tokens} /><Cell line={b} tokens={tokens} /></div>)
           : part.map((line, n) => <Cell key={n} line={line} tokens={tokens} />)}
       </div>
       {lines.length > part.length ? <Button kind="quiet" onClick={() => setAll(true)}>Show {lines.length - part.length} more lines</Button> : null}

@@ -4,7 +4,10 @@ import { memo, useEffect, useState } from 'react';
 import type { OverviewRow, Today } from '../api.gen';
 import { addressOf, set, useStore } from '../state/store';
 import { age, cents, firstLine, folderName, title, titleLine } from '../state/words';
-import { Button, Dot, Empty, Kbd, stateName } from './parts';
+import { classes } from './classes';
+import { Bird, Button, Dot, Empty, Kbd, LinkButton, stateName } from './parts';
+import panel from './panel.module.css';
+import styles from './List.module.css';
 
 /** Today's cost; “at least” if some prices are unknown. */
 export function spent(today: Today): string {
@@ -45,10 +48,10 @@ function Row({ row, on }: { row: OverviewRow; on: boolean }) {
   const waits = row.state === 'waiting' ? String(row.more?.questions.length || 1) : money(row);
   return (
     <li>
-      <a className={`s ${on ? 'on' : ''}`} href={addressOf({ at: 'session', id: row.id })} aria-current={on ? 'page' : undefined} onClick={() => set({ drawer: null, walking: false })} title={row.title}>
+      <a className={classes(styles.session, on && styles.current)} href={addressOf({ at: 'session', id: row.id })} aria-current={on ? 'page' : undefined} onClick={() => set({ drawer: null, walking: false })} title={row.title}>
         <Dot state={row.state} />
         <b>{firstLine(row.title) || 'no task yet'}</b>
-        <span className="n">{waits}</span>
+        <span className="meta">{waits}</span>
         <small>{folderName(row.workspace)} · {doing(row)}</small>
       </a>
     </li>
@@ -66,25 +69,25 @@ export const List = memo(function List() {
   const rows = overview?.sessions ?? [];
   const today = overview?.today;
   return (
-    <nav className="list" aria-label="Sessions">
-      <div className="brand"><span className="bird" aria-hidden="true" />Dunnock<span className="sp" />
-        <Button kind="quiet" className="narrow" onClick={() => set({ drawer: null })} aria-label="Close the list">×</Button>
+    <nav className={panel.panel} aria-label="Sessions">
+      <div className={styles.brand}><Bird />Dunnock<span className="spacer" />
+        <Button kind="quiet" className={styles.close} data-closes="list" onClick={() => set({ drawer: null })} aria-label="Close the list">×</Button>
       </div>
-      <button type="button" className="search" onClick={() => set({ dialog: { kind: 'search' } })}><span>Search all sessions</span><Kbd>ctrl k</Kbd></button>
-      <div className="pair">
-        <a className="btn plain" href={addressOf({ at: 'new' })} onClick={() => set({ drawer: null })} aria-current={route.at === 'new' ? 'page' : undefined}>New <Kbd>c</Kbd></a>
-        <a className="btn plain" href={addressOf({ at: 'all' })} onClick={() => set({ drawer: null })} aria-current={route.at === 'all' ? 'page' : undefined}>Overview <Kbd>o</Kbd></a>
+      <button type="button" className={styles.search} onClick={() => set({ dialog: { kind: 'search' } })}><span>Search all sessions</span><Kbd>ctrl k</Kbd></button>
+      <div className={styles.links}>
+        <LinkButton href={addressOf({ at: 'new' })} onClick={() => set({ drawer: null })} aria-current={route.at === 'new' ? 'page' : undefined}>New <Kbd>c</Kbd></LinkButton>
+        <LinkButton href={addressOf({ at: 'all' })} onClick={() => set({ drawer: null })} aria-current={route.at === 'all' ? 'page' : undefined}>Overview <Kbd>o</Kbd></LinkButton>
       </div>
-      <div className="rows">
+      <div className={panel.rows}>
         {groups(rows).map(([name, list]) => (
           <div key={name} role="group" aria-label={name}>
-            <h2 className="group">{name}</h2>
+            <h2 className={styles.group}>{name}</h2>
             <ul>{list.map((row) => <Row key={row.id} row={row} on={route.at === 'session' && route.id === row.id} />)}</ul>
           </div>
         ))}
         {overview && rows.length === 0 ? <Empty>No sessions yet. Sessions you start here can be continued in the terminal.</Empty> : null}
       </div>
-      <div className="foot">
+      <div className={panel.foot}>
         <span>Today (UTC)</span>
         <b>{today ? spent(today) : ''}</b>
       </div>

@@ -4,7 +4,8 @@ import { useState, type FormEvent } from 'react';
 import * as api from '../net/api';
 import { enter } from '../state/open';
 import { useStore } from '../state/store';
-import { Wrong } from './parts';
+import { Alone, Bird, Button, Wrong } from './parts';
+import styles from './Login.module.css';
 
 export function Login() {
   const why = useStore((s) => s.why);
@@ -20,20 +21,20 @@ export function Login() {
     }
   };
   return (
-    <main className="door" id="main">
-      <h1><span className="bird" aria-hidden="true" />Dunnock</h1>
+    <Alone>
+      <h1><Bird />Dunnock</h1>
       {why ? <Wrong>{why}</Wrong> : null}
       <p>You are not signed in. In a terminal, run:</p>
-      <pre tabIndex={0} role="region" aria-label="Command">dunnock web</pre>
+      <pre className={styles.command} tabIndex={0} role="region" aria-label="Command">dunnock web</pre>
       <p>It opens a page that is signed in; this one then signs in too. If it is already running, press Enter in its terminal.</p>
       <details>
         <summary>From another machine</summary>
-        <form onSubmit={(e) => void come(e)}>
+        <form className={styles.password} onSubmit={(e) => void come(e)}>
           <label>Server password <input type="password" autoComplete="current-password" value={password} onChange={(e) => setPassword(e.target.value)} /></label>
-          <button type="submit" className="btn go" disabled={!password}>Sign in</button>
+          <Button type="submit" kind="go" disabled={!password}>Sign in</Button>
         </form>
         {wrong ? <Wrong>{wrong}</Wrong> : null}
       </details>
-    </main>
+    </Alone>
   );
 }

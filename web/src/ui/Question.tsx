@@ -13,8 +13,10 @@ import { everywhere, reply } from '../state/actions';
 import { firstStage, GUARD, key, RULE, shown, type Outcome, type Shown, type Stage } from '../state/ask';
 import { tell } from '../state/store';
 import { visible } from '../text/safe';
+import { classes } from './classes';
 import { signed } from './Diff';
-import { Button } from './parts';
+import { Button, Mark } from './parts';
+import styles from './Question.module.css';
 
 interface Props {
   session: string;
@@ -38,18 +40,20 @@ export function Questions({ session, workspace, checkpoints, asks, main = false 
   return <Card key={one.hash} q={q} session={session} place={`${index + 1} of ${asks.length}`} many={asks.length > 1} other={other} main={main} />;
 }
 
+/** Any question on the page. */
+const QUESTION = 'section[data-hash]';
 const TYPING = 'input, textarea, select, [contenteditable]';
 const SCROLL: Record<string, number> = { ArrowUp: -40, ArrowDown: 40, PageUp: -0.9, PageDown: 0.9, ' ': 0.9 };
 
 /** Exactly what would run: every line, wrapped, in the same scroll area as the rest. */
 function Exact({ q }: { q: Shown }) {
-  if (q.kind !== 'approval' || !q.isChange) return <pre className={q.kind === 'approval' ? 'exact' : 'exact words'}>{q.exact.join('\n')}</pre>;
+  if (q.kind !== 'approval' || !q.isChange) return <pre className={classes(styles.exact, q.kind !== 'approval' && styles.words)}>{q.exact.join('\n')}</pre>;
   return (
-    <div className="exact change">
+    <div className={classes(styles.exact, styles.change)}>
       {signed(q.exact).map((line, n) => (
-        <div key={n} className={`dl ${line.kind}`}>
-          <span className="sg" role={line.kind === 'same' ? undefined : 'img'} aria-label={line.kind === 'add' ? 'added' : line.kind === 'del' ? 'removed' : undefined}>{line.kind === 'add' ? '+' : line.kind === 'del' ? '−' : ' '}</span>
-          <span className="tx">{line.text}</span>
+        <div key={n} className={classes(styles.line, line.kind === 'add' && styles.add, line.kind === 'del' && styles.del)}>
+          <span className={styles.sign} role={line.kind === 'same' ? undefined : 'img'} aria-label={line.kind === 'add' ? 'added' : line.kind === 'del' ? 'removed' : undefined}>{line.kind === 'add' ? '+' : line.kind === 'del' ? '−' : ' '}</span>
+          <span>{line.text}</span>
         </div>
       ))}
     </div>
@@ -83,7 +87,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
   // Take the focus, unless the user is typing or the focus is in another panel.
   useEffect(() => {
     const typed = document.activeElement as HTMLTextAreaElement | null;
-    const elsewhere = typed?.closest('section.ask, .side, .list, dialog');
+    const elsewhere = typed?.closest(`${QUESTION}, aside, nav, dialog`);
     if (main && !elsewhere && !document.querySelector('dialog[open]') && !(typed?.matches(TYPING) && (typed.value || typed.id !== 'composer'))) card.current?.focus();
   }, [main]);
 
@@ -119,7 +123,7 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
     const heard = (e: KeyboardEvent) => {
       const to = e.target as HTMLElement;
       // A key goes to the question with the focus; the main one takes keys outside any question.
-      const mine = card.current?.contains(to) || (main && !to.closest('section.ask'));
+      const mine = card.current?.contains(to) || (main && !to.closest(QUESTION));
       if (!mine || e.defaultPrevented || e.repeat || e.ctrlKey || e.metaKey || e.altKey || to.matches(TYPING) || document.querySelector('dialog[open]')) return;
       if ((e.key === 'Enter' || e.key === ' ') && to.matches('button, a, summary')) return;
       // A letter typed while the question appeared belongs to the input.
@@ -169,50 +173,50 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
   };
 
   return (
-    <section className="ask" ref={card} tabIndex={-1} aria-labelledby={label} aria-busy={q.pending} data-hash={q.hash}>
+    <section className={styles.card} ref={card} tabIndex={-1} aria-labelledby={label} aria-busy={q.pending} data-hash={q.hash}>
       <header>
-        <span className="mark warn" aria-hidden="true">?</span>
+        <Mark tone="warn">?</Mark>
         <h2 id={label}>{q.heading}</h2>
         {many ? (
-          <span className="place">
+          <span className={styles.place}>
             <Button kind="quiet" onClick={() => other(-1)} aria-label="Previous question">←</Button>
             {place} waiting
             <Button kind="quiet" onClick={() => other(1)} aria-label="Next question">→</Button>
           </span>
         ) : null}
       </header>
-      {q.reasons.length > 0 ? <p className="why">Approval needed: {q.reasons.join('; ')}.</p> : null}
-      <div className="body" ref={body} tabIndex={0} role="group" aria-label="What would happen">
+      {q.reasons.length > 0 ? <p className={styles.why}>Approval needed: {q.reasons.join('; ')}.</p> : null}
+      <div className={styles.body} ref={body} tabIndex={0} role="group" aria-label="What would happen">
         <Exact q={q} />
-        {q.careful.map((text) => <p className="careful" key={text}>Careful: {visible(text)}</p>)}
+        {q.careful.map((text) => <p className={styles.careful} key={text}>Careful: {visible(text)}</p>)}
         {q.rows.length > 0 ? <dl>{q.rows.map((row, n) => <div key={n}><dt>{row.name}</dt><dd>{row.value}</dd></div>)}</dl> : null}
-        {stage === 'explain' ? <div className="explain" role="status">{q.explain.map((line, n) => <p key={n}>{line}</p>)}</div> : null}
-        <span ref={end} className="end" aria-hidden="true" />
+        {stage === 'explain' ? <div className={styles.explain} role="status">{q.explain.map((line, n) => <p key={n}>{line}</p>)}</div> : null}
+        <span ref={end} className={styles.end} aria-hidden="true" />
       </div>
       {stage === 'always' && q.rule ? (
-        <div className="rule" role="status">
+        <div className={styles.more} role="status">
           <p>Always allow: <code>{q.rule.words}</code></p>
           <p className="faint">{RULE}</p>
-          <div className="btns">
+          <div className="buttons">
             <Button kind="go" k="enter" disabled={busy} onClick={go('Enter')}>In every session</Button>
             <Button k="s" disabled={busy} onClick={go('s')}>Only in this session</Button>
             <Button kind="quiet" k="esc" onClick={() => setStage('choose')}>Back</Button>
           </div>
         </div>
       ) : stage === 'note' || stage === 'words' ? (
-        <div className="rule">
+        <div className={styles.more}>
           <textarea
             ref={field} aria-label={stage === 'note' ? 'Why not, or what to do instead' : 'Your answer'} rows={2} value={words}
             placeholder={stage === 'note' ? 'Why not, or what to do instead (sent to the model)' : 'Your answer'}
             onChange={(e) => setWords(e.target.value)} onKeyDown={typed}
           />
-          <div className="btns">
+          <div className="buttons">
             <Button kind="go" k="enter" disabled={busy} onClick={send}>{stage === 'note' ? 'Decline with this note' : 'Answer'}</Button>
             {q.kind === 'person' && q.choices.length === 0 ? null : <Button kind="quiet" k="esc" onClick={() => setStage('choose')}>Back</Button>}
           </div>
         </div>
       ) : (
-        <div className="btns">
+        <div className={classes('buttons', styles.answers)}>
           {q.kind === 'person' ? (
             <>
               {q.choices.map((choice, n) => <Button key={choice} k={n < 9 ? String(n + 1) : undefined} disabled={busy} aria-disabled={!read} onClick={() => (n < 9 ? press(String(n + 1)) : !early() && read && void act({ answer: { text: { text: choice } } }))}>{visible(choice)}</Button>)}

@@ -7,9 +7,10 @@ import * as api from '../net/api';
 import { begin } from '../state/actions';
 import { go } from '../state/store';
 import { visible } from '../text/safe';
-import { Composer, draftOf } from './Composer';
+import { Composer, Dock, draftOf, Status } from './Composer';
 import { Choices } from './Conversation';
-import { Fold, Wrong } from './parts';
+import { Button, Fill, TopBar, Wrong } from './parts';
+import styles from './Start.module.css';
 
 const TRY = ['What does this project do, and where should I start reading?', 'Run the tests and explain what fails.', 'Find an untested function and write a test for it.'];
 
@@ -23,13 +24,10 @@ export function Start({ workspace }: { workspace?: string }) {
   const chosen = { ...(mode ? { mode: mode as Mode } : {}), ...(model ? { model } : {}) };
   return (
     <main id="main">
-      <header className="top">
-        <Fold side="list" />
-        <h1>New conversation</h1>
-      </header>
-      <div className="talk">
-        <div className="start">
-          <p className="where">
+      <TopBar><h1>New conversation</h1></TopBar>
+      <Fill>
+        <div className={styles.start}>
+          <p data-testid="folder">
             {here ? <><b>{visible(here.folder)}</b>{here.branch ? ` · ${visible(here.branch)}` : ''} · {here.isolation === 'D' ? 'no sandbox' : `sandbox ${here.isolation}`}</> : start.isError ? '' : 'Loading'}
           </p>
           {start.isError ? <Wrong>{start.error.message}</Wrong> : null}
@@ -41,23 +39,23 @@ export function Start({ workspace }: { workspace?: string }) {
           ) : null}
           {here?.notes.map((note) => <p className="faint" key={note}>{visible(note)}</p>)}
           <h2>Try</h2>
-          <ul className="tries">{TRY.map((words) => <li key={words}><button type="button" onClick={() => { sessionStorage.setItem(draftOf(null, workspace), words); setFirst((n) => n + 1); }}>{words}</button></li>)}</ul>
+          <ul className={styles.tries}>{TRY.map((words) => <li key={words}><button type="button" onClick={() => { sessionStorage.setItem(draftOf(null, workspace), words); setFirst((n) => n + 1); }}>{words}</button></li>)}</ul>
           <details>
             <summary>Another folder</summary>
             <form onSubmit={(e) => { e.preventDefault(); go({ at: 'new', workspace: folder }); }}>
               <input aria-label="Full path of a folder" list="folders" value={folder} onChange={(e) => setFolder(e.target.value)} placeholder="/home/you/project" />
               <datalist id="folders">{here?.folders.map((f) => <option key={f} value={f}>{visible(f)}</option>)}</datalist>
-              <button type="submit" className="btn plain">Use this folder</button>
+              <Button type="submit">Use this folder</Button>
             </form>
           </details>
         </div>
-      </div>
-      <div className="composer">
+      </Fill>
+      <Dock>
         <Composer key={`${workspace ?? ''}${first}`} session={null} workspace={workspace} own={here?.commands ?? []} placeholder="What would you like to do?" autoFocus send={(text, pictures) => begin(text, pictures, { workspace, set: chosen })}>
           <Choices mode={mode ?? here?.mode ?? 'auto'} model={model ?? here?.model ?? ''} setMode={setMode} setModel={setModel} />
         </Composer>
-        <p className="status"><span>Steps are saved. File changes can be undone. More access needs your approval.</span></p>
-      </div>
+        <Status><span>Steps are saved. File changes can be undone. More access needs your approval.</span></Status>
+      </Dock>
     </main>
   );
 }

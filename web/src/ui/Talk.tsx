@@ -10,7 +10,9 @@ import { firstLine, furtherParts } from '../state/words';
 import { Markdown } from '../text/markdown';
 import { prose, visible } from '../text/safe';
 import { Call } from './Call';
-import { Button } from './parts';
+import { classes } from './classes';
+import { Button, Fill } from './parts';
+import styles from './Talk.module.css';
 
 const asUrl = (blob: Blob) =>
   new Promise<string>((done, fail) => {
@@ -29,13 +31,13 @@ async function pictureUrl(blob: Blob): Promise<string> {
 
 function Picture({ session, hash }: { session: string; hash: string }) {
   const url = useQuery({ queryKey: ['picture', hash], queryFn: async () => pictureUrl(await api.blob(session, hash)), staleTime: Infinity });
-  return url.data ? <img src={url.data} alt="attached to this prompt" className="picture" /> : <span className="faint">picture</span>;
+  return url.data ? <img src={url.data} alt="attached to this prompt" className={styles.picture} /> : <span className="faint">picture</span>;
 }
 
 function Thought({ text, live }: { text: string; live: boolean }) {
   const [open, setOpen] = useState(false);
   return (
-    <div className="think">
+    <div className={styles.thought}>
       <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>{live ? 'Thinking' : 'Thought'}: {firstLine(live ? (text.trimEnd().split('\n').pop() ?? '') : text)}</button>
       {open ? <p>{visible(text)}</p> : null}
     </div>
@@ -51,40 +53,40 @@ const Row = memo(function Row({ item, session }: { item: Item; session: string }
   switch (item.kind) {
     case 'prompt':
       return (
-        <div className="me" dir="auto">
-          <span className="sr">You: </span>
+        <div className={styles.prompt} dir="auto">
+          <span className="sr-only">You: </span>
           {prose(item.text)}
-          {item.images.length > 0 ? <div className="pictures">{item.images.map((hash) => <Picture key={hash} session={session} hash={hash} />)}</div> : null}
+          {item.images.length > 0 ? <div className={styles.pictures}>{item.images.map((hash) => <Picture key={hash} session={session} hash={hash} />)}</div> : null}
         </div>
       );
     case 'thought':
       return <Thought text={item.text} live={item.live} />;
     case 'text':
       return (
-        <div className="said">
+        <div className={styles.answer}>
           <Markdown source={item.text} live={item.live} />
-          {item.live ? null : <Button kind="quiet" className="copy" onClick={() => void copyText(item.text)} aria-label="Copy this answer">Copy</Button>}
+          {item.live ? null : <Button kind="quiet" className={styles.copy} onClick={() => void copyText(item.text)} aria-label="Copy this answer">Copy</Button>}
         </div>
       );
     case 'call':
       return <Call call={item} session={session} />;
     case 'note':
-      return <p className={`note ${item.tone}`}>{visible(item.text)}</p>;
+      return <p className={classes(styles.note, item.tone === 'bad' && styles.bad)}>{visible(item.text)}</p>;
     case 'carry':
       return (
-        <div className={`carry ${item.open ? 'open' : ''}`}>
+        <div className={classes(styles.outbox, item.open && styles.open)}>
           <p>Paste <Path path={item.outbox} name="the request" />{furtherParts(item.parts)} into your chat</p>
           <p>and save its answer as <Path path={item.inbox} name="the answer" /></p>
         </div>
       );
     case 'reply':
-      return <p className="note"><span className="warn">?</span> {visible(item.text)} <b>{visible(item.said)}</b>{item.note ? ` (${visible(item.note)})` : ''}</p>;
+      return <p className={styles.note}><span className="warn">?</span> {visible(item.text)} <b>{visible(item.said)}</b>{item.note ? ` (${visible(item.note)})` : ''}</p>;
     case 'end':
       return (
-        <div className="ending">
+        <div className={styles.ending}>
           {item.error ? <p className="wrong">{visible(item.error)}</p> : null}
-          <p><b className={item.tone}>{item.word}</b>{item.checks.map((c) => <span key={c.command} className="check"><code>{visible(c.command)}</code> {c.passed === null ? 'not run' : c.passed ? 'passed' : 'failed'}</span>)}</p>
-          <p className="faint">{item.closing}</p>
+          <p><b className={item.tone}>{item.word}</b>{item.checks.map((c) => <span key={c.command} className={styles.check}><code>{visible(c.command)}</code> {c.passed === null ? 'not run' : c.passed ? 'passed' : 'failed'}</span>)}</p>
+          <p className={classes('faint', styles.closing)}>{item.closing}</p>
         </div>
       );
   }
@@ -137,20 +139,20 @@ export const Talk = memo(function Talk({ session }: { session: Session }) {
     setAway(!pinned.current && left > 80);
   };
   return (
-    <div className="talk">
-      <div className="scroller" ref={scroller} onScroll={scrolled} tabIndex={0} role="region" aria-label="Conversation" data-items={items.length}>
-        <div className="col" style={{ height }}>
+    <Fill>
+      <div className={styles.scroller} ref={scroller} onScroll={scrolled} tabIndex={0} role="region" aria-label="Conversation" data-items={items.length}>
+        <div className={styles.column} style={{ height }}>
           {list.getVirtualItems().map((row) => {
             const item = items[row.index];
             return item ? (
-              <div key={row.key} data-index={row.index} ref={list.measureElement} className="row" style={{ transform: `translateY(${row.start}px)` }}>
+              <div key={row.key} data-index={row.index} ref={list.measureElement} className={styles.row} style={{ transform: `translateY(${row.start}px)` }}>
                 <Row item={item} session={session.id} />
               </div>
             ) : null;
           })}
         </div>
       </div>
-      {away ? <Button kind="chip" className="down" onClick={() => { pinned.current = true; down(); }}>↓ to the end</Button> : null}
-    </div>
+      {away ? <Button kind="chip" className={styles.down} onClick={() => { pinned.current = true; down(); }}>↓ to the end</Button> : null}
+    </Fill>
   );
 });

@@ -12,7 +12,9 @@ import { get, go, set, tell, useStore } from '../state/store';
 import { about, count, firstLine, folderName, usd } from '../state/words';
 import { visible } from '../text/safe';
 import { Lines, readDiff, useSplit } from './Diff';
+import { classes } from './classes';
 import { Button, Dot, Empty, Modal, Wrong } from './parts';
+import styles from './dialogs.module.css';
 
 const close = () => set({ dialog: null });
 
@@ -54,7 +56,7 @@ function Search() {
     <Modal title="Search all sessions">
       <input data-first role="combobox" aria-expanded="true" aria-controls="found" aria-label="Text to search for" aria-activedescendant={rows.length ? `found-${now}` : undefined} placeholder="Text from a conversation, a title or a folder" value={words} onChange={(e) => { setWords(e.target.value); setAt(0); }} onKeyDown={pressed} />
       {rows.length > 0 ? (
-        <ul className="found" id="found" role="listbox" aria-label="Sessions">
+        <ul className={styles.found} id="found" role="listbox" aria-label="Sessions">
           {rows.map((row, n) => (
             <li key={row.id} id={`found-${n}`} role="option" aria-selected={n === now} ref={n === now ? (el) => el?.scrollIntoView({ block: 'nearest' }) : undefined} onClick={() => open(row)} onKeyDown={pressed}>
               <Dot state={row.state} /> <b>{firstLine(row.title) || 'no task yet'}</b> <span className="faint">{folderName(row.workspace)}</span>
@@ -62,7 +64,7 @@ function Search() {
             </li>
           ))}
         </ul>
-      ) : <p id="found" className="empty">{found.isError ? found.error.message : found.isFetching ? 'Searching' : 'No matching sessions.'}</p>}
+      ) : <Empty id="found">{found.isError ? found.error.message : found.isFetching ? 'Searching' : 'No matching sessions.'}</Empty>}
     </Modal>
   );
 }
@@ -77,7 +79,7 @@ const KEYS: [string, [string, string][]][] = [
 function Keys() {
   return (
     <Modal title="Keys and commands" wide>
-      <div className="keys">
+      <div className={styles.keys}>
         {KEYS.map(([place, list]) => (
           <section key={place}><h3>{place}</h3><dl>{list.map(([k, what]) => <div key={k}><dt><kbd>{k}</kbd></dt><dd>{what}</dd></div>)}</dl></section>
         ))}
@@ -94,10 +96,10 @@ function Changes({ id, steps }: { id: string; steps?: string }) {
   if (!found.data) return <p className="faint" role="status">Comparing</p>;
   if (found.data.changes.length === 0) return <Empty>No files changed.</Empty>;
   return (
-    <div className="changes">
-      <div className="under"><span className="faint">{count(found.data.changes.length, 'file')}</span><span className="sp" /><Button kind="quiet" onClick={turn}>{split ? 'One column' : 'Side by side'}</Button></div>
+    <div className={styles.changes}>
+      <div className={styles.head}><span className="faint">{count(found.data.changes.length, 'file')}</span><span className="spacer" /><Button kind="quiet" onClick={turn}>{split ? 'One column' : 'Side by side'}</Button></div>
       {found.data.changes.map((change) => (
-        <section key={change.path} className="file">
+        <section key={change.path} className={styles.file}>
           <h3><code>{visible(change.path)}</code> <span className="faint">{change.how}</span></h3>
           {readDiff(change.diff).map((file, n) => <Lines key={n} lines={file.lines} path={change.path} split={split} />)}
         </section>
@@ -127,29 +129,29 @@ function Rewind({ session, seq }: { session: Session; seq: number | null }) {
   if (points.isError) return <Modal title="Rewind"><Wrong>{points.error.message}</Wrong></Modal>;
   return (
     <Modal title="Rewind" wide>
-      {session.working ? <p className="btns"><StopFirst /></p> : null}
-      <div className="rewind">
-        <fieldset className="points">
-          <legend className="sr">Steps</legend>
+      {session.working ? <p className="buttons"><StopFirst /></p> : null}
+      <div className={styles.rewind}>
+        <fieldset className={styles.points}>
+          <legend className="sr-only">Steps</legend>
           {list.length === 0 ? <p className="faint" role="status">{points.isFetching ? 'Loading the steps' : 'No steps yet.'}</p> : null}
           {list.map((p) => (
-            <label key={p.step} className={p === point ? 'on' : undefined}>
+            <label key={p.step} className={classes(p === point && styles.chosen)}>
               <input type="radio" name="step" checked={p === point} onChange={() => setPicked(p.step)} />
-              <span className="no">{p.step}</span>
-              <span className="t">{visible(p.title)}</span>
+              <span className={styles.number}>{p.step}</span>
+              <span className={styles.title}>{visible(p.title)}</span>
               <small>{p.files == null ? '' : `${count(p.files, 'file')} would change`}</small>
             </label>
           ))}
         </fieldset>
-        <div className="what">
-          <fieldset className="scopes">
+        <div className={styles.effect}>
+          <fieldset className={styles.scopes}>
             <legend>What to restore</legend>
             {SCOPES.map(([value, name]) => <label key={value}><input type="radio" name="scope" checked={scope === value} onChange={() => setScope(value)} /> {name}</label>)}
           </fieldset>
           {point && point.skipped.length > 0 ? (
-            <label className="kept"><input type="checkbox" checked={force} onChange={(e) => setForce(e.target.checked)} /> also overwrite files changed outside this session: {point.skipped.map(visible).join(', ')}</label>
+            <label><input type="checkbox" checked={force} onChange={(e) => setForce(e.target.checked)} /> also overwrite files changed outside this session: {point.skipped.map(visible).join(', ')}</label>
           ) : null}
-          <div className="btns">
+          <div className="buttons">
             <Button kind="go" disabled={!point || session.working} onClick={() => void back()}>Rewind to step {point?.step ?? ''}</Button>
             <Button disabled={!point} onClick={() => point && void branch(session.id, Math.max(1, point.seq))}>Fork from here</Button>
           </div>
@@ -177,8 +179,8 @@ function Undo({ session }: { session: Session }) {
   return (
     <Modal title="Undo">
       {way.isError ? <Wrong>{way.error.message}</Wrong> : null}
-      {way.data ? <pre className="told">{way.data.summary.map(visible).join('\n')}</pre> : way.isError ? null : <p className="faint" role="status">Checking what would change</p>}
-      <div className="btns"><Button kind="go" ref={go} disabled={!ready} onClick={() => void back()}>Undo</Button>{session.working ? <StopFirst /> : null}</div>
+      {way.data ? <pre className={styles.summary}>{way.data.summary.map(visible).join('\n')}</pre> : way.isError ? null : <p className="faint" role="status">Checking what would change</p>}
+      <div className="buttons"><Button kind="go" ref={go} disabled={!ready} onClick={() => void back()}>Undo</Button>{session.working ? <StopFirst /> : null}</div>
     </Modal>
   );
 }
@@ -199,11 +201,11 @@ function Rules() {
     <Modal title="Approval rules for every session">
       {rules.isError ? <Wrong>{rules.error.message}</Wrong> : null}
       {rules.data?.length === 0 ? <Empty>No rules yet. Answering “Always” adds one.</Empty> : null}
-      <ul className="rules">{rules.data?.map((r, n) => <li key={n}><span className={r.allow ? 'good' : 'bad'}>{r.allow ? 'allow' : 'deny'}</span> <code>{visible(r.words)}</code><span className="sp" /><Button kind="quiet" onClick={() => void revoke(r)}>Revoke</Button></li>)}</ul>
+      <ul className={styles.rules}>{rules.data?.map((r, n) => <li key={n}><span className={r.allow ? 'good' : 'bad'}>{r.allow ? 'allow' : 'deny'}</span> <code>{visible(r.words)}</code><span className="spacer" /><Button kind="quiet" onClick={() => void revoke(r)}>Revoke</Button></li>)}</ul>
       {session && session.grants.length > 0 ? (
         <>
           <h3>In this session only</h3>
-          <ul className="rules">{session.grants.map((rule, n) => <li key={n}><span className="good">allow</span> <code>{visible(`${rule.tool} ${rule.words.join(' ')}`)}</code><span className="sp" /><Button kind="quiet" onClick={() => void order(session.id, { revoke: { rule } })}>Revoke</Button></li>)}</ul>
+          <ul className={styles.rules}>{session.grants.map((rule, n) => <li key={n}><span className="good">allow</span> <code>{visible(`${rule.tool} ${rule.words.join(' ')}`)}</code><span className="spacer" /><Button kind="quiet" onClick={() => void order(session.id, { revoke: { rule } })}>Revoke</Button></li>)}</ul>
         </>
       ) : null}
     </Modal>
@@ -215,7 +217,7 @@ function Cost({ session }: { session: Session }) {
   return (
     <Modal title="Tokens and cost">
       <div className="scroll-x" role="region" tabIndex={0} aria-label="Steps">
-        <table className="cost">
+        <table>
           <thead><tr><th>Step</th><th>What</th><th className="align-right">Tokens</th><th className="align-right">Cost</th></tr></thead>
           <tbody>{session.steps.map((s, n) => <tr key={s.seq}><td>{n + 1}</td><td>{visible(s.title)}</td><td className="align-right">{about(s.tokens)}</td><td className="align-right">{session.unknown ? '' : usd(s.micros)}</td></tr>)}</tbody>
         </table>
