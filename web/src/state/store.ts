@@ -1,4 +1,4 @@
-/** The state of the page. Components read it; `actions.ts` and `open.ts` change it. */
+/** The state of the page. Components select from it what they show; `actions.ts` and `open.ts` change it. */
 
 import { create } from 'zustand';
 import type { OpenQuestion, OverviewRow, Overview } from '../api.gen';
@@ -34,7 +34,7 @@ export interface Opened {
   error: string | null;
 }
 
-interface State {
+export interface State {
   /** Whether this page is signed in. */
   door: 'opening' | 'in' | 'out';
   why: string;
@@ -61,6 +61,12 @@ export const useStore = create<State>(() => ({
 
 export const set = useStore.setState;
 export const get = useStore.getState;
+
+/**
+ * Selectors of the open session. It is copied for each change, and `total` and `run` are changed in
+ * place: select the session itself, or a value that is compared by its content.
+ */
+export const openSession = (s: State): Session | null => s.opened?.session ?? null;
 
 export function readRoute(): Route {
   const [, where, id] = location.hash.split('/');

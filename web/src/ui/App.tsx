@@ -5,7 +5,7 @@
 
 import { Component, useEffect, useRef, type ReactNode } from 'react';
 import { branch, stop } from '../state/actions';
-import { fold, get, go, set, useStore, waits } from '../state/store';
+import { fold, get, go, set, useStore, waits, type State } from '../state/store';
 import icon from '../icon.svg';
 import iconWaits from '../icon-waits.svg';
 import { firstLine } from '../state/words';
@@ -121,25 +121,39 @@ function Toasts() {
   return <div className={styles.toasts} ref={ref} popover="manual" role="status" aria-live="polite">{toasts.map((t) => <p key={t.id} className={classes(t.tone === 'bad' && styles.bad)}>{t.text}</p>)}</div>;
 }
 
+/** How the last task ended, for screen readers. */
+function ending(s: State): string {
+  const reason = s.opened?.session?.ended?.reason;
+  return reason ? `task ended: ${typeof reason === 'string' ? reason : 'failed'}` : '';
+}
+
 export function App() {
-  const { door, route, opened, drawer, up, dialog, folded } = useStore();
+  const door = useStore((s) => s.door);
+  const route = useStore((s) => s.route);
+  const drawer = useStore((s) => s.drawer);
+  const folded = useStore((s) => s.folded);
+  const up = useStore((s) => s.up);
+  const inSession = useStore((s) => s.route.at === 'session' && s.opened !== null);
+  const failed = useStore((s) => Boolean(s.opened?.error));
+  const hasDialog = useStore((s) => s.dialog !== null);
+  const ended = useStore(ending);
   useDrawer(drawer);
   useKeys();
   const n = useTitle();
   if (door === 'opening') return <p className="centered faint" role="status">Opening</p>;
   if (door === 'out') return <Login />;
-  const withSide = route.at === 'session' && !opened?.error;
+  const withSide = route.at === 'session' && !failed;
   return (
     <Boundary>
     <div className={classes(styles.app, withSide && styles.withSide, drawer === 'list' && styles.overList, drawer === 'side' && styles.overSide, folded.list && styles.noList, folded.side && styles.noSide)}>
       <a className={styles.skip} href="#main" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus(); }}>Skip to the input</a>
       <List />
-      {route.at === 'session' && opened ? <Conversation opened={opened} /> : route.at === 'all' ? <All /> : <Start key={route.at === 'new' ? route.workspace : ''} workspace={route.at === 'new' ? route.workspace : undefined} />}
+      {inSession ? <Conversation /> : route.at === 'all' ? <All /> : <Start key={route.at === 'new' ? route.workspace : ''} workspace={route.at === 'new' ? route.workspace : undefined} />}
       {drawer ? <button type="button" className={styles.veil} aria-label="Close" onClick={() => set({ drawer: null })} /> : null}
       {up ? null : <p className={styles.lost} role="alert">The server is not responding. Nothing is lost; this page keeps trying. If the server was stopped, run <code>dunnock web</code></p>}
-      <p className="sr-only" role="status">{[n > 0 ? `${n} waiting` : '', opened?.session?.ended ? `task ended: ${typeof opened.session.ended.reason === 'string' ? opened.session.ended.reason : 'failed'}` : ''].filter(Boolean).join('; ')}</p>
+      <p className="sr-only" role="status">{[n > 0 ? `${n} waiting` : '', ended].filter(Boolean).join('; ')}</p>
       <Toasts />
-      {dialog ? <Dialogs /> : null}
+      {hasDialog ? <Dialogs /> : null}
     </div>
     </Boundary>
   );

@@ -8,7 +8,7 @@ import { configure, prompt, stop } from '../state/actions';
 import { unknown } from '../state/ask';
 import { callOf, isByHand, type Session } from '../state/fold';
 import { MODES } from '../state/commands';
-import { useStore, type Opened } from '../state/store';
+import { openSession, useStore, type State } from '../state/store';
 import { about, firstLine, folderName, title, titleLine, usd } from '../state/words';
 import { visible } from '../text/safe';
 import { Clock } from './Call';
@@ -48,7 +48,9 @@ export function Now({ session }: { session: Session }) {
   );
 }
 
-function Numbers({ session }: { session: Session }) {
+function Numbers() {
+  const session = useStore(openSession);
+  if (!session) return null;
   const window = session.config?.window ?? session.window;
   const isolation = session.config?.sandbox === 'off' ? 'D' : session.isolation;
   const byHand = isByHand(session);
@@ -81,42 +83,95 @@ export function Choices({ mode, model, setMode, setModel }: { mode: string; mode
   );
 }
 
-export function Conversation({ opened }: { opened: Opened }) {
-  const { session, link, error } = opened;
-  const row = useStore((s) => s.overview?.sessions.find((r) => r.id === opened.id));
-  const own = useQuery({ queryKey: ['start', session?.workspace], queryFn: () => api.start(session?.workspace), enabled: Boolean(session), staleTime: 60_000 });
+/** What the server knows of the session's folder: its branch and the user's own commands. */
+function useFolder() {
+  const workspace = useStore((s) => openSession(s)?.workspace);
+  return useQuery({ queryKey: ['start', workspace], queryFn: () => api.start(workspace), enabled: workspace !== undefined, staleTime: 60_000 }).data;
+}
+
+/** The title of the open session; until it is loaded, that of the session list. */
+function heading(s: State): string {
+  return firstLine(openSession(s)?.title ?? '') || firstLine(s.overview?.sessions.find((row) => row.id === s.opened?.id)?.title ?? '') || 'New session';
+}
+
+function Head() {
+  const name = useStore(heading);
+  const folder = useStore((s) => folderName(openSession(s)?.workspace ?? ''));
+  const link = useStore((s) => s.opened?.link);
+  const trouble = useStore((s) => s.opened?.trouble);
+  const elsewhere = useStore((s) => openSession(s)?.elsewhere ?? false);
+  const branch = useFolder()?.branch;
+  return (
+    <TopBar>
+      <h1 title={name}>{name}</h1>
+      <span className="meta">{folder}{branch ? ` · ${visible(branch)}` : ''}</span>
+      <span className="spacer" />
+      {elsewhere && link === 'up' ? <span className={classes(styles.chip, styles.elsewhere)}>also open in another window or terminal</span> : null}
+      {link === 'down' ? <span className={classes(styles.chip, styles.lost)} role="status">{trouble ? visible(trouble) : 'connection lost; trying again'}</span> : null}
+      <Fold side="side" />
+    </TopBar>
+  );
+}
+
+function Messages() {
+  const session = useStore(openSession);
+  if (!session) return <Fill><p className="centered faint" role="status">Loading the session</p></Fill>;
+  if (session.items.length === 0) return <Fill><div className="centered"><Empty>No messages yet.</Empty></div></Fill>;
+  return <Talk session={session} />;
+}
+
+/** Above the input: open questions, queued prompts, what is happening now. */
+function Pending() {
+  const session = useStore(openSession);
+  const described = useStore((s) => s.opened?.asks);
+  const asks = useMemo(() => (session ? known(session, described ?? []) : []), [session, described]);
+  if (!session) return null;
+  return (
+    <>
+      {asks.length > 0 ? <Questions session={session.id} workspace={session.workspace} checkpoints={session.config?.checkpoints ?? false} asks={asks} main /> : null}
+      {session.waiting.map((p) => <p className={styles.queued} key={p.seq}><span className="faint">sent with the next step:</span> {visible(p.text)}</p>)}
+      <Now session={session} />
+    </>
+  );
+}
+
+/** The input. It selects little, so that it is not rendered for each piece of an answer. */
+function Input() {
+  const id = useStore((s) => s.opened?.id ?? '');
+  const working = useStore((s) => openSession(s)?.working ?? false);
+  const compacting = useStore((s) => openSession(s)?.compacting ?? false);
+  const mode = useStore((s) => openSession(s)?.config?.mode);
+  const model = useStore((s) => openSession(s)?.config?.model);
   const walking = useStore((s) => s.walking);
-  const asks = useMemo(() => (session ? known(session, opened.asks) : []), [session, opened.asks]);
-  const heading = firstLine(session?.title ?? '') || firstLine(row?.title ?? '') || 'New session';
+  const folder = useFolder();
+  return (
+    <Composer
+      key={id} session={id} own={folder?.commands ?? []} send={prompt} stop={working || compacting ? () => void stop() : undefined}
+      placeholder={working ? 'Add a message; it is sent with the next step' : 'What next?'} autoFocus={!walking}
+    >
+      {mode !== undefined && model !== undefined ? <Choices mode={mode} model={model} setMode={(to) => void configure(id, { mode: to as never })} setModel={(to) => void configure(id, { model: to })} /> : null}
+    </Composer>
+  );
+}
+
+export function Conversation() {
+  const error = useStore((s) => s.opened?.error);
+  const needsYou = useStore((s) => (openSession(s)?.questions.length ?? 0) > 0 || (openSession(s)?.awaitingReply ?? false));
   if (error) {
     return <main id="main"><TopBar><h1>This session cannot be shown</h1></TopBar><div className="centered"><Wrong>{error}</Wrong><LinkButton href="#/">Start a new session</LinkButton></div></main>;
   }
   return (
     <>
       <main id="main">
-        <TopBar>
-          <h1 title={heading}>{heading}</h1>
-          <span className="meta">{session ? folderName(session.workspace) : ''}{own.data?.branch ? ` · ${visible(own.data.branch)}` : ''}</span>
-          <span className="spacer" />
-          {session?.elsewhere && link === 'up' ? <span className={classes(styles.chip, styles.elsewhere)}>also open in another window or terminal</span> : null}
-          {link === 'down' ? <span className={classes(styles.chip, styles.lost)} role="status">{opened.trouble ? visible(opened.trouble) : 'connection lost; trying again'}</span> : null}
-          <Fold side="side" />
-        </TopBar>
-        {session ? (session.items.length > 0 ? <Talk session={session} /> : <Fill><div className="centered"><Empty>No messages yet.</Empty></div></Fill>) : <Fill><p className="centered faint" role="status">Loading the session</p></Fill>}
-        <Dock needsYou={asks.length > 0 || session?.awaitingReply}>
-          {asks.length > 0 && session ? <Questions session={session.id} workspace={session.workspace} checkpoints={session.config?.checkpoints ?? false} asks={asks} main /> : null}
-          {session?.waiting.map((p) => <p className={styles.queued} key={p.seq}><span className="faint">sent with the next step:</span> {visible(p.text)}</p>)}
-          {session ? <Now session={session} /> : null}
-          <Composer
-            key={opened.id} session={opened.id} own={own.data?.commands ?? []} send={prompt} stop={session?.working || session?.compacting ? () => void stop() : undefined}
-            placeholder={session?.working ? 'Add a message; it is sent with the next step' : 'What next?'} autoFocus={!walking}
-          >
-            {session?.config ? <Choices mode={session.config.mode} model={session.config.model} setMode={(mode) => void configure(session.id, { mode: mode as never })} setModel={(model) => void configure(session.id, { model })} /> : null}
-          </Composer>
-          {session ? <Numbers session={session} /> : null}
+        <Head />
+        <Messages />
+        <Dock needsYou={needsYou}>
+          <Pending />
+          <Input />
+          <Numbers />
         </Dock>
       </main>
-      <Side session={session} />
+      <Side />
     </>
   );
 }

@@ -2,10 +2,10 @@
  * The panel beside a conversation: plan, timeline of steps to rewind to, proof, tokens and cost.
  */
 
-import { memo, type ReactNode } from 'react';
+import type { ReactNode } from 'react';
 import { branch } from '../state/actions';
-import { isByHand, type Session, type Step } from '../state/fold';
-import { set } from '../state/store';
+import { isByHand, type Step } from '../state/fold';
+import { openSession, set, useStore } from '../state/store';
 import { about, usd } from '../state/words';
 import { visible } from '../text/safe';
 import { Clock } from './Call';
@@ -36,7 +36,8 @@ function StepRow({ step, number, priced }: { step: Step; number: number; priced:
 const Panel = ({ children }: { children?: ReactNode }) => <aside className={classes(panel.panel, styles.side)} aria-label="Plan and timeline">{children}</aside>;
 
 /** It is empty until the session is loaded. */
-export const Side = memo(function Side({ session }: { session: Session | null }) {
+export function Side() {
+  const session = useStore(openSession);
   if (!session) return <Panel />;
   const steps = session.steps.slice(-SHOWN);
   const hidden = session.steps.length - steps.length;
@@ -85,4 +86,4 @@ export const Side = memo(function Side({ session }: { session: Session | null })
       </dl>
     </Panel>
   );
-});
+}

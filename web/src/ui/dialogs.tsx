@@ -8,7 +8,7 @@ import * as api from '../net/api';
 import { branch, order, stop } from '../state/actions';
 import type { Session } from '../state/fold';
 import { commands } from '../state/commands';
-import { get, go, set, tell, useStore } from '../state/store';
+import { go, openSession, set, tell, useStore, type Dialog } from '../state/store';
 import { about, count, firstLine, folderName, usd } from '../state/words';
 import { visible } from '../text/safe';
 import { Lines, readDiff, useSplit } from './Diff';
@@ -91,7 +91,8 @@ function Keys() {
 
 function Changes({ id, steps }: { id: string; steps?: string }) {
   const [split, turn] = useSplit();
-  const found = useQuery({ queryKey: ['diff', id, steps, get().opened?.session?.seq], queryFn: () => api.diff(id, steps), placeholderData: (old) => old });
+  const seq = useStore((s) => openSession(s)?.seq);
+  const found = useQuery({ queryKey: ['diff', id, steps, seq], queryFn: () => api.diff(id, steps), placeholderData: (old) => old });
   if (found.isError) return <Wrong>{found.error.message}</Wrong>;
   if (!found.data) return <p className="faint" role="status">Comparing</p>;
   if (found.data.changes.length === 0) return <Empty>No files changed.</Empty>;
@@ -188,7 +189,8 @@ function Undo({ session }: { session: Session }) {
 function Rules() {
   const client = useQueryClient();
   const rules = useQuery({ queryKey: ['rules'], queryFn: api.rules });
-  const session = useStore((st) => st.opened?.session ?? null);
+  const id = useStore((s) => openSession(s)?.id);
+  const grants = useStore((s) => openSession(s)?.grants);
   const revoke = async (r: RuleRow) => {
     try {
       await api.setRule(r.rule, r.allow, false);
@@ -202,10 +204,10 @@ function Rules() {
       {rules.isError ? <Wrong>{rules.error.message}</Wrong> : null}
       {rules.data?.length === 0 ? <Empty>No rules yet. Answering “Always” adds one.</Empty> : null}
       <ul className={styles.rules}>{rules.data?.map((r, n) => <li key={n}><span className={r.allow ? 'good' : 'bad'}>{r.allow ? 'allow' : 'deny'}</span> <code>{visible(r.words)}</code><span className="spacer" /><Button kind="quiet" onClick={() => void revoke(r)}>Revoke</Button></li>)}</ul>
-      {session && session.grants.length > 0 ? (
+      {id && grants && grants.length > 0 ? (
         <>
           <h3>In this session only</h3>
-          <ul className={styles.rules}>{session.grants.map((rule, n) => <li key={n}><span className="good">allow</span> <code>{visible(`${rule.tool} ${rule.words.join(' ')}`)}</code><span className="spacer" /><Button kind="quiet" onClick={() => void order(session.id, { revoke: { rule } })}>Revoke</Button></li>)}</ul>
+          <ul className={styles.rules}>{grants.map((rule, n) => <li key={n}><span className="good">allow</span> <code>{visible(`${rule.tool} ${rule.words.join(' ')}`)}</code><span className="spacer" /><Button kind="quiet" onClick={() => void order(id, { revoke: { rule } })}>Revoke</Button></li>)}</ul>
         </>
       ) : null}
     </Modal>
@@ -227,13 +229,9 @@ function Cost({ session }: { session: Session }) {
   );
 }
 
-export function Dialogs() {
-  const dialog = useStore((s) => s.dialog);
-  const session = useStore((s) => s.opened?.session ?? null);
-  if (!dialog) return null;
-  if (dialog.kind === 'search') return <Search />;
-  if (dialog.kind === 'keys') return <Keys />;
-  if (dialog.kind === 'rules') return <Rules />;
+/** A dialog about the open session. */
+function SessionDialog({ dialog }: { dialog: Dialog }) {
+  const session = useStore(openSession);
   if (!session) return null;
   switch (dialog.kind) {
     case 'rewind':
@@ -246,5 +244,20 @@ export function Dialogs() {
       return <Cost session={session} />;
     default:
       return null;
+  }
+}
+
+export function Dialogs() {
+  const dialog = useStore((s) => s.dialog);
+  if (!dialog) return null;
+  switch (dialog.kind) {
+    case 'search':
+      return <Search />;
+    case 'keys':
+      return <Keys />;
+    case 'rules':
+      return <Rules />;
+    default:
+      return <SessionDialog dialog={dialog} />;
   }
 }
