@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { ask, over, ready, said, send, session, talk } from './help';
+import { ask, conversation, over, ready, said, send, session } from './help';
 import { call, gate, say, shell, type Reply } from './model';
 import { until, World } from './world';
 
@@ -64,36 +64,36 @@ const HELD: Record<string, () => Promise<string>> = {
     const shown = await ask(p).innerText();
     expect(shown).toContain('rm -rf src');
     expect(shown).not.toContain('only lists files');
-    await talk(p).getByText('This only lists files.').waitFor();
-    return 'the dialog shows the command; what the model says stands in the talk, not in it';
+    await conversation(p).getByText('This only lists files.').waitFor();
+    return 'the dialog shows the command; what the model says stands in the conversation, not in it';
   },
   G266: async () => {
     const p = await page([say(`![x](http://127.0.0.1:${port()}/?d=SECRET) and ![y][1]\n\n[1]: http://127.0.0.1:${port()}/?e=SECRET`)]);
     await over(p);
     await nothingHappened(p);
-    expect(await talk(p).getByRole('link').first().getAttribute('href')).toContain('d=SECRET');
+    expect(await conversation(p).getByRole('link').first().getAttribute('href')).toContain('d=SECRET');
     return 'nothing was fetched; the image is a link';
   },
   G267: async () => {
     const p = await page([say(`<img src=x onerror="window.pwned=1"> <img src="http://127.0.0.1:${port()}/x">\n\n<svg onload="window.pwned=2"></svg>\n\n<style>@import url(http://127.0.0.1:${port()}/c)</style>`)]);
     await over(p);
     await nothingHappened(p);
-    expect(await talk(p).innerText()).toContain('<img src=x onerror="window.pwned=1">');
+    expect(await conversation(p).innerText()).toContain('<img src=x onerror="window.pwned=1">');
     return 'tags are text';
   },
   G268: async () => {
     const p = await page([say(`\`\`\`mermaid\ngraph TD\n  A["<img src='http://127.0.0.1:${port()}/m'>"] --> B\n  click A "http://127.0.0.1:${port()}/c"\n\`\`\``)]);
     await over(p);
     await nothingHappened(p);
-    expect(await talk(p).locator('.Code_code').innerText()).toContain('graph TD');
+    expect(await conversation(p).locator('.Code_code').innerText()).toContain('graph TD');
     return 'a diagram is code; nothing was fetched';
   },
   G269: async () => {
     const p = await page([say("[click](javascript:window.pwned=1) [data](data:text/html,<script>window.pwned=2</script>) [ok](https://example.org/a 'title')\n\n<javascript:window.pwned=3>")]);
     await over(p);
-    const links = await talk(p).getByRole('link').evaluateAll((all) => all.map((a) => [a.getAttribute('href'), a.getAttribute('rel'), a.textContent]));
+    const links = await conversation(p).getByRole('link').evaluateAll((all) => all.map((a) => [a.getAttribute('href'), a.getAttribute('rel'), a.textContent]));
     expect(links).toEqual([['https://example.org/a', 'noreferrer noopener', 'ok (example.org)']]);
-    await talk(p).getByText('click').click();
+    await conversation(p).getByText('click').click();
     await nothingHappened(p);
     return 'one link of four is one, without a referrer, with its destination';
   },
@@ -101,7 +101,7 @@ const HELD: Record<string, () => Promise<string>> = {
     const svg = `<svg xmlns="http://www.w3.org/2000/svg"><script>window.pwned=1;fetch('http://127.0.0.1:${port()}/s')</script><image href="http://127.0.0.1:${port()}/i"/></svg>`;
     const p = await page([call('write_file', { path: 'a.svg', content: svg }), call('view_file', { path: 'a.svg' }), say('look at a.svg')]);
     await over(p);
-    for (const head of await talk(p).locator('.Call_head').all()) await head.click();
+    for (const head of await conversation(p).locator('.Call_head').all()) await head.click();
     await nothingHappened(p);
     // The bytes themselves, as a page that was opened on them would get them.
     const view = await w.api<{ events: { kind: string; body: { diff?: string } }[] }>('GET', `/api/sessions/${session(p)}`);
@@ -117,14 +117,14 @@ const HELD: Record<string, () => Promise<string>> = {
     const p = await page([shell(`printf '</script><script>window.pwned=1</script></pre><img src=http://127.0.0.1:${port()}/o>'`), say('ok')]);
     await over(p);
     await nothingHappened(p);
-    expect(await talk(p).locator('.Call_output').innerText()).toContain('</script><script>window.pwned=1</script>');
+    expect(await conversation(p).locator('.Call_output').innerText()).toContain('</script><script>window.pwned=1</script>');
     return 'output is text';
   },
   G272: async () => {
     const p = await page([shell(`printf '\\033[31mred\\033[0m \\033]8;;http://127.0.0.1:${port()}/l\\007link\\033]8;;\\007 \\033]52;c;AAAA\\007\\033[2J\\033[?1049h\\033[38;5;1;background:url(http://127.0.0.1:${port()}/b)mend'`), say('ok')]);
     await over(p);
     await nothingHappened(p);
-    const out = talk(p).locator('.Call_output');
+    const out = conversation(p).locator('.Call_output');
     expect(await out.locator('.sgr-red').innerText()).toBe('red');
     expect(await out.locator('a').count()).toBe(0);
     expect(await out.evaluate((el) => [...el.querySelectorAll('*')].every((s) => !s.hasAttribute('style') && /^(sgr-[a-z]+ ?)*$|^faint$/.test(s.className)))).toBe(true);

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 
 export const field = (page: Page) => page.getByRole('textbox', { name: 'What to do next' });
 export const ask = (page: Page) => page.locator('.Question_card');
-export const talk = (page: Page) => page.getByRole('region', { name: 'Conversation' });
+export const conversation = (page: Page) => page.getByRole('region', { name: 'Conversation' });
 export const session = (page: Page) => page.url().split('/s/')[1] as string;
 
 /** A question takes keys only when all of it is known, and has been there for a moment. */
@@ -18,7 +18,7 @@ export async function send(page: Page, text: string) {
   await field(page).press('Enter');
 }
 
-export const said = async (page: Page, text: string | RegExp) => talk(page).getByText(text).first().waitFor();
+export const said = async (page: Page, text: string | RegExp) => conversation(page).getByText(text).first().waitFor();
 
 /** The work came to its end. */
-export const over = async (page: Page) => talk(page).locator('.Talk_ending').last().waitFor();
+export const over = async (page: Page) => conversation(page).locator('.Transcript_ending').last().waitFor();

@@ -6,7 +6,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ask, field, over, ready, said, send, session, talk } from './help';
+import { ask, conversation, field, over, ready, said, send, session } from './help';
 import { call, gate, say, shell } from './model';
 import { SHOTS, until, World } from './world';
 
@@ -51,8 +51,8 @@ beforeAll(async () => {
   await make('destroys', 'Begin anew', 'waiting');
   await make('person', 'Paint it', 'waiting');
   await make('works', 'Move the configuration to TOML', 'working');
-  const carried = await w.run('bridge', 'new', '--once', 'Tell me what this shop sells');
-  ids.carried = /session: (\S+)/.exec(carried.stdout)?.[1] ?? '';
+  const outbox = await w.run('bridge', 'new', '--once', 'Tell me what this shop sells');
+  ids.awaiting = /session: (\S+)/.exec(outbox.stdout)?.[1] ?? '';
 });
 afterAll(async () => {
   done.open();
@@ -66,7 +66,7 @@ interface Screen {
 
 const visit = (name: string) => async (page: Page) => {
   await page.goto(`${w.url}/#/s/${ids[name]}`);
-  await talk(page).locator('.Talk_row').first().waitFor();
+  await conversation(page).locator('.Transcript_row').first().waitFor();
 };
 
 const waiting = (name: string, heading: string) => async (page: Page) => {
@@ -96,7 +96,7 @@ const SCREENS: Screen[] = [
   { name: 'done', open: async (page) => { await visit('done')(page); await page.locator('.Code_code .tok-comment').waitFor(); } },
   { name: 'long', open: async (page) => { await visit('long')(page); await over(page); } },
   { name: 'working', open: async (page) => { await visit('works')(page); await page.locator('.Conversation_now').waitFor(); } },
-  { name: 'carried', open: async (page) => { await visit('carried')(page); await page.locator('.Talk_open').waitFor(); } },
+  { name: 'awaiting-reply', open: async (page) => { await visit('awaiting')(page); await page.locator('.Transcript_open').waitFor(); } },
   { name: 'overview', open: async (page) => { await page.goto(`${w.url}/#/all`); await ask(page).first().waitFor(); } },
   { name: 'search', open: async (page) => { await page.goto(`${w.url}/#/`); await page.locator('[data-testid=folder] b').waitFor(); await page.keyboard.press('Control+k'); await page.locator('[role=option]').first().waitFor(); } },
   { name: 'keys', open: dialog('done', '/keys', async () => {}) },
@@ -155,14 +155,14 @@ for (const dark of [false, true]) {
   }
 }
 
-test('a page that is not known here says how to come in, in both themes', async () => {
+test('a page that is not known here says how to sign in, in both themes', async () => {
   for (const dark of [false, true]) {
     const page = await w.page({ dark });
     await page.context().clearCookies();
     await page.evaluate(() => localStorage.clear());
     await page.reload();
     await page.getByText('You are not signed in').waitFor();
-    await page.screenshot({ path: join(SHOTS, `door-${dark ? 'dark' : 'light'}-wide.png`) });
+    await page.screenshot({ path: join(SHOTS, `login-${dark ? 'dark' : 'light'}-wide.png`) });
     expect(await violations(page)).toEqual([]);
   }
 });
@@ -176,7 +176,7 @@ test('at twice the size nothing is lost', async () => {
     // On the screen, and not under something else.
     const button = ask(page).getByRole('button', { name });
     await button.scrollIntoViewIfNeeded();
-    expect(await button.evaluate((el) => { const box = el.getBoundingClientRect(); return el.contains(document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2)); }), String(name)).toBe(true);
+    expect(await button.evaluate((el) => { const rect = el.getBoundingClientRect(); return el.contains(document.elementFromPoint(rect.x + rect.width / 2, rect.y + rect.height / 2)); }), String(name)).toBe(true);
   }
   expect(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth + 1)).toBe(true);
 });
@@ -229,10 +229,10 @@ test('a keyboard is enough: begin, read, answer, go back, find', async () => {
       const at = await page.evaluate(() => {
         const el = document.activeElement as HTMLElement;
         const style = getComputedStyle(el);
-        // The field itself is framed by its box, which darkens.
-        const box = el.id === 'composer' ? el.closest('.Composer_input') : null;
+        // The field itself is framed by the input, which darkens.
+        const frame = el.id === 'composer' ? el.closest('.Composer_input') : null;
         const line = getComputedStyle(document.querySelector('.Call_call') as Element).borderColor;
-        const seen = (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) || (box !== null && getComputedStyle(box).borderColor !== line);
+        const seen = (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) || (frame !== null && getComputedStyle(frame).borderColor !== line);
         return { name: (el.getAttribute('aria-label') ?? el.innerText ?? '').trim().split('\n')[0] ?? '', seen, tag: el.tagName };
       });
       if (at.tag === 'BODY') continue;

@@ -12,7 +12,7 @@ import react from '@vitejs/plugin-react';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { afterEach, expect, test } from 'vitest';
-import { over, said, send, session, talk } from './help';
+import { conversation, over, said, send, session } from './help';
 import { say, shell, type Reply } from './model';
 import { World, until } from './world';
 
@@ -152,13 +152,13 @@ test('a transcript of many events opens, and scrolls', async () => {
     times.push(await page.evaluate(async (to) => {
       const began = performance.now();
       location.hash = to;
-      while (!document.querySelector('.Talk_ending')) await new Promise((done) => requestAnimationFrame(done));
+      while (!document.querySelector('.Transcript_ending')) await new Promise((done) => requestAnimationFrame(done));
       return performance.now() - began;
     }, `#/s/${id}`));
   }
-  const drawn = await talk(page).locator('.Talk_row').count();
+  const drawn = await conversation(page).locator('.Transcript_row').count();
   const scroll = await page.evaluate(async () => {
-    const el = document.querySelector('.Talk_scroller') as HTMLElement;
+    const el = document.querySelector('.Transcript_scroller') as HTMLElement;
     const frames: number[] = [];
     let last = performance.now();
     for (let n = 0; n < 60; n++) {
@@ -169,7 +169,7 @@ test('a transcript of many events opens, and scrolls', async () => {
     }
     el.scrollTop = 0;
     await new Promise((done) => setTimeout(done, 300));
-    return { longest: Math.max(...frames), rows: document.querySelectorAll('.Talk_row').length };
+    return { longest: Math.max(...frames), rows: document.querySelectorAll('.Transcript_row').length };
   });
   await said(page, 'Go on for long');
   tell(`${seq} facts open in ${Math.round(median(times))} ms (bar 1000); ${drawn} rows are drawn; the longest frame while scrolling took ${Math.round(scroll.longest)} ms`);

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { ask, over, ready, said, send, session, talk } from './help';
+import { ask, conversation, over, ready, said, send, session } from './help';
 import { call, gate, say, shell, type Reply } from './model';
 import { until, World, type Options } from './world';
 
@@ -68,7 +68,7 @@ test('what others changed since is kept, and named before', async () => {
   expect(readFileSync(join(w.folder, 'one.txt'), 'utf8')).toBe('changed by hand\n');
 });
 
-test('a fork is a new session with the same talk', async () => {
+test('a fork is a new session with the same conversation', async () => {
   await world([say('The answer is 42.'), say('In the branch.')]);
   const page = await w.page();
   await send(page, 'What is the answer?');
@@ -82,7 +82,7 @@ test('a fork is a new session with the same talk', async () => {
   await said(page, 'In the branch.');
   expect(JSON.stringify(w.model.requests[1])).toContain('The answer is 42.');
   await page.goBack();
-  expect(await talk(page).getByText('In the branch.').count()).toBe(0);
+  expect(await conversation(page).getByText('In the branch.').count()).toBe(0);
 });
 
 test('what a session changed is shown whole', async () => {
@@ -97,12 +97,12 @@ test('what a session changed is shown whole', async () => {
   expect(await dialog.locator('.Diff_add').allInnerTexts()).toHaveLength(2);
 });
 
-test('steps, their cost and the proof stand beside the talk', async () => {
+test('steps, their cost and the proof stand beside the conversation', async () => {
   await world([write('one.txt', 'one\n'), say('Written.')], { config: 'verify = ["test -e one.txt"]' });
   const page = await w.page();
   await send(page, 'Write a file');
   await over(page);
-  expect(await talk(page).locator('.Talk_ending').innerText()).toContain('proven');
+  expect(await conversation(page).locator('.Transcript_ending').innerText()).toContain('proven');
   const side = page.getByRole('complementary', { name: 'Plan and timeline' });
   expect(await side.innerText()).toMatch(/test -e one.txt\s+passed/);
   expect(await side.locator('.Side_step').count()).toBe(2);

@@ -5,7 +5,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import * as api from './net/api';
-import { enter, follow, leave } from './state/open';
+import { follow, signedIn, signedOut } from './state/open';
 import { get, readRoute, set } from './state/store';
 import { warm } from './text/markdown';
 import { App } from './ui/App';
@@ -17,30 +17,30 @@ function code(): string | null {
   return found?.[1] ?? null;
 }
 
-async function comeIn() {
+async function signIn() {
   const once = code();
   try {
     // A code that was already used is not an error if this page is signed in.
     if (once) await api.login({ code: once }).catch((error: unknown) => api.me().catch(() => Promise.reject(error)));
     else await api.me();
     set({ route: readRoute() });
-    enter();
+    signedIn();
     warm();
   } catch (error) {
-    if (error instanceof api.Failed && error.status === 0) setTimeout(() => void comeIn(), 1000);
-    else leave(once && error instanceof Error ? error.message : '');
+    if (error instanceof api.Failed && error.status === 0) setTimeout(() => void signIn(), 1000);
+    else signedOut(once && error instanceof Error ? error.message : '');
   }
 }
 
 api.onRefused(() => {
-  if (get().door === 'in') leave('The server was restarted, so this page has to sign in again.');
+  if (get().auth === 'signed-in') signedOut('The server was restarted, so this page has to sign in again.');
 });
 api.token.watch(() => {
-  if (get().door === 'out') void comeIn();
+  if (get().auth === 'signed-out') void signIn();
 });
 window.addEventListener('hashchange', () => {
   // An address with a code was opened in an existing tab.
-  if (location.hash.startsWith('#code=')) return void comeIn();
+  if (location.hash.startsWith('#code=')) return void signIn();
   const next = readRoute();
   set((s) => ({ route: next, drawer: null, dialog: null, walking: s.walking && next.at === 'session' }));
   follow();
@@ -55,5 +55,5 @@ if (root) {
       </QueryClientProvider>
     </StrictMode>,
   );
-  void comeIn();
+  void signIn();
 }

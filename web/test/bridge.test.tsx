@@ -1,4 +1,4 @@
-/** A conversation that a person carries: what is to be done, and that no model is said to be at work meanwhile. */
+/** A copy-and-paste session: what is to be done, and that no model is said to run meanwhile. */
 
 import { render } from '@testing-library/react';
 import { expect, test } from 'vitest';
@@ -22,7 +22,7 @@ const round = (step: number, parts = 1): [string, object][] => [
 ];
 const answer = (step: number, ...parts: Part[]): [string, object] => ['answered', { step, attempts: [], model: 'bridge/chat', wire: 'files', parts, stop: 'calls', usage: USAGE, request: '' }];
 const read: Part = { call: { id: '', tool: 'view_file', args: '{"path":"README.md"}' } };
-const carries = (s: Session) => s.items.filter((i): i is Extract<Item, { kind: 'carry' }> => i.kind === 'carry');
+const outboxes = (s: Session) => s.items.filter((i): i is Extract<Item, { kind: 'outbox' }> => i.kind === 'outbox');
 const now = (s: Session) => {
   const { container, unmount } = render(<Now session={s} />);
   const found = { text: container.querySelector('.Conversation_what')?.textContent ?? '', dot: container.querySelector('.parts_dot')?.className ?? '', stop: container.querySelector('button')?.textContent ?? '' };
@@ -30,12 +30,12 @@ const now = (s: Session) => {
   return found;
 };
 
-test('a request that is carried says what to do, and waits until the answer is there', () => {
+test('a request for the chat says what to do, and waits until the answer is there', () => {
   const s = begun();
   take(s, round(1)[0] as [string, object]);
   expect(now(s)).toMatchObject({ text: 'thinking', dot: 'parts_dot parts_run' });
   take(s, round(1)[1] as [string, object]);
-  expect(carries(s)).toEqual([{ kind: 'carry', key: 'o3', outbox: '/w/.dunnock/bridge/001-outbox.md', inbox: '/w/.dunnock/bridge/001-inbox.md', parts: 1, open: true }]);
+  expect(outboxes(s)).toEqual([{ kind: 'outbox', key: 'o3', outbox: '/w/.dunnock/bridge/001-outbox.md', inbox: '/w/.dunnock/bridge/001-inbox.md', parts: 1, open: true }]);
   expect(s).toMatchObject({ working: true, asking: false, awaitingReply: true, readOnly: false });
   expect(s.steps[0]).toMatchObject({ state: 'waiting', title: 'request for your chat' });
   expect(now(s)).toMatchObject({ text: 'waiting for the answer from your chat', dot: 'parts_dot parts_ask' });
@@ -43,8 +43,8 @@ test('a request that is carried says what to do, and waits until the answer is t
   take(s, answer(1, read));
   expect(s).toMatchObject({ working: true, awaitingReply: false });
   // The row stays, above what came of it, and asks for nothing any more.
-  expect(s.items.map((i) => i.kind)).toEqual(['prompt', 'carry', 'call']);
-  expect(carries(s)[0]?.open).toBe(false);
+  expect(s.items.map((i) => i.kind)).toEqual(['prompt', 'outbox', 'call']);
+  expect(outboxes(s)[0]?.open).toBe(false);
   expect(s.steps[0]).toMatchObject({ state: 'working', title: 'read README.md' });
   expect(now(s)).toMatchObject({ text: 'working', dot: 'parts_dot parts_run' });
 });
@@ -57,21 +57,21 @@ test('whoever takes the session up meanwhile finds it waiting', () => {
 
 test('each round has a row of its own, and only the last is open', () => {
   const s = take(begun(), ...round(1), answer(1, read), ['started', { call: '1.0' }], ['finished', { call: '1.0', outcome: 'done', shown: 'words' }], ...round(2, 3));
-  expect(carries(s).map((c) => [c.outbox.slice(-13), c.parts, c.open])).toEqual([['001-outbox.md', 1, false], ['002-outbox.md', 3, true]]);
+  expect(outboxes(s).map((c) => [c.outbox.slice(-13), c.parts, c.open])).toEqual([['001-outbox.md', 1, false], ['002-outbox.md', 3, true]]);
   expect(new Set(s.items.map((i) => i.key)).size).toBe(s.items.length);
   expect(now(s).text).toBe('waiting for the answer from your chat');
   take(s, answer(2, { text: { text: 'All done.' } }, { call: { id: '', tool: 'final_output', args: '{"answer":"All done."}' } }), ['ended', { reason: 'done', proof: 'none' }]);
-  expect(carries(s).every((c) => !c.open)).toBe(true);
+  expect(outboxes(s).every((c) => !c.open)).toBe(true);
   expect(s).toMatchObject({ working: false, awaitingReply: false, answer: 'All done.' });
   expect(now(s).text).toBe('');
 });
 
-test('a request that is carried can be stopped', () => {
+test('a request for the chat can be stopped', () => {
   const s = take(begun(), ...round(1), ['interrupt_requested', {}]);
   expect(now(s).text).toBe('stopping');
   take(s, ['step_failed', { step: 1, attempts: [], failure: 'interrupted', error: 'interrupted', usage: USAGE }]);
   expect(s.awaitingReply).toBe(false);
-  expect(carries(s)[0]?.open).toBe(false);
+  expect(outboxes(s)[0]?.open).toBe(false);
   take(s, ['ended', { reason: 'stopped', proof: 'none' }]);
   expect(s).toMatchObject({ working: false, stopping: false, awaitingReply: false });
   expect(s.steps[0]?.state).toBe('failed');
@@ -80,10 +80,10 @@ test('a request that is carried can be stopped', () => {
 test('an end without an answer leaves nothing open', () => {
   const s = take(begun(), ...round(1), ['ended', { reason: 'stopped', proof: 'none' }]);
   expect(s.awaitingReply).toBe(false);
-  expect(carries(s)[0]?.open).toBe(false);
+  expect(outboxes(s)[0]?.open).toBe(false);
 });
 
-test('what is said while a request is carried is told at the next step', () => {
+test('what is said while a reply is awaited is sent with the next step', () => {
   const s = take(begun(), ...round(1), ['prompted', { text: 'and mind the leap years' }]);
   expect(s.waiting.map((p) => p.text)).toEqual(['and mind the leap years']);
   expect(s.awaitingReply).toBe(true);

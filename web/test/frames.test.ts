@@ -29,7 +29,7 @@ function line(item: Item): string {
     }
     case 'note':
       return `- ${item.text}`;
-    case 'carry':
+    case 'outbox':
       return `${item.open ? '>>' : '--'} ${item.outbox}${item.parts > 1 ? ` (${item.parts})` : ''} << ${item.inbox}`;
     case 'reply':
       return `? ${item.text}  ${item.said}${item.note ? ` (${item.note})` : ''}`;
@@ -40,7 +40,7 @@ function line(item: Item): string {
 
 /** All that a page would show, as text. */
 function outline(s: Session): string {
-  const state = [s.working && 'working', s.asking && 'asking', s.awaitingReply && 'carried', s.stopping && 'stopping', s.compacting && 'compacting'].filter(Boolean).join(' ');
+  const state = [s.working && 'working', s.asking && 'asking', s.awaitingReply && 'awaiting reply', s.stopping && 'stopping', s.compacting && 'compacting'].filter(Boolean).join(' ');
   return [
     `${s.title} · ${s.workspace} · ${s.config?.model ?? ''} · ${state || 'rests'} · ${about(s.total.input + s.total.output)} tokens · ${s.unknown ? 'price unknown' : cents(s.micros)}`,
     ...s.items.map(line),

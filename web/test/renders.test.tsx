@@ -40,7 +40,7 @@ const show = (children: ReactNode) => render(<QueryClientProvider client={new Qu
 
 beforeEach(() => {
   vi.stubGlobal('fetch', () => new Promise(() => {})); // no answer is needed here
-  set({ ...first, door: 'in' }, true);
+  set({ ...first, auth: 'signed-in' }, true);
 });
 afterEach(() => {
   cleanup();

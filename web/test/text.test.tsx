@@ -43,7 +43,7 @@ describe('markdown', () => {
     expect(dom(`[${words}](${to})`).querySelector('a')?.textContent).toContain(`(${new URL(to).host})`);
   });
 
-  test('emoji and joined letters stay as they are in talk', () => {
+  test('emoji and joined letters stay as they are in an answer', () => {
     expect(dom('⚠️ done 👩‍💻 می‌خواهم').textContent).toBe('⚠️ done 👩‍💻 می‌خواهم');
   });
 

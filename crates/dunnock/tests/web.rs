@@ -93,7 +93,7 @@ fn built_twice_it_is_the_same() {
 /// Holds A1: terminal to browser and browser to a real terminal app.
 #[test]
 fn browser_conversations() {
-    tests("browser", "e2e/talk.test.ts", 35);
+    tests("browser", "e2e/conversation.test.ts", 35);
 }
 
 #[test]

@@ -42,7 +42,7 @@ export type Item =
   | { kind: 'text'; key: string; text: string; live: boolean }
   | Call
   | { kind: 'note'; key: string; text: string; tone: 'quiet' | 'bad' | 'warn' }
-  | { kind: 'carry'; key: string; outbox: string; inbox: string; parts: number; open: boolean }
+  | { kind: 'outbox'; key: string; outbox: string; inbox: string; parts: number; open: boolean }
   | { kind: 'reply'; key: string; text: string; said: string; note: string | null }
   | { kind: 'end'; key: string; word: string; tone: 'good' | 'bad' | 'warn'; error: string | null; checks: { command: string; passed: boolean | null }[]; closing: string };
 
@@ -232,7 +232,7 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
     case 'step_failed': {
       used(s, e.body.usage);
       s.asking = false;
-      brought(s);
+      replyArrived(s);
       endLive(s);
       const again = e.body.retry_at != null;
       patchStep(s, { state: again ? 'working' : 'failed' });
@@ -362,7 +362,7 @@ function addCall(s: Session, id: string, part: CallPart, harness: boolean): void
 }
 
 /** A copy-and-paste session: tokens and cost are unknown. */
-export const isByHand = (s: Session) => s.config?.model === 'bridge/chat';
+export const isCopyPaste = (s: Session) => s.config?.model === 'bridge/chat';
 
 export function callOf(s: Session, id: string): Call | null {
   const item = s.items[s.places.get(id) ?? -1];
@@ -415,23 +415,23 @@ function endLive(s: Session): void {
 function outboxWritten(s: Session, e: OutboxWritten): void {
   s.asking = false;
   s.awaitingReply = true;
-  put(s, { kind: 'carry', key: `o${s.seq}`, outbox: e.outbox, inbox: e.inbox, parts: e.parts, open: true });
+  put(s, { kind: 'outbox', key: `o${s.seq}`, outbox: e.outbox, inbox: e.inbox, parts: e.parts, open: true });
   patchStep(s, { title: 'request for your chat', state: 'waiting' });
 }
 
 /** Ends the wait for the chat's reply. The instructions stay, marked as done. */
-function brought(s: Session): void {
+function replyArrived(s: Session): void {
   s.awaitingReply = false;
-  for (const [at, item] of recent(s)) if (item.kind === 'carry' && item.open) s.items[at] = { ...item, open: false };
+  for (const [at, item] of recent(s)) if (item.kind === 'outbox' && item.open) s.items[at] = { ...item, open: false };
 }
 
 /** Replaces the streamed text with the recorded answer. */
 function answered(s: Session, e: Answered): void {
   used(s, e.usage);
-  if (e.usage.input === 0 && e.usage.output === 0 && !isByHand(s)) s.unknown = s.run.unknown = true;
+  if (e.usage.input === 0 && e.usage.output === 0 && !isCopyPaste(s)) s.unknown = s.run.unknown = true;
   s.context = e.usage.input + e.usage.output;
   s.asking = false;
-  brought(s);
+  replyArrived(s);
   const kept = s.items.splice(s.mark).filter((item) => !isLive(item));
   s.items.push(...kept);
   // Streamed items keep their keys, so React keeps what it has rendered.
@@ -546,7 +546,7 @@ const ENDS: Record<string, [string, 'good' | 'bad' | 'warn']> = {
 
 function ended(s: Session, reason: EndReason, proof: Proof, at: number, seq: number): void {
   endLive(s);
-  brought(s);
+  replyArrived(s);
   tellWaiting(s, Number.MAX_SAFE_INTEGER);
   for (const [at, item] of recent(s)) if (isOpen(item)) s.items[at] = { ...item, gone: true, asked: false, began: null };
   s.questions = [];
@@ -570,7 +570,7 @@ function closing(s: Session, at: number): string {
   if (tokens > 0) {
     parts.push(`${about(tokens)} tokens${r.usage.cached > 0 ? ` (${about(r.usage.cached)} cached)` : ''}`);
     parts.push(r.unknown ? 'price unknown' : usd(r.micros));
-  } else parts.push(isByHand(s) ? 'copy and paste' : 'tokens unknown');
+  } else parts.push(isCopyPaste(s) ? 'copy and paste' : 'tokens unknown');
   if (r.files.size > 0) parts.push(count(r.files.size, 'file'));
   return parts.join(' · ');
 }

@@ -187,8 +187,8 @@ let feed: Channel | null = null;
 
 /** Opens the session that the address names, and closes the previous one. */
 export function follow() {
-  const { route, door } = get();
-  const id = route.at === 'session' && door === 'in' ? route.id : null;
+  const { route, auth } = get();
+  const id = route.at === 'session' && auth === 'signed-in' ? route.id : null;
   if (current?.id === id) return;
   current?.close();
   current = null;
@@ -223,16 +223,16 @@ export async function check() {
   checking = false;
 }
 
-export function leave(why: string) {
-  if (get().door === 'out') return;
+export function signedOut(why: string) {
+  if (get().auth === 'signed-out') return;
   feed?.close();
   feed = null;
-  set({ door: 'out', why });
+  set({ auth: 'signed-out', why });
   follow();
 }
 
-export function enter() {
-  set({ door: 'in', why: '', up: true });
+export function signedIn() {
+  set({ auth: 'signed-in', why: '', up: true });
   watchAll();
   follow();
 }

@@ -36,7 +36,7 @@ export interface Opened {
 
 export interface State {
   /** Whether this page is signed in. */
-  door: 'opening' | 'in' | 'out';
+  auth: 'checking' | 'signed-in' | 'signed-out';
   why: string;
   /** The server is responding. */
   up: boolean;
@@ -56,7 +56,7 @@ export interface State {
 const FOLDED = 'dunnock.folded';
 
 export const useStore = create<State>(() => ({
-  door: 'opening', why: '', up: true, overview: null, route: readRoute(), opened: null, dialog: null, drawer: null, toasts: [], walking: false, folded: readFolded(),
+  auth: 'checking', why: '', up: true, overview: null, route: readRoute(), opened: null, dialog: null, drawer: null, toasts: [], walking: false, folded: readFolded(),
 }));
 
 export const set = useStore.setState;

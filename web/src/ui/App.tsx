@@ -128,7 +128,7 @@ function ending(s: State): string {
 }
 
 export function App() {
-  const door = useStore((s) => s.door);
+  const auth = useStore((s) => s.auth);
   const route = useStore((s) => s.route);
   const drawer = useStore((s) => s.drawer);
   const folded = useStore((s) => s.folded);
@@ -140,8 +140,8 @@ export function App() {
   useDrawer(drawer);
   useKeys();
   const n = useTitle();
-  if (door === 'opening') return <p className="centered faint" role="status">Opening</p>;
-  if (door === 'out') return <Login />;
+  if (auth === 'checking') return <p className="centered faint" role="status">Opening</p>;
+  if (auth === 'signed-out') return <Login />;
   const withSide = route.at === 'session' && !failed;
   return (
     <Boundary>

@@ -6,7 +6,7 @@ import type { OpenQuestion } from '../api.gen';
 import * as api from '../net/api';
 import { configure, prompt, stop } from '../state/actions';
 import { unknown } from '../state/ask';
-import { callOf, isByHand, type Session } from '../state/fold';
+import { callOf, isCopyPaste, type Session } from '../state/fold';
 import { MODES } from '../state/commands';
 import { openSession, useStore, type State } from '../state/store';
 import { about, firstLine, folderName, title, titleLine, usd } from '../state/words';
@@ -17,7 +17,7 @@ import { Composer, Dock, Status } from './Composer';
 import { Button, Dot, Empty, Fill, Fold, LinkButton, TopBar, Wrong } from './parts';
 import { Questions } from './Question';
 import { Side } from './Side';
-import { Talk } from './Talk';
+import { Transcript } from './Transcript';
 import styles from './Conversation.module.css';
 
 /** The open questions; one that the server has not described yet is a placeholder. */
@@ -53,12 +53,12 @@ function Numbers() {
   if (!session) return null;
   const window = session.config?.window ?? session.window;
   const isolation = session.config?.sandbox === 'off' ? 'D' : session.isolation;
-  const byHand = isByHand(session);
+  const copyPaste = isCopyPaste(session);
   const parts = [
     isolation ? (isolation === 'D' ? 'no sandbox' : `sandbox ${isolation}`) : '',
-    !byHand && window ? `context ${Math.min(100, Math.floor((session.context * 100) / window))} %` : '',
-    byHand ? 'copy and paste' : `${about(session.total.input + session.total.output)} tokens`,
-    byHand ? '' : session.unknown ? 'price unknown' : usd(session.micros),
+    !copyPaste && window ? `context ${Math.min(100, Math.floor((session.context * 100) / window))} %` : '',
+    copyPaste ? 'copy and paste' : `${about(session.total.input + session.total.output)} tokens`,
+    copyPaste ? '' : session.unknown ? 'price unknown' : usd(session.micros),
     session.working ? `step ${session.run.steps} of ${session.config?.max_steps ?? '?'}` : '',
   ].filter(Boolean);
   return <Status>{parts.map((part) => <span key={part}>{part}</span>)}</Status>;
@@ -117,7 +117,7 @@ function Messages() {
   const session = useStore(openSession);
   if (!session) return <Fill><p className="centered faint" role="status">Loading the session</p></Fill>;
   if (session.items.length === 0) return <Fill><div className="centered"><Empty>No messages yet.</Empty></div></Fill>;
-  return <Talk session={session} />;
+  return <Transcript session={session} />;
 }
 
 /** Above the input: open questions, queued prompts, what is happening now. */

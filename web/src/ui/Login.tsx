@@ -2,7 +2,7 @@
 
 import { useState, type FormEvent } from 'react';
 import * as api from '../net/api';
-import { enter } from '../state/open';
+import { signedIn } from '../state/open';
 import { useStore } from '../state/store';
 import { Alone, Bird, Button, Wrong } from './parts';
 import styles from './Login.module.css';
@@ -11,11 +11,11 @@ export function Login() {
   const why = useStore((s) => s.why);
   const [password, setPassword] = useState('');
   const [wrong, setWrong] = useState('');
-  const come = async (e: FormEvent) => {
+  const signIn = async (e: FormEvent) => {
     e.preventDefault();
     try {
       await api.login({ password });
-      enter();
+      signedIn();
     } catch (error) {
       setWrong(error instanceof Error ? error.message : String(error));
     }
@@ -29,7 +29,7 @@ export function Login() {
       <p>It opens a page that is signed in; this one then signs in too. If it is already running, press Enter in its terminal.</p>
       <details>
         <summary>From another machine</summary>
-        <form className={styles.password} onSubmit={(e) => void come(e)}>
+        <form className={styles.password} onSubmit={(e) => void signIn(e)}>
           <label>Server password <input type="password" autoComplete="current-password" value={password} onChange={(e) => setPassword(e.target.value)} /></label>
           <Button type="submit" kind="go" disabled={!password}>Sign in</Button>
         </form>

@@ -4,7 +4,7 @@
 
 import type { ReactNode } from 'react';
 import { branch } from '../state/actions';
-import { isByHand, type Step } from '../state/fold';
+import { isCopyPaste, type Step } from '../state/fold';
 import { openSession, set, useStore } from '../state/store';
 import { about, usd } from '../state/words';
 import { visible } from '../text/safe';
@@ -76,7 +76,7 @@ export function Side() {
         </section>
       </div>
       <dl className={panel.foot}>
-        {isByHand(session) ? <><dt>Model</dt><dd>your chat, by copy and paste</dd></> : (
+        {isCopyPaste(session) ? <><dt>Model</dt><dd>your chat, by copy and paste</dd></> : (
           <>
             <dt>Tokens in / cached / out</dt><dd>{about(session.total.input)} / {about(session.total.cached)} / {about(session.total.output)}</dd>
             <dt>Cost</dt><dd>{session.unknown ? 'price unknown' : usd(session.micros)}</dd>

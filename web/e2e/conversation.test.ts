@@ -5,7 +5,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterEach, expect, test } from 'vitest';
-import { ask, field, ready, said, send, session, talk } from './help';
+import { ask, conversation, field, ready, said, send, session } from './help';
 import { call, gate, say, shell, type Reply } from './model';
 import { until, World, type Options } from './world';
 
@@ -45,8 +45,8 @@ test('a new conversation streams its answer', async () => {
   await said(page, 'First part of the answer.');
   expect(await page.locator('.Conversation_now').innerText()).toContain('writing');
   open();
-  await talk(page).getByText(/1 step · /).waitFor();
-  expect(await page.locator('.Talk_prompt').innerText()).toContain('Say something');
+  await conversation(page).getByText(/1 step · /).waitFor();
+  expect(await page.locator('.Transcript_prompt').innerText()).toContain('Say something');
   expect(await w.wrong(page)).toEqual([]);
 });
 
@@ -54,10 +54,10 @@ test('what thinks is told apart from what is said', async () => {
   await world([{ reasoning: 'First I think about it.', text: 'Then I say it.' }]);
   const page = await w.page();
   await send(page, 'Think');
-  const thought = page.locator('.Talk_thought').getByRole('button');
+  const thought = page.locator('.Transcript_thought').getByRole('button');
   await thought.getByText('First I think').waitFor();
   await thought.click();
-  expect(await page.locator('.Talk_thought p').innerText()).toContain('First I think about it.');
+  expect(await page.locator('.Transcript_thought p').innerText()).toContain('First I think about it.');
   await said(page, 'Then I say it.');
 });
 
@@ -65,9 +65,9 @@ test('a command shows its output while it runs', async () => {
   await world([shell('for i in 1 2 3; do echo line $i; sleep 0.7; done'), say('ok')]);
   const page = await w.page();
   await send(page, 'Count');
-  await talk(page).getByText('line 1').waitFor();
+  await conversation(page).getByText('line 1').waitFor();
   expect(await page.locator('.Call_result').innerText()).toMatch(/^\d s$/);
-  await talk(page).getByText('line 3').waitFor();
+  await conversation(page).getByText('line 3').waitFor();
   await said(page, 'ok');
 });
 
@@ -120,7 +120,7 @@ test('decline with a note that the model is told', async () => {
   await said(page, 'As you wish.');
   expect(existsSync(join(w.folder, 'made'))).toBe(false);
   expect(JSON.stringify(w.model.requests[1])).toContain('write it to notes.txt');
-  await talk(page).getByText('write it to notes.txt').first().waitFor();
+  await conversation(page).getByText('write it to notes.txt').first().waitFor();
 });
 
 test('always shows its rule first, then holds', async () => {
@@ -213,7 +213,7 @@ test('work is stopped by Escape', async () => {
   await page.locator('.Call_call .parts_run').waitFor();
   await field(page).focus();
   await page.keyboard.press('Escape');
-  await talk(page).getByText('stopped').first().waitFor();
+  await conversation(page).getByText('stopped').first().waitFor();
   expect(existsSync(join(w.folder, 'never'))).toBe(false);
 });
 
@@ -252,7 +252,7 @@ test('a conflict is shown and healed: nothing typed is lost', async () => {
   const one = await w.page();
   await send(one, 'Begin');
   await said(one, 'first');
-  await talk(one).getByText(/1 step · /).waitFor();
+  await conversation(one).getByText(/1 step · /).waitFor();
   const id = session(one);
   // Somebody else is quicker, by the moment in which the tab's own words are on their way.
   let held = false;
@@ -281,8 +281,8 @@ test('a reload in the middle of streaming loses and doubles nothing', async () =
   await said(page, 'word20');
   await page.reload();
   await said(page, 'word20');
-  await talk(page).getByText(/1 step · /).waitFor();
-  expect(await page.locator('.Talk_answer .markdown_markdown').innerText()).toBe(words);
+  await conversation(page).getByText(/1 step · /).waitFor();
+  expect(await page.locator('.Transcript_answer .markdown_markdown').innerText()).toBe(words);
 });
 
 test('a killed server is survived: the same question, with the same id and hash', async () => {
@@ -318,8 +318,8 @@ test('a connection that broke in the middle of streaming comes back without a ga
     await page.context().setOffline(false);
     await new Promise((done) => setTimeout(done, 300));
   }
-  await talk(page).getByText(/1 step · /).waitFor();
-  expect(await page.locator('.Talk_answer .markdown_markdown').innerText()).toBe(words);
+  await conversation(page).getByText(/1 step · /).waitFor();
+  expect(await page.locator('.Transcript_answer .markdown_markdown').innerText()).toBe(words);
 });
 
 test('a session that was begun in the terminal is driven here', async () => {
@@ -345,31 +345,31 @@ test('a question of a run in a terminal is answered here', async () => {
   await said(page, 'It is made.');
 });
 
-test('a carried conversation is seen and goes on in the browser', async () => {
+test('a copy-and-paste session is seen and continues in the browser', async () => {
   await world([], { files: { 'README.md': 'The words of the shop.\n' } });
   const ran = await w.run('bridge', 'new', '--once', 'look at the shop');
   expect(ran.stdout).toContain('001-outbox.md');
-  const bring = (name: string, text: string) => writeFileSync(join(w.folder, '.dunnock/bridge', name), text);
+  const save = (name: string, text: string) => writeFileSync(join(w.folder, '.dunnock/bridge', name), text);
   const page = await w.page();
   await page.getByRole('group', { name: 'Waiting for you' }).getByText('look at the shop').click();
   // The whole paths, to be marked as they are.
-  const row = page.locator('.Talk_open');
+  const row = page.locator('.Transcript_open');
   await row.waitFor();
   expect(await row.locator('code').allInnerTexts()).toEqual(['001-outbox.md', '001-inbox.md'].map((name) => expect.stringMatching(new RegExp(`^/.*/\\.dunnock/bridge/${name}$`))));
   expect(existsSync(await row.locator('code').first().innerText())).toBe(true);
   await page.getByRole('navigation').getByText('copy and paste').waitFor();
   await page.locator('.Conversation_now').getByText('waiting for the answer from your chat').waitFor();
   expect(await page.locator('.Conversation_now').innerText()).not.toContain('thinking');
-  // This page drives it: what is brought is taken in, and the next round is said.
-  bring('001-inbox.md', '[READ README.md]\n');
-  await talk(page).getByText('002-outbox.md').waitFor();
-  await talk(page).getByText('read README.md').waitFor();
+  // This page drives it: a saved answer is read, and the next request is shown.
+  save('001-inbox.md', '[READ README.md]\n');
+  await conversation(page).getByText('002-outbox.md').waitFor();
+  await conversation(page).getByText('read README.md').waitFor();
   expect(await row.count()).toBe(1);
-  expect(await talk(page).locator('.Talk_outbox').count()).toBe(2);
+  expect(await conversation(page).locator('.Transcript_outbox').count()).toBe(2);
   await page.locator('.Conversation_now').getByText('waiting for the answer from your chat').waitFor();
-  bring('002-inbox.md', 'All done.\n[DONE]\n');
+  save('002-inbox.md', 'All done.\n[DONE]\n');
   await said(page, 'All done.');
-  await talk(page).locator('.Talk_ending').getByText('done', { exact: true }).waitFor();
+  await conversation(page).locator('.Transcript_ending').getByText('done', { exact: true }).waitFor();
   expect(await page.locator('.Conversation_now').count()).toBe(0);
   expect(await row.count()).toBe(0);
   expect((await w.api<{ state: string }>('GET', `/api/sessions/${session(page)}`)).state).toBe('done');
@@ -435,8 +435,8 @@ test('a picture is pasted, kept and shown', async () => {
   await send(page, 'What is this?');
   await said(page, 'A red dot.');
   expect(JSON.stringify(w.model.requests[0])).toContain('data:image/png;base64');
-  await page.locator('.Talk_prompt img').waitFor();
-  expect(await page.locator('.Talk_prompt img').evaluate((img: HTMLImageElement) => img.naturalWidth)).toBe(8);
+  await page.locator('.Transcript_prompt img').waitFor();
+  expect(await page.locator('.Transcript_prompt img').evaluate((img: HTMLImageElement) => img.naturalWidth)).toBe(8);
   expect(await w.wrong(page)).toEqual([]);
 });
 
@@ -478,7 +478,7 @@ test('another folder is worked in', async () => {
   await page.getByRole('button', { name: 'Use this folder' }).click();
   await page.locator('[data-testid=folder]').getByText('other').waitFor();
   await send(page, 'Where are you?');
-  await talk(page).getByText(other).first().waitFor();
+  await conversation(page).getByText(other).first().waitFor();
 });
 
 test('the model and who is asked are switched in the session', async () => {
@@ -568,7 +568,7 @@ test('sessions are gone through by keys, one after the other', async () => {
     const before = page.url();
     await page.keyboard.press('j');
     await until('the next', () => page.url() !== before);
-    await talk(page).locator('.Talk_ending').waitFor();
+    await conversation(page).locator('.Transcript_ending').waitFor();
     seen.push(session(page));
   }
   expect(new Set(seen).size).toBe(3);

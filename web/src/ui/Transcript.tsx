@@ -12,7 +12,7 @@ import { prose, visible } from '../text/safe';
 import { Call } from './Call';
 import { classes } from './classes';
 import { Button, Fill } from './parts';
-import styles from './Talk.module.css';
+import styles from './Transcript.module.css';
 
 const asUrl = (blob: Blob) =>
   new Promise<string>((done, fail) => {
@@ -72,7 +72,7 @@ const Row = memo(function Row({ item, session }: { item: Item; session: string }
       return <Call call={item} session={session} />;
     case 'note':
       return <p className={classes(styles.note, item.tone === 'bad' && styles.bad)}>{visible(item.text)}</p>;
-    case 'carry':
+    case 'outbox':
       return (
         <div className={classes(styles.outbox, item.open && styles.open)}>
           <p>Paste <Path path={item.outbox} name="the request" />{furtherParts(item.parts)} into your chat</p>
@@ -92,7 +92,7 @@ const Row = memo(function Row({ item, session }: { item: Item; session: string }
   }
 });
 
-export const Talk = memo(function Talk({ session }: { session: Session }) {
+export const Transcript = memo(function Transcript({ session }: { session: Session }) {
   const scroller = useRef<HTMLDivElement>(null);
   const pinned = useRef(true);
   const [away, setAway] = useState(false);
