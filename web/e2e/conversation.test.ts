@@ -11,8 +11,12 @@ import { until, World, type Options } from './world';
 
 let w: World;
 /** Of the questions that are on the page. */
-const hashes = (page: Page) => page.locator('.Question_card').evaluateAll((all) => all.map((el) => (el as HTMLElement).dataset.hash ?? ''));
-const world = async (replies: Reply[], options: Options = {}) => (w = await World.start(replies, options));
+const hashes = (page: Page) =>
+  page
+    .locator('.Question_card')
+    .evaluateAll((all) => all.map((el) => (el as HTMLElement).dataset.hash ?? ''));
+const world = async (replies: Reply[], options: Options = {}) =>
+  (w = await World.start(replies, options));
 afterEach(async () => {
   await w?.stop();
 });
@@ -45,7 +49,9 @@ test('a new conversation streams its answer', async () => {
   await said(page, 'First part of the answer.');
   expect(await page.locator('.Conversation_now').innerText()).toContain('writing');
   open();
-  await conversation(page).getByText(/1 step · /).waitFor();
+  await conversation(page)
+    .getByText(/1 step · /)
+    .waitFor();
   expect(await page.locator('.Transcript_prompt').innerText()).toContain('Say something');
   expect(await w.wrong(page)).toEqual([]);
 });
@@ -57,7 +63,9 @@ test('what thinks is told apart from what is said', async () => {
   const thought = page.locator('.Transcript_thought').getByRole('button');
   await thought.getByText('First I think').waitFor();
   await thought.click();
-  expect(await page.locator('.Transcript_thought p').innerText()).toContain('First I think about it.');
+  expect(await page.locator('.Transcript_thought p').innerText()).toContain(
+    'First I think about it.',
+  );
   await said(page, 'Then I say it.');
 });
 
@@ -124,10 +132,14 @@ test('decline with a note that the model is told', async () => {
 });
 
 test('always shows its rule first, then holds', async () => {
-  await world([shell('touch one'), shell('touch one'), say('Both are done.')], { config: 'approve = "ask"' });
+  await world([shell('touch one'), shell('touch one'), say('Both are done.')], {
+    config: 'approve = "ask"',
+  });
   const page = await w.page();
   await send(page, 'Make files');
-  await ask(page).getByRole('button', { name: /Always/ }).waitFor();
+  await ask(page)
+    .getByRole('button', { name: /Always/ })
+    .waitFor();
   await ready(page);
   await page.keyboard.press('a');
   await ask(page).getByText('Always allow:').waitFor();
@@ -135,7 +147,9 @@ test('always shows its rule first, then holds', async () => {
   expect(existsSync(join(w.folder, 'one'))).toBe(false);
   // Escape goes back, and stops nothing.
   await page.keyboard.press('Escape');
-  await ask(page).getByRole('button', { name: /Run once/ }).waitFor();
+  await ask(page)
+    .getByRole('button', { name: /Run once/ })
+    .waitFor();
   await page.keyboard.press('a');
   await page.keyboard.press('s');
   // The second call of that shape is not asked about.
@@ -148,7 +162,9 @@ test('always in every session can be listed and taken back', async () => {
   await world([shell('touch one'), say('It is made.')], { config: 'approve = "ask"' });
   const page = await w.page();
   await send(page, 'Make a file');
-  await ask(page).getByRole('button', { name: /Always/ }).waitFor();
+  await ask(page)
+    .getByRole('button', { name: /Always/ })
+    .waitFor();
   await ready(page);
   await page.keyboard.press('a');
   await page.keyboard.press('Enter');
@@ -166,7 +182,9 @@ test('always in every session can be listed and taken back', async () => {
 });
 
 test('a question is explained before it is answered', async () => {
-  await world([shell('curl http://example.org', 'This only lists files.')], { config: 'approve = "ask"' });
+  await world([shell('curl http://example.org', 'This only lists files.')], {
+    config: 'approve = "ask"',
+  });
   const page = await w.page();
   await send(page, 'Go');
   await ask(page).waitFor();
@@ -196,7 +214,10 @@ test('many questions stand at once, and are gone through one by one', async () =
 });
 
 test('the model asks, and one of its choices is taken by its number', async () => {
-  await world([call('ask_person', { question: 'Which colour?', choices: ['red', 'green'] }), say('Green it is.')]);
+  await world([
+    call('ask_person', { question: 'Which colour?', choices: ['red', 'green'] }),
+    say('Green it is.'),
+  ]);
   const page = await w.page();
   await send(page, 'Paint');
   await ask(page).getByText('Which colour?').waitFor();
@@ -240,7 +261,9 @@ test('two tabs are in step, and a question closes in both when it is answered in
   await ask(two).waitFor();
   expect(await ask(two).getAttribute('data-hash')).toBe(await ask(one).getAttribute('data-hash'));
   await ready(two);
-  await ask(two).getByRole('button', { name: /Run once/ }).click();
+  await ask(two)
+    .getByRole('button', { name: /Run once/ })
+    .click();
   for (const page of [one, two]) {
     await said(page, 'It is made.');
     expect(await ask(page).count()).toBe(0);
@@ -252,14 +275,19 @@ test('a conflict is shown and healed: nothing typed is lost', async () => {
   const one = await w.page();
   await send(one, 'Begin');
   await said(one, 'first');
-  await conversation(one).getByText(/1 step · /).waitFor();
+  await conversation(one)
+    .getByText(/1 step · /)
+    .waitFor();
   const id = session(one);
   // Somebody else is quicker, by the moment in which the tab's own words are on their way.
   let held = false;
   await one.route('**/commands', async (route) => {
     if (!held) {
       held = true;
-      await w.api('POST', `/api/sessions/${id}/commands`, { id: 'other-1', command: { prompt: { text: 'somebody else was quicker' } } });
+      await w.api('POST', `/api/sessions/${id}/commands`, {
+        id: 'other-1',
+        command: { prompt: { text: 'somebody else was quicker' } },
+      });
     }
     await route.continue();
   });
@@ -281,7 +309,9 @@ test('a reload in the middle of streaming loses and doubles nothing', async () =
   await said(page, 'word20');
   await page.reload();
   await said(page, 'word20');
-  await conversation(page).getByText(/1 step · /).waitFor();
+  await conversation(page)
+    .getByText(/1 step · /)
+    .waitFor();
   expect(await page.locator('.Transcript_answer .markdown_markdown').innerText()).toBe(words);
 });
 
@@ -301,7 +331,9 @@ test('a killed server is survived: the same question, with the same id and hash'
   await ask(page).waitFor();
   expect(await ask(page).getAttribute('data-hash')).toBe(hash);
   await ready(page);
-  await ask(page).getByRole('button', { name: /Run once/ }).click();
+  await ask(page)
+    .getByRole('button', { name: /Run once/ })
+    .click();
   await said(page, 'It is made.');
   expect(existsSync(join(w.folder, 'made'))).toBe(true);
 });
@@ -318,7 +350,9 @@ test('a connection that broke in the middle of streaming comes back without a ga
     await page.context().setOffline(false);
     await new Promise((done) => setTimeout(done, 300));
   }
-  await conversation(page).getByText(/1 step · /).waitFor();
+  await conversation(page)
+    .getByText(/1 step · /)
+    .waitFor();
   expect(await page.locator('.Transcript_answer .markdown_markdown').innerText()).toBe(words);
 });
 
@@ -349,16 +383,24 @@ test('a copy-and-paste session is seen and continues in the browser', async () =
   await world([], { files: { 'README.md': 'The words of the shop.\n' } });
   const ran = await w.run('bridge', 'new', '--once', 'look at the shop');
   expect(ran.stdout).toContain('001-outbox.md');
-  const save = (name: string, text: string) => writeFileSync(join(w.folder, '.dunnock/bridge', name), text);
+  const save = (name: string, text: string) =>
+    writeFileSync(join(w.folder, '.dunnock/bridge', name), text);
   const page = await w.page();
   await page.getByRole('group', { name: 'Waiting for you' }).getByText('look at the shop').click();
   // The whole paths, to be marked as they are.
   const row = page.locator('.Transcript_open');
   await row.waitFor();
-  expect(await row.locator('code').allInnerTexts()).toEqual(['001-outbox.md', '001-inbox.md'].map((name) => expect.stringMatching(new RegExp(`^/.*/\\.dunnock/bridge/${name}$`))));
+  expect(await row.locator('code').allInnerTexts()).toEqual(
+    ['001-outbox.md', '001-inbox.md'].map((name) =>
+      expect.stringMatching(new RegExp(`^/.*/\\.dunnock/bridge/${name}$`)),
+    ),
+  );
   expect(existsSync(await row.locator('code').first().innerText())).toBe(true);
   await page.getByRole('navigation').getByText('copy and paste').waitFor();
-  await page.locator('.Conversation_now').getByText('waiting for the answer from your chat').waitFor();
+  await page
+    .locator('.Conversation_now')
+    .getByText('waiting for the answer from your chat')
+    .waitFor();
   expect(await page.locator('.Conversation_now').innerText()).not.toContain('thinking');
   // This page drives it: a saved answer is read, and the next request is shown.
   save('001-inbox.md', '[READ README.md]\n');
@@ -366,36 +408,65 @@ test('a copy-and-paste session is seen and continues in the browser', async () =
   await conversation(page).getByText('read README.md').waitFor();
   expect(await row.count()).toBe(1);
   expect(await conversation(page).locator('.Transcript_outbox').count()).toBe(2);
-  await page.locator('.Conversation_now').getByText('waiting for the answer from your chat').waitFor();
+  await page
+    .locator('.Conversation_now')
+    .getByText('waiting for the answer from your chat')
+    .waitFor();
   save('002-inbox.md', 'All done.\n[DONE]\n');
   await said(page, 'All done.');
-  await conversation(page).locator('.Transcript_ending').getByText('done', { exact: true }).waitFor();
+  await conversation(page)
+    .locator('.Transcript_ending')
+    .getByText('done', { exact: true })
+    .waitFor();
   expect(await page.locator('.Conversation_now').count()).toBe(0);
   expect(await row.count()).toBe(0);
-  expect((await w.api<{ state: string }>('GET', `/api/sessions/${session(page)}`)).state).toBe('done');
+  expect((await w.api<{ state: string }>('GET', `/api/sessions/${session(page)}`)).state).toBe(
+    'done',
+  );
   expect(w.model.requests).toHaveLength(0);
   expect(await w.wrong(page)).toEqual([]);
 });
 
 test('a session that was begun here is driven in a real terminal', async () => {
-  await world([say('from the browser'), shell('touch made'), say('from the terminal')], { config: 'approve = "ask"' });
+  await world([say('from the browser'), shell('touch made'), say('from the terminal')], {
+    config: 'approve = "ask"',
+  });
   const page = await w.page();
   await send(page, 'begin in the browser');
   await said(page, 'from the browser');
   const id = session(page);
-  const tmux = (...words: string[]) => spawnSync('tmux', ['-L', `web-${process.pid}`, ...words], { env: w.env, encoding: 'utf8' });
+  const tmux = (...words: string[]) =>
+    spawnSync('tmux', ['-L', `web-${process.pid}`, ...words], { env: w.env, encoding: 'utf8' });
   try {
-    tmux('new-session', '-d', '-x', '100', '-y', '30', '-c', w.folder, `${w.bin} open --resume ${id}`);
-    await until('the terminal shows it', () => tmux('capture-pane', '-p').stdout.includes('from the browser'));
+    tmux(
+      'new-session',
+      '-d',
+      '-x',
+      '100',
+      '-y',
+      '30',
+      '-c',
+      w.folder,
+      `${w.bin} open --resume ${id}`,
+    );
+    await until('the terminal shows it', () =>
+      tmux('capture-pane', '-p').stdout.includes('from the browser'),
+    );
     tmux('send-keys', 'go on in the terminal', 'Enter');
     // The page follows, and the question that the terminal's prompt led to is answered on the page.
     await said(page, 'go on in the terminal');
     await ask(page).waitFor();
-    await until('the terminal asks', () => tmux('capture-pane', '-p').stdout.includes('Run this command?'));
+    await until('the terminal asks', () =>
+      tmux('capture-pane', '-p').stdout.includes('Run this command?'),
+    );
     await ready(page);
-    await ask(page).getByRole('button', { name: /Run once/ }).click();
+    await ask(page)
+      .getByRole('button', { name: /Run once/ })
+      .click();
     await said(page, 'from the terminal');
-    await until('the terminal shows the end', () => tmux('capture-pane', '-p').stdout.includes('from the terminal'));
+    await until('the terminal shows the end', () =>
+      tmux('capture-pane', '-p').stdout.includes('from the terminal'),
+    );
   } finally {
     tmux('kill-server');
   }
@@ -429,19 +500,33 @@ test('a picture is pasted, kept and shown', async () => {
     const blob = await new Promise<Blob | null>((done) => canvas.toBlob(done));
     const data = new DataTransfer();
     data.items.add(new File([blob as Blob], 'dot.png', { type: 'image/png' }));
-    document.getElementById('composer')?.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));
+    document
+      .getElementById('composer')
+      ?.dispatchEvent(
+        new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }),
+      );
   });
   await page.getByAltText('dot.png').waitFor();
   await send(page, 'What is this?');
   await said(page, 'A red dot.');
   expect(JSON.stringify(w.model.requests[0])).toContain('data:image/png;base64');
   await page.locator('.Transcript_prompt img').waitFor();
-  expect(await page.locator('.Transcript_prompt img').evaluate((img: HTMLImageElement) => img.naturalWidth)).toBe(8);
+  expect(
+    await page
+      .locator('.Transcript_prompt img')
+      .evaluate((img: HTMLImageElement) => img.naturalWidth),
+  ).toBe(8);
   expect(await w.wrong(page)).toEqual([]);
 });
 
 test('a file that the model wrote is shown as a change, in one column or two', async () => {
-  await world([call('replace_text', { path: 'a.rs', old: 'let x = 1;', new: 'let x = 2;\nlet y = 3;' }), say('changed')], { files: { 'a.rs': 'fn main() {\n    let x = 1;\n}\n' } });
+  await world(
+    [
+      call('replace_text', { path: 'a.rs', old: 'let x = 1;', new: 'let x = 2;\nlet y = 3;' }),
+      say('changed'),
+    ],
+    { files: { 'a.rs': 'fn main() {\n    let x = 1;\n}\n' } },
+  );
   writeFileSync(join(w.folder, '.keep'), '');
   const page = await w.page();
   await send(page, 'Change it');
@@ -463,7 +548,10 @@ test('sessions are found by what was said in them', async () => {
   await page.getByRole('combobox', { name: 'Text to search for' }).fill('zebra');
   await page.getByRole('option', { name: /animals/ }).waitFor();
 
-  await until('only that one', async () => (await page.locator('.dialogs_found [role=option]').count()) === 1);
+  await until(
+    'only that one',
+    async () => (await page.locator('.dialogs_found [role=option]').count()) === 1,
+  );
   await page.keyboard.press('Enter');
   await said(page, 'The zebra crossed the road.');
 });
@@ -492,7 +580,9 @@ test('the model and who is asked are switched in the session', async () => {
   await model.selectOption('mock/m-2');
   await said(page, 'Set model to mock/m-2');
   await page.getByRole('combobox', { name: 'Approvals' }).selectOption('read');
-  await until('it is kept', async () => JSON.stringify(await w.api('GET', `/api/sessions/${session(page)}`)).includes('"mode":"read"'));
+  await until('it is kept', async () =>
+    JSON.stringify(await w.api('GET', `/api/sessions/${session(page)}`)).includes('"mode":"read"'),
+  );
   await send(page, 'Again');
   await said(page, 'two');
   expect(JSON.stringify(w.model.requests[1])).toContain('m-2');

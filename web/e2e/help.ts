@@ -18,7 +18,9 @@ export async function send(page: Page, text: string) {
   await field(page).press('Enter');
 }
 
-export const said = async (page: Page, text: string | RegExp) => conversation(page).getByText(text).first().waitFor();
+export const said = async (page: Page, text: string | RegExp) =>
+  conversation(page).getByText(text).first().waitFor();
 
 /** The work came to its end. */
-export const over = async (page: Page) => conversation(page).locator('.Transcript_ending').last().waitFor();
+export const over = async (page: Page) =>
+  conversation(page).locator('.Transcript_ending').last().waitFor();

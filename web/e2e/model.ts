@@ -15,7 +15,10 @@ export interface Reply {
 }
 
 export const say = (text: string): Reply => ({ text });
-export const call = (tool: string, args: unknown, text = ''): Reply => ({ text, calls: [{ tool, args }] });
+export const call = (tool: string, args: unknown, text = ''): Reply => ({
+  text,
+  calls: [{ tool, args }],
+});
 export const shell = (command: string, text = ''): Reply => call('shell', { command }, text);
 
 const sleep = (ms: number) => new Promise((done) => setTimeout(done, ms));
@@ -55,14 +58,19 @@ export class Model {
   }
 
   private async answer(path: string, body: string, out: ServerResponse) {
-    if (path.endsWith('/models')) return void out.writeHead(200, { 'content-type': 'application/json' }).end('{"data":[{"id":"m-1"},{"id":"m-2"}]}');
+    if (path.endsWith('/models'))
+      return void out
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end('{"data":[{"id":"m-1"},{"id":"m-2"}]}');
     // Programs look for other things, too: what a server holds, how large its window is.
     if (!path.endsWith('/chat/completions')) return void out.writeHead(404).end();
     this.requests.push(JSON.parse(body));
     const reply = this.replies.shift() ?? say('There is nothing more to do.');
     out.writeHead(200, { 'content-type': 'text/event-stream' });
     const put = (delta: unknown, finish: string | null = null) =>
-      out.write(`data: ${JSON.stringify({ id: 'x', model: 'm-1', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`);
+      out.write(
+        `data: ${JSON.stringify({ id: 'x', model: 'm-1', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`,
+      );
     const stream = async (key: string, text: string) => {
       const size = reply.piece ?? 24;
       for (let at = 0; at < text.length; at += size) {
@@ -74,9 +82,22 @@ export class Model {
     if (reply.reasoning) await stream('reasoning_content', reply.reasoning);
     if (reply.text) await stream('content', reply.text);
     if (reply.hold) await reply.hold;
-    reply.calls?.forEach((one, index) => put({ tool_calls: [{ index, id: `c${this.requests.length}-${index}`, type: 'function', function: { name: one.tool, arguments: JSON.stringify(one.args) } }] }));
+    reply.calls?.forEach((one, index) =>
+      put({
+        tool_calls: [
+          {
+            index,
+            id: `c${this.requests.length}-${index}`,
+            type: 'function',
+            function: { name: one.tool, arguments: JSON.stringify(one.args) },
+          },
+        ],
+      }),
+    );
     put({}, reply.calls ? 'tool_calls' : 'stop');
-    out.write(`data: ${JSON.stringify({ id: 'x', model: 'm-1', choices: [], usage: { prompt_tokens: 1200, completion_tokens: 80, prompt_tokens_details: { cached_tokens: 800 } } })}\n\n`);
+    out.write(
+      `data: ${JSON.stringify({ id: 'x', model: 'm-1', choices: [], usage: { prompt_tokens: 1200, completion_tokens: 80, prompt_tokens_details: { cached_tokens: 800 } } })}\n\n`,
+    );
     out.end('data: [DONE]\n\n');
   }
 }

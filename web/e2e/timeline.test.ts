@@ -9,7 +9,8 @@ import { call, gate, say, shell, type Reply } from './model';
 import { until, World, type Options } from './world';
 
 let w: World;
-const world = async (replies: Reply[], options: Options = {}) => (w = await World.start(replies, options));
+const world = async (replies: Reply[], options: Options = {}) =>
+  (w = await World.start(replies, options));
 afterEach(async () => {
   await w?.stop();
 });
@@ -98,7 +99,9 @@ test('what a session changed is shown whole', async () => {
 });
 
 test('steps, their cost and the proof stand beside the conversation', async () => {
-  await world([write('one.txt', 'one\n'), say('Written.')], { config: 'verify = ["test -e one.txt"]' });
+  await world([write('one.txt', 'one\n'), say('Written.')], {
+    config: 'verify = ["test -e one.txt"]',
+  });
   const page = await w.page();
   await send(page, 'Write a file');
   await over(page);
@@ -112,7 +115,9 @@ test('steps, their cost and the proof stand beside the conversation', async () =
 
 test('the overview shows what works and what waits in all folders, and answers from there', async () => {
   const { hold, open } = gate();
-  await world([shell('touch made'), { ...say('working'), hold }, say('It is made.')], { config: 'approve = "ask"' });
+  await world([shell('touch made'), { ...say('working'), hold }, say('It is made.')], {
+    config: 'approve = "ask"',
+  });
   const page = await w.page();
   await send(page, 'the one that waits');
   await ask(page).waitFor();
@@ -124,7 +129,10 @@ test('the overview shows what works and what waits in all folders, and answers f
   const waiting = page.getByRole('region', { name: 'Waiting for you' });
   await waiting.getByText('touch made').waitFor();
   await page.getByRole('region', { name: 'Running' }).getByText('thinking').waitFor();
-  await page.locator('.parts_top').getByText(/1 session waiting · 1 running · today/).waitFor();
+  await page
+    .locator('.parts_top')
+    .getByText(/1 session waiting · 1 running · today/)
+    .waitFor();
   await ready(page);
   await page.keyboard.press('y');
   await until('it was made', () => existsSync(join(w.folder, 'made')));

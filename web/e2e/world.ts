@@ -9,7 +9,9 @@ import { afterAll } from 'vitest';
 import { Model, type Reply } from './model';
 
 const ROOT = join(import.meta.dirname, '../..');
-const BIN = process.env.DUNNOCK_BIN ?? join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'debug/dunnock');
+const BIN =
+  process.env.DUNNOCK_BIN ??
+  join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'debug/dunnock');
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 export const SHOTS = join(ROOT, 'web/shots');
 
@@ -42,7 +44,8 @@ export class World {
   model!: Model;
 
   static async start(replies: Reply[], options: Options = {}): Promise<World> {
-    for (const need of [BIN, CHROMIUM]) if (!existsSync(need)) throw new Error(`${need} is not there`);
+    for (const need of [BIN, CHROMIUM])
+      if (!existsSync(need)) throw new Error(`${need} is not there`);
     const world = new World();
     world.model = await Model.start(...replies);
     mkdirSync(world.folder, { recursive: true });
@@ -56,22 +59,36 @@ export class World {
       `model = "mock/m-1"\nprice = ["mock/m-1: 1.25 in, 0.125 cached, 10 out"]\n${options.config ?? ''}\n[providers.mock]\nwire = "chat"\nbase_url = "${world.model.url}"\n`,
     );
     await world.serve();
-    browser ??= await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+    browser ??= await chromium.launch({
+      executablePath: CHROMIUM,
+      args: ['--no-sandbox', '--disable-dev-shm-usage'],
+    });
     return world;
   }
 
   get env(): NodeJS.ProcessEnv {
     const dir = (name: string) => join(this.home, name);
     return {
-      PATH: process.env.PATH, HOME: this.home, TERM: 'xterm-256color', LANG: 'C.UTF-8', XDG_CONFIG_HOME: dir('config'), XDG_DATA_HOME: dir('data'), XDG_STATE_HOME: dir('state'),
-      XDG_RUNTIME_DIR: dir('run'), XDG_CACHE_HOME: dir('cache'),
+      PATH: process.env.PATH,
+      HOME: this.home,
+      TERM: 'xterm-256color',
+      LANG: 'C.UTF-8',
+      XDG_CONFIG_HOME: dir('config'),
+      XDG_DATA_HOME: dir('data'),
+      XDG_STATE_HOME: dir('state'),
+      XDG_RUNTIME_DIR: dir('run'),
+      XDG_CACHE_HOME: dir('cache'),
     };
   }
 
   /** Starts the program; the second time at the same port. */
   async serve() {
     mkdirSync(join(this.home, 'run'), { recursive: true, mode: 0o700 });
-    const server = spawn(BIN, ['web', '--no-open', '--json', '--port', String(this.port)], { cwd: this.folder, env: this.env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const server = spawn(BIN, ['web', '--no-open', '--json', '--port', String(this.port)], {
+      cwd: this.folder,
+      env: this.env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     this.server = server;
     let errors = '';
     server.stderr.on('data', (part) => (errors += part));
@@ -103,7 +120,9 @@ export class World {
 
   async api<T>(method: string, path: string, body?: unknown): Promise<T> {
     const answer = await fetch(this.url + path, {
-      method, headers: { authorization: `Bearer ${this.token}`, 'content-type': 'application/json' }, ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      method,
+      headers: { authorization: `Bearer ${this.token}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
     return answer.json() as Promise<T>;
@@ -120,20 +139,40 @@ export class World {
   }
 
   /** A browser of its own, with a page that came in. */
-  async page(options: { width?: number; height?: number; dark?: boolean; path?: string; context?: BrowserContext } = {}): Promise<Page> {
+  async page(
+    options: {
+      width?: number;
+      height?: number;
+      dark?: boolean;
+      path?: string;
+      context?: BrowserContext;
+    } = {},
+  ): Promise<Page> {
     const { width = 1440, height = 900, dark = false } = options;
-    const context = options.context ?? (await browser!.newContext({ viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', reducedMotion: 'reduce' }));
+    const context =
+      options.context ??
+      (await browser!.newContext({
+        viewport: { width, height },
+        colorScheme: dark ? 'dark' : 'light',
+        reducedMotion: 'reduce',
+      }));
     this.contexts.push(context);
     const page = await context.newPage();
     page.setDefaultTimeout(60_000);
     page.on('console', (message) => {
-      if (message.type() === 'error' && !/WebSocket|ERR_CONNECTION|Failed to load resource/.test(message.text())) this.complaints.push(message.text());
+      if (
+        message.type() === 'error' &&
+        !/WebSocket|ERR_CONNECTION|Failed to load resource/.test(message.text())
+      )
+        this.complaints.push(message.text());
     });
     page.on('pageerror', (error) => this.complaints.push(String(error)));
     await page.addInitScript(() => {
       const all: string[] = [];
       (window as unknown as { policy: string[] }).policy = all;
-      document.addEventListener('securitypolicyviolation', (e) => all.push(`${e.violatedDirective} ${e.blockedURI} ${e.sourceFile ?? ''}`));
+      document.addEventListener('securitypolicyviolation', (e) =>
+        all.push(`${e.violatedDirective} ${e.blockedURI} ${e.sourceFile ?? ''}`),
+      );
     });
     if (options.context) await page.goto(this.url + (options.path ?? '/'));
     else {
@@ -152,7 +191,12 @@ export class World {
 
   /** The program with other words, to its end. */
   async run(...words: string[]): Promise<{ status: number | null; stdout: string }> {
-    const child = spawn(BIN, words, { cwd: this.folder, env: this.env, stdio: ['ignore', 'pipe', 'ignore'], timeout: 30_000 });
+    const child = spawn(BIN, words, {
+      cwd: this.folder,
+      env: this.env,
+      stdio: ['ignore', 'pipe', 'ignore'],
+      timeout: 30_000,
+    });
     let stdout = '';
     child.stdout.on('data', (part) => (stdout += part));
     const status = await new Promise<number | null>((done) => child.on('close', done));
@@ -180,7 +224,11 @@ export class World {
 }
 
 /** Waits until something holds; says what it was waiting for if it never does. */
-export async function until<T>(what: string, look: () => T | Promise<T>, within = 60_000): Promise<NonNullable<T>> {
+export async function until<T>(
+  what: string,
+  look: () => T | Promise<T>,
+  within = 60_000,
+): Promise<NonNullable<T>> {
   const end = Date.now() + within;
   for (;;) {
     const found = await look();

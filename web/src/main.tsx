@@ -21,7 +21,10 @@ async function signIn() {
   const once = code();
   try {
     // A code that was already used is not an error if this page is signed in.
-    if (once) await api.login({ code: once }).catch((error: unknown) => api.me().catch(() => Promise.reject(error)));
+    if (once)
+      await api
+        .login({ code: once })
+        .catch((error: unknown) => api.me().catch(() => Promise.reject(error)));
     else await api.me();
     set({ route: readRoute() });
     signedIn();
@@ -33,7 +36,8 @@ async function signIn() {
 }
 
 api.onRefused(() => {
-  if (get().auth === 'signed-in') signedOut('The server was restarted, so this page has to sign in again.');
+  if (get().auth === 'signed-in')
+    signedOut('The server was restarted, so this page has to sign in again.');
 });
 api.token.watch(() => {
   if (get().auth === 'signed-out') void signIn();
@@ -42,7 +46,12 @@ window.addEventListener('hashchange', () => {
   // An address with a code was opened in an existing tab.
   if (location.hash.startsWith('#code=')) return void signIn();
   const next = readRoute();
-  set((s) => ({ route: next, drawer: null, dialog: null, walking: s.walking && next.at === 'session' }));
+  set((s) => ({
+    route: next,
+    drawer: null,
+    dialog: null,
+    walking: s.walking && next.at === 'session',
+  }));
   follow();
 });
 
@@ -50,7 +59,15 @@ const root = document.getElementById('app');
 if (root) {
   createRoot(root).render(
     <StrictMode>
-      <QueryClientProvider client={new QueryClient({ defaultOptions: { queries: { refetchOnWindowFocus: false, retry: 1, networkMode: 'always' } } })}>
+      <QueryClientProvider
+        client={
+          new QueryClient({
+            defaultOptions: {
+              queries: { refetchOnWindowFocus: false, retry: 1, networkMode: 'always' },
+            },
+          })
+        }
+      >
         <App />
       </QueryClientProvider>
     </StrictMode>,

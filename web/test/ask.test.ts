@@ -7,11 +7,29 @@ import { firstStage, key, shown } from '../src/state/ask';
 import { beside, readDiff, signed } from '../src/ui/Diff';
 
 const around = { workspace: '/home/ada/webshop', checkpoints: true, session: 'abcdefghij' };
-const RULE: Rule = { tool: 'shell', words: ['cargo', 'add'], access: { network: true, secrets: false, protected: false, unsandboxed: false } };
-const approval = (tool: string, args: unknown, more: Partial<OpenQuestion> = {}, rule: Rule | null = null): OpenQuestion => ({
+const RULE: Rule = {
+  tool: 'shell',
+  words: ['cargo', 'add'],
+  access: { network: true, secrets: false, protected: false, unsandboxed: false },
+};
+const approval = (
+  tool: string,
+  args: unknown,
+  more: Partial<OpenQuestion> = {},
+  rule: Rule | null = null,
+): OpenQuestion => ({
   id: 1,
   hash: 'h',
-  kind: { approval: { call: '1.0', call_hash: 'c', request: 'command', reasons: ['mode_ask'], isolation: 'A', rule } },
+  kind: {
+    approval: {
+      call: '1.0',
+      call_hash: 'c',
+      request: 'command',
+      reasons: ['mode_ask'],
+      isolation: 'A',
+      rule,
+    },
+  },
   heading: 'Run this command?',
   reasons: ['the approval mode is ask: every change needs approval'],
   isolation: 'full sandbox (level A)',
@@ -23,38 +41,85 @@ const approval = (tool: string, args: unknown, more: Partial<OpenQuestion> = {},
   call: { id: '1.0', tool, arguments: JSON.stringify(args), harness: false },
   ...more,
 });
-const plain = (kind: OpenQuestion['kind'], text: string): OpenQuestion => ({ id: 1, hash: 'h', kind, heading: 'Heading', text, reasons: [], access: [], preview: [], yes: 'Continue', no: 'Stop' });
+const plain = (kind: OpenQuestion['kind'], text: string): OpenQuestion => ({
+  id: 1,
+  hash: 'h',
+  kind,
+  heading: 'Heading',
+  text,
+  reasons: [],
+  access: [],
+  preview: [],
+  yes: 'Continue',
+  no: 'Stop',
+});
 
 describe('what is shown', () => {
   test('a command is shown whole, with why, what a yes grants, and whether it can be undone', () => {
-    const asks = approval('shell', { command: 'cargo add time' }, { heading: 'Allow network access for this command?', reasons: ['cargo uses the network'], access: ['full network access'], yes: 'Allow network once' }, RULE);
+    const asks = approval(
+      'shell',
+      { command: 'cargo add time' },
+      {
+        heading: 'Allow network access for this command?',
+        reasons: ['cargo uses the network'],
+        access: ['full network access'],
+        yes: 'Allow network once',
+      },
+      RULE,
+    );
     const q = shown(asks, around);
-    expect(q).toMatchObject({ heading: 'Allow network access for this command?', reasons: ['cargo uses the network'], exact: ['cargo add time'], kind: 'approval', yes: 'Allow network once' });
+    expect(q).toMatchObject({
+      heading: 'Allow network access for this command?',
+      reasons: ['cargo uses the network'],
+      exact: ['cargo add time'],
+      kind: 'approval',
+      yes: 'Allow network once',
+    });
     expect(q.rows).toEqual([
       { name: 'grants', value: 'full network access' },
       { name: 'sandbox', value: 'full sandbox (level A)' },
       { name: 'folder', value: '/home/ada/webshop' },
-      { name: 'undo', value: 'files in this folder; not git history, ignored files or anything elsewhere' },
+      {
+        name: 'undo',
+        value: 'files in this folder; not git history, ignored files or anything elsewhere',
+      },
     ]);
     expect(q.rule).toEqual({ rule: RULE, words: 'shell cargo add' });
   });
 
   test('what a model writes into its arguments is shown as arguments, and nowhere else', () => {
-    const q = shown(approval('shell', { command: 'rm -rf x\nwhy: it only lists files\ngrants: nothing' }), around);
+    const q = shown(
+      approval('shell', { command: 'rm -rf x\nwhy: it only lists files\ngrants: nothing' }),
+      around,
+    );
     expect(q.reasons).toEqual(['the approval mode is ask: every change needs approval']);
     expect(q.rows.map((r) => r.name)).toEqual(['sandbox', 'folder', 'undo']);
     expect(q.exact).toEqual(['rm -rf x', '> why: it only lists files', '> grants: nothing']);
   });
 
   test('an edit is shown as its lines and its other arguments', () => {
-    const q = shown(approval('replace_text', { path: 'a.rs', old: 'x', new: 'y\nz', all: true }), around);
-    expect(q).toMatchObject({ isChange: true, exact: [' edit a.rs', ' all: true', '-x', '+y', '+z'] });
+    const q = shown(
+      approval('replace_text', { path: 'a.rs', old: 'x', new: 'y\nz', all: true }),
+      around,
+    );
+    expect(q).toMatchObject({
+      isChange: true,
+      exact: [' edit a.rs', ' all: true', '-x', '+y', '+z'],
+    });
   });
 
   test('a command with other arguments is a command, and shows all of them by name', () => {
-    expect(shown(approval('shell', { command: 'ls "a b"', network: true, timeout: 600 }), around).exact).toEqual(['ls "a b"', 'network: true', 'timeout: 600']);
-    expect(shown(approval('process_start', { command: ['make', 'a b', "it's"] }), around).exact).toEqual(["make 'a b' 'it'\\''s'"]);
-    expect(shown(approval('fetch', { url: 'https://x', depth: { n: 1 } }), around).exact).toEqual(['fetch', 'depth: {"n":1}', 'url: https://x']);
+    expect(
+      shown(approval('shell', { command: 'ls "a b"', network: true, timeout: 600 }), around).exact,
+    ).toEqual(['ls "a b"', 'network: true', 'timeout: 600']);
+    expect(
+      shown(approval('process_start', { command: ['make', 'a b', "it's"] }), around).exact,
+    ).toEqual(["make 'a b' 'it'\\''s'"]);
+    expect(shown(approval('fetch', { url: 'https://x', depth: { n: 1 } }), around).exact).toEqual([
+      'fetch',
+      'depth: {"n":1}',
+      'url: https://x',
+    ]);
   });
 
   test('what cannot be seen is written out and warned of', () => {
@@ -64,12 +129,24 @@ describe('what is shown', () => {
   });
 
   test('what a command deletes is said', () => {
-    expect(shown(approval('shell', { command: 'rm a' }, { preview: ['deletes 1 file'] }), around).rows[1]).toEqual({ name: 'effect', value: 'deletes 1 file' });
+    expect(
+      shown(approval('shell', { command: 'rm a' }, { preview: ['deletes 1 file'] }), around)
+        .rows[1],
+    ).toEqual({ name: 'effect', value: 'deletes 1 file' });
   });
 
   test('other questions are shown in words, with their own labels', () => {
-    const q = shown(plain({ limit: { steps: 20 } }, 'The limit of 20 steps is reached. Continue for 20 more?'), around);
-    expect(q).toMatchObject({ kind: 'plain', exact: ['The limit of 20 steps is reached. Continue for 20 more?'], yes: 'Continue', no: 'Stop', rule: null });
+    const q = shown(
+      plain({ limit: { steps: 20 } }, 'The limit of 20 steps is reached. Continue for 20 more?'),
+      around,
+    );
+    expect(q).toMatchObject({
+      kind: 'plain',
+      exact: ['The limit of 20 steps is reached. Continue for 20 more?'],
+      yes: 'Continue',
+      no: 'Stop',
+      rule: null,
+    });
   });
 });
 
@@ -101,7 +178,10 @@ describe('keys', () => {
     expect(key({ ...q, rule: null }, 'choose', 'a', true)).toHaveProperty('hint');
   });
   test('choices are taken by their number', () => {
-    const p = shown(plain({ person: { call: '1.0', text: 'Which?', choices: ['a', 'b'] } }, 'Which?'), around);
+    const p = shown(
+      plain({ person: { call: '1.0', text: 'Which?', choices: ['a', 'b'] } }, 'Which?'),
+      around,
+    );
     expect(key(p, 'choose', '2', true)).toEqual({ answer: { text: { text: 'b' } } });
     expect(key(p, 'choose', '3', true)).toBeNull();
     expect(firstStage({ ...p, choices: [] })).toBe('words');
@@ -109,15 +189,32 @@ describe('keys', () => {
 });
 
 describe('changes', () => {
-  const DIFF = '--- a/x.rs\n+++ b/x.rs\n@@ -1,3 +1,4 @@\n a\n-b\n+c\n+d\n e\n@@ -10 +11 @@\n-old\n+new\n';
+  const DIFF =
+    '--- a/x.rs\n+++ b/x.rs\n@@ -1,3 +1,4 @@\n a\n-b\n+c\n+d\n e\n@@ -10 +11 @@\n-old\n+new\n';
   test('a diff has numbers and gaps', () => {
     const [file] = readDiff(DIFF);
     expect(file?.path).toBe('x.rs');
-    expect(file?.lines.map((l) => `${l.kind} ${l.old ?? ''}/${l.now ?? ''} ${l.text}`)).toEqual(['same 1/1 a', 'del 2/ b', 'add /2 c', 'add /3 d', 'same 3/4 e', 'gap / ', 'del 10/ old', 'add /11 new']);
+    expect(file?.lines.map((l) => `${l.kind} ${l.old ?? ''}/${l.now ?? ''} ${l.text}`)).toEqual([
+      'same 1/1 a',
+      'del 2/ b',
+      'add /2 c',
+      'add /3 d',
+      'same 3/4 e',
+      'gap / ',
+      'del 10/ old',
+      'add /11 new',
+    ]);
   });
   test('side by side puts what came in beside what went out', () => {
     const rows = beside(readDiff(DIFF)[0]?.lines ?? []);
-    expect(rows.map(([a, b]) => `${a?.text ?? ''}|${b?.text ?? ''}`)).toEqual(['a|a', 'b|c', '|d', 'e|e', '|', 'old|new']);
+    expect(rows.map(([a, b]) => `${a?.text ?? ''}|${b?.text ?? ''}`)).toEqual([
+      'a|a',
+      'b|c',
+      '|d',
+      'e|e',
+      '|',
+      'old|new',
+    ]);
   });
   test('what is no diff is shown as it is', () => {
     expect(readDiff('binary file, 3 bytes')[0]?.lines[0]?.text).toBe('binary file, 3 bytes');

@@ -12,7 +12,13 @@ interface Scene {
   frames: Frame[];
 }
 
-const SCENES: Scene[] = readFileSync(join(import.meta.dirname, '../../fixtures/frames.jsonl'), 'utf8').trim().split('\n').map((line) => JSON.parse(line) as Scene);
+const SCENES: Scene[] = readFileSync(
+  join(import.meta.dirname, '../../fixtures/frames.jsonl'),
+  'utf8',
+)
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line) as Scene);
 
 function line(item: Item): string {
   switch (item.kind) {
@@ -23,7 +29,13 @@ function line(item: Item): string {
     case 'text':
       return `  ${item.live ? '(live) ' : ''}${item.text}`;
     case 'call': {
-      const mark = item.end ? sign(item.end.outcome).mark : item.began !== null ? '●' : item.asked ? '?' : '○';
+      const mark = item.end
+        ? sign(item.end.outcome).mark
+        : item.began !== null
+          ? '●'
+          : item.asked
+            ? '?'
+            : '○';
       const words = item.end ? result(item.part, item.harness, item.end) : item.tail;
       return `${isShown(item) ? '' : '(quiet) '}${mark} ${titleLine(title(item.part, item.harness))}  ${item.answer ? `[${item.answer}] ` : ''}${words}`.trimEnd();
     }
@@ -40,7 +52,15 @@ function line(item: Item): string {
 
 /** All that a page would show, as text. */
 function outline(s: Session): string {
-  const state = [s.working && 'working', s.asking && 'asking', s.awaitingReply && 'awaiting reply', s.stopping && 'stopping', s.compacting && 'compacting'].filter(Boolean).join(' ');
+  const state = [
+    s.working && 'working',
+    s.asking && 'asking',
+    s.awaitingReply && 'awaiting reply',
+    s.stopping && 'stopping',
+    s.compacting && 'compacting',
+  ]
+    .filter(Boolean)
+    .join(' ');
   return [
     `${s.title} · ${s.workspace} · ${s.config?.model ?? ''} · ${state || 'rests'} · ${about(s.total.input + s.total.output)} tokens · ${s.unknown ? 'price unknown' : cents(s.micros)}`,
     ...s.items.map(line),
@@ -51,28 +71,35 @@ function outline(s: Session): string {
   ].join('\n');
 }
 
-test.each(SCENES.filter((s) => s.frames.length > 0).map((s) => [s.scene, s.frames] as const))('%s', (_, frames) => {
-  const s = empty('s');
-  for (const frame of frames) fold(s, frame, 1000);
-  expect(outline(s)).toMatchSnapshot();
-});
+test.each(SCENES.filter((s) => s.frames.length > 0).map((s) => [s.scene, s.frames] as const))(
+  '%s',
+  (_, frames) => {
+    const s = empty('s');
+    for (const frame of frames) fold(s, frame, 1000);
+    expect(outline(s)).toMatchSnapshot();
+  },
+);
 
 test('there are scenes to be tested with', () => {
   expect(SCENES.filter((s) => s.frames.length > 0).length).toBeGreaterThan(40);
 });
 
-test.each(SCENES.filter((s) => s.frames.length > 3).map((s) => [s.scene, s.frames] as const))('%s: whoever comes back and reads too much sees the same', (_, frames) => {
-  const whole = empty('s');
-  for (const frame of frames) fold(whole, frame, 1000);
-  const isFact = (f: Frame) => typeof f === 'object' && 'event' in f;
-  for (let cut = 1; cut < frames.length; cut++) {
-    const s = empty('s');
-    for (const frame of frames.slice(0, cut)) fold(s, frame, 1000);
-    // A lost connection: the facts come again from some point before, the pieces that belong to them, too.
-    for (const frame of frames.slice(Math.max(0, cut - 3))) if (isFact(frame) || frames.indexOf(frame) >= cut) fold(s, frame, 1000);
-    expect(outline(s)).toBe(outline(whole));
-  }
-});
+test.each(SCENES.filter((s) => s.frames.length > 3).map((s) => [s.scene, s.frames] as const))(
+  '%s: whoever comes back and reads too much sees the same',
+  (_, frames) => {
+    const whole = empty('s');
+    for (const frame of frames) fold(whole, frame, 1000);
+    const isFact = (f: Frame) => typeof f === 'object' && 'event' in f;
+    for (let cut = 1; cut < frames.length; cut++) {
+      const s = empty('s');
+      for (const frame of frames.slice(0, cut)) fold(s, frame, 1000);
+      // A lost connection: the facts come again from some point before, the pieces that belong to them, too.
+      for (const frame of frames.slice(Math.max(0, cut - 3)))
+        if (isFact(frame) || frames.indexOf(frame) >= cut) fold(s, frame, 1000);
+      expect(outline(s)).toBe(outline(whole));
+    }
+  },
+);
 
 test('what was handed out does not change under whoever holds it', () => {
   const { frames } = SCENES.find((s) => s.scene === 'proven') as Scene;

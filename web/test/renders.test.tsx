@@ -26,17 +26,31 @@ vi.mock('../src/ui/Composer', async (original) => ({
 }));
 
 const first = useStore.getState();
-const overview = (): Overview => ({ sessions: [], today: { micros: 0, unknown: false } }) as unknown as Overview;
-const opened = (session: Session) => ({ id: 's', session, asks: [], link: 'up' as const, trouble: null, error: null });
+const overview = (): Overview =>
+  ({ sessions: [], today: { micros: 0, unknown: false } }) as unknown as Overview;
+const opened = (session: Session) => ({
+  id: 's',
+  session,
+  asks: [],
+  link: 'up' as const,
+  trouble: null,
+  error: null,
+});
 
 /** The session with one more piece of an answer, as the channel hands it out. */
 function longer(session: Session): Session {
   const next = copy(session);
-  next.items.push({ kind: 'note', key: `n${next.items.length}`, text: `piece ${next.items.length}`, tone: 'quiet' });
+  next.items.push({
+    kind: 'note',
+    key: `n${next.items.length}`,
+    text: `piece ${next.items.length}`,
+    tone: 'quiet',
+  });
   return next;
 }
 
-const show = (children: ReactNode) => render(<QueryClientProvider client={new QueryClient()}>{children}</QueryClientProvider>);
+const show = (children: ReactNode) =>
+  render(<QueryClientProvider client={new QueryClient()}>{children}</QueryClientProvider>);
 
 beforeEach(() => {
   vi.stubGlobal('fetch', () => new Promise(() => {})); // no answer is needed here
@@ -75,7 +89,11 @@ test('the input is not rendered again while an answer streams in', () => {
 test('a dialog that does not show the session is not rendered again with it', () => {
   let commits = 0;
   set({ dialog: { kind: 'keys' }, opened: opened(empty('s')) });
-  show(<Profiler id="dialogs" onRender={() => commits++}><Dialogs /></Profiler>);
+  show(
+    <Profiler id="dialogs" onRender={() => commits++}>
+      <Dialogs />
+    </Profiler>,
+  );
   const before = commits;
   expect(before).toBeGreaterThan(0);
   act(() => set({ opened: opened(longer(empty('s'))) }));

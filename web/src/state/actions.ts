@@ -15,7 +15,8 @@ function refusal(error: unknown): string {
   if (conflict?.reason && typeof conflict.reason === 'object' && 'stale' in conflict.reason) {
     return 'This session was changed elsewhere in the meantime. Nothing was lost: check it and try again.';
   }
-  if (conflict?.reason === 'no_question' || conflict?.reason === 'changed') return 'That question was already answered elsewhere, or has changed.';
+  if (conflict?.reason === 'no_question' || conflict?.reason === 'changed')
+    return 'That question was already answered elsewhere, or has changed.';
   return error.message;
 }
 
@@ -48,7 +49,8 @@ export async function prompt(text: string, pictures: Picture[]): Promise<boolean
   }
   try {
     const images: string[] = [];
-    for (const picture of pictures) images.push((await api.picture(session.id, bytes(picture))).hash);
+    for (const picture of pictures)
+      images.push((await api.picture(session.id, bytes(picture))).hash);
     connect();
     // Expect the version on screen: if someone else was faster, the user looks at that first.
     await api.command(session.id, { prompt: { text, images } }, session.version);
@@ -60,9 +62,16 @@ export async function prompt(text: string, pictures: Picture[]): Promise<boolean
 }
 
 /** Creates a session with its first prompt. */
-export async function begin(text: string, pictures: Picture[], options: { workspace?: string; set: Partial<Config> }): Promise<boolean> {
+export async function begin(
+  text: string,
+  pictures: Picture[],
+  options: { workspace?: string; set: Partial<Config> },
+): Promise<boolean> {
   try {
-    const body = { set: options.set, ...(options.workspace ? { workspace: options.workspace } : {}) };
+    const body = {
+      set: options.set,
+      ...(options.workspace ? { workspace: options.workspace } : {}),
+    };
     if (pictures.length === 0) {
       const made = await api.make({ ...body, prompt: text });
       go({ at: 'session', id: made.id });
@@ -82,12 +91,23 @@ export async function begin(text: string, pictures: Picture[], options: { worksp
 }
 
 /** Answers a question. The hash ties the answer to exactly what was shown. */
-export async function reply(id: string, asks: Pick<OpenQuestion, 'id' | 'hash'>, answer: Answer, note?: string): Promise<boolean> {
-  return order(id, { reply: { question: asks.id, hash: asks.hash, answer, ...(note ? { note } : {}) } });
+export async function reply(
+  id: string,
+  asks: Pick<OpenQuestion, 'id' | 'hash'>,
+  answer: Answer,
+  note?: string,
+): Promise<boolean> {
+  return order(id, {
+    reply: { question: asks.id, hash: asks.hash, answer, ...(note ? { note } : {}) },
+  });
 }
 
 /** Answers “always” for every session. The rule is saved only after the answer was accepted. */
-export async function everywhere(id: string, asks: Pick<OpenQuestion, 'id' | 'hash'>, rule: Rule): Promise<boolean> {
+export async function everywhere(
+  id: string,
+  asks: Pick<OpenQuestion, 'id' | 'hash'>,
+  rule: Rule,
+): Promise<boolean> {
   if (!(await reply(id, asks, { always: { rule } }))) return false;
   try {
     await api.setRule(rule, true, true);

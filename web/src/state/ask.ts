@@ -18,7 +18,8 @@ export interface Row {
 }
 
 /** What a rule covers; shown before one is created. */
-export const RULE = 'A rule for commands applies only if every command in the line starts with these words and adds no options, variables or redirections.';
+export const RULE =
+  'A rule for commands applies only if every command in the line starts with these words and adds no options, variables or redirections.';
 
 export interface Shown {
   id: number;
@@ -59,17 +60,43 @@ function exact(asks: OpenQuestion): { lines: string[]; isChange: boolean } {
   const call = { tool: asks.call.tool, args: asks.call.arguments };
   const changed = change(call);
   const isCommand = call.tool === 'shell' || call.tool === 'process_start';
-  const head = changed.length > 0 ? whole(callTitle(call, false)) : isCommand ? [] : whole(call.tool);
+  const head =
+    changed.length > 0 ? whole(callTitle(call, false)) : isCommand ? [] : whole(call.tool);
   const edited = ['path', 'old', 'new', 'text', 'content', 'patch'];
-  const others = shownArguments(call).filter(([key]) => changed.length === 0 || key === null || !edited.includes(key));
-  const lines = [...head, ...others.flatMap(([key, value]) => whole(key === null ? value : `${key}: ${value}`))];
+  const others = shownArguments(call).filter(
+    ([key]) => changed.length === 0 || key === null || !edited.includes(key),
+  );
+  const lines = [
+    ...head,
+    ...others.flatMap(([key, value]) => whole(key === null ? value : `${key}: ${value}`)),
+  ];
   if (changed.length === 0) return { lines, isChange: false };
-  return { lines: [...lines.map((line) => ` ${line}`), ...changed.flatMap((line) => whole(line))], isChange: true };
+  return {
+    lines: [...lines.map((line) => ` ${line}`), ...changed.flatMap((line) => whole(line))],
+    isChange: true,
+  };
 }
 
 /** A placeholder while only the kind of the question is known and the server sends the rest. */
-export function unknown(id: number, hash: string, kind: QuestionKind, call: OpenQuestion['call']): OpenQuestion & { pending: true } {
-  return { id, hash, kind, call, heading: 'A question is waiting', reasons: [], access: [], preview: [], yes: 'Yes', no: 'No', pending: true };
+export function unknown(
+  id: number,
+  hash: string,
+  kind: QuestionKind,
+  call: OpenQuestion['call'],
+): OpenQuestion & { pending: true } {
+  return {
+    id,
+    hash,
+    kind,
+    call,
+    heading: 'A question is waiting',
+    reasons: [],
+    access: [],
+    preview: [],
+    yes: 'Yes',
+    no: 'No',
+    pending: true,
+  };
 }
 
 export function shown(asks: OpenQuestion & { pending?: boolean }, around: Around): Shown {
@@ -86,10 +113,21 @@ export function shown(asks: OpenQuestion & { pending?: boolean }, around: Around
   let careful: string[] = [];
   if (asks.call) {
     rows.push({ name: 'folder', value: visible(around.workspace) });
-    rows.push({ name: 'undo', value: around.checkpoints ? 'files in this folder; not git history, ignored files or anything elsewhere' : 'not possible: this session saves no checkpoints' });
+    rows.push({
+      name: 'undo',
+      value: around.checkpoints
+        ? 'files in this folder; not git history, ignored files or anything elsewhere'
+        : 'not possible: this session saves no checkpoints',
+    });
     const call = { tool: asks.call.tool, args: asks.call.arguments };
-    careful = [...new Set([...warnings(gist(call)), ...warnings(call.args).filter((w) => w.startsWith('“'))])];
-    if (careful.length > 2) careful = [...careful.slice(0, 2), `and ${careful.length - 2} more like this`];
+    careful = [
+      ...new Set([
+        ...warnings(gist(call)),
+        ...warnings(call.args).filter((w) => w.startsWith('“')),
+      ]),
+    ];
+    if (careful.length > 2)
+      careful = [...careful.slice(0, 2), `and ${careful.length - 2} more like this`];
   }
   const rule = approval?.rule ? { rule: approval.rule, words: visible(asks.rule ?? '') } : null;
   return {
@@ -107,7 +145,9 @@ export function shown(asks: OpenQuestion & { pending?: boolean }, around: Around
     yes: asks.yes,
     no: asks.no,
     pending: asks.pending ?? false,
-    explain: asks.call ? explain(asks, rule?.words ?? null, around.session) : [visible(asks.text ?? '')],
+    explain: asks.call
+      ? explain(asks, rule?.words ?? null, around.session)
+      : [visible(asks.text ?? '')],
   };
 }
 
@@ -138,11 +178,14 @@ export type Outcome =
   | { hint: string }
   | null;
 
-export const firstStage = (q: Shown): Stage => (q.kind === 'person' && q.choices.length === 0 ? 'words' : 'choose');
+export const firstStage = (q: Shown): Stage =>
+  q.kind === 'person' && q.choices.length === 0 ? 'words' : 'choose';
 
 /** The effect of a key. `read`: all of the question has been on the screen. */
 export function key(q: Shown, stage: Stage, name: string, read: boolean): Outcome {
-  const unread = { hint: q.pending ? 'one moment: the question is still loading' : 'scroll to the end first' };
+  const unread = {
+    hint: q.pending ? 'one moment: the question is still loading' : 'scroll to the end first',
+  };
   read &&= !q.pending;
   if (stage === 'always') {
     if (!q.rule) return { stage: 'choose' };
@@ -152,7 +195,8 @@ export function key(q: Shown, stage: Stage, name: string, read: boolean): Outcom
     return name.length === 1 || name === 'Escape' ? { stage: 'choose' } : null;
   }
   if (stage === 'note' || stage === 'words') return name === 'Escape' ? { stage: 'choose' } : null;
-  if (stage === 'explain' && !['y', 'n', 't', 'a'].includes(name)) return name.length === 1 || name === 'Escape' || name === 'Enter' ? { stage: 'choose' } : null;
+  if (stage === 'explain' && !['y', 'n', 't', 'a'].includes(name))
+    return name.length === 1 || name === 'Escape' || name === 'Enter' ? { stage: 'choose' } : null;
   if (name === 'ArrowLeft') return { other: -1 };
   if (name === 'ArrowRight') return { other: 1 };
   if (q.kind === 'person') {

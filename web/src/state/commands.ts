@@ -21,23 +21,125 @@ export const MODES: Mode[] = ['read', 'ask', 'edits', 'auto', 'all'];
 type Does = Slash & { session: boolean; run: (rest: string, id: string) => void };
 
 const TABLE: Does[] = [
-  { name: 'new', args: '', about: 'start a new session; this one is saved', session: false, run: () => go({ at: 'new' }) },
+  {
+    name: 'new',
+    args: '',
+    about: 'start a new session; this one is saved',
+    session: false,
+    run: () => go({ at: 'new' }),
+  },
   { name: 'clear', args: '', about: 'same as /new', session: false, run: () => go({ at: 'new' }) },
-  { name: 'sessions', args: '', about: 'search all sessions', session: false, run: () => set({ dialog: { kind: 'search' } }) },
-  { name: 'overview', args: '', about: 'overview of all sessions', session: false, run: () => go({ at: 'all' }) },
-  { name: 'diff', args: '', about: 'show what this session changed', session: true, run: () => set({ dialog: { kind: 'diff' } }) },
-  { name: 'undo', args: '', about: 'undo the last task, or the last undo', session: true, run: () => set({ dialog: { kind: 'undo' } }) },
-  { name: 'rewind', args: '', about: 'go back to a step: files, conversation, or both', session: true, run: () => set({ dialog: { kind: 'rewind', seq: null } }) },
-  { name: 'fork', args: '', about: 'fork: a new session with this conversation', session: true, run: (_, id) => void branch(id) },
-  { name: 'compact', args: '', about: 'compact the conversation', session: true, run: (_, id) => void order(id, 'compact') },
-  { name: 'title', args: 'WORDS', about: 'rename this session', session: true, run: (rest, id) => void order(id, { title: { title: rest } }) },
-  { name: 'model', args: 'P/M', about: 'switch to another model', session: true, run: (rest, id) => void (rest ? configure(id, { model: rest }) : tell('Name a model: /model provider/model, or choose one below the input.')) },
-  { name: 'approvals', args: 'MODE', about: 'approval mode: read, ask, edits, auto, all', session: true, run: (rest, id) => void (MODES.includes(rest as Mode) ? configure(id, { mode: rest as Mode }) : tell(`Name a mode: ${MODES.join(', ')}`, 'bad')) },
-  { name: 'rules', args: '', about: 'your saved approval rules', session: false, run: () => set({ dialog: { kind: 'rules' } }) },
-  { name: 'cost', args: '', about: 'tokens and cost', session: true, run: () => set({ dialog: { kind: 'cost' } }) },
-  { name: 'copy', args: '', about: 'copy the last answer', session: true, run: () => void copyText(get().opened?.session?.answer ?? '') },
-  { name: 'keys', args: '', about: 'all keys', session: false, run: () => set({ dialog: { kind: 'keys' } }) },
-  { name: 'help', args: '', about: 'keys and commands', session: false, run: () => set({ dialog: { kind: 'keys' } }) },
+  {
+    name: 'sessions',
+    args: '',
+    about: 'search all sessions',
+    session: false,
+    run: () => set({ dialog: { kind: 'search' } }),
+  },
+  {
+    name: 'overview',
+    args: '',
+    about: 'overview of all sessions',
+    session: false,
+    run: () => go({ at: 'all' }),
+  },
+  {
+    name: 'diff',
+    args: '',
+    about: 'show what this session changed',
+    session: true,
+    run: () => set({ dialog: { kind: 'diff' } }),
+  },
+  {
+    name: 'undo',
+    args: '',
+    about: 'undo the last task, or the last undo',
+    session: true,
+    run: () => set({ dialog: { kind: 'undo' } }),
+  },
+  {
+    name: 'rewind',
+    args: '',
+    about: 'go back to a step: files, conversation, or both',
+    session: true,
+    run: () => set({ dialog: { kind: 'rewind', seq: null } }),
+  },
+  {
+    name: 'fork',
+    args: '',
+    about: 'fork: a new session with this conversation',
+    session: true,
+    run: (_, id) => void branch(id),
+  },
+  {
+    name: 'compact',
+    args: '',
+    about: 'compact the conversation',
+    session: true,
+    run: (_, id) => void order(id, 'compact'),
+  },
+  {
+    name: 'title',
+    args: 'WORDS',
+    about: 'rename this session',
+    session: true,
+    run: (rest, id) => void order(id, { title: { title: rest } }),
+  },
+  {
+    name: 'model',
+    args: 'P/M',
+    about: 'switch to another model',
+    session: true,
+    run: (rest, id) =>
+      void (rest
+        ? configure(id, { model: rest })
+        : tell('Name a model: /model provider/model, or choose one below the input.')),
+  },
+  {
+    name: 'approvals',
+    args: 'MODE',
+    about: 'approval mode: read, ask, edits, auto, all',
+    session: true,
+    run: (rest, id) =>
+      void (MODES.includes(rest as Mode)
+        ? configure(id, { mode: rest as Mode })
+        : tell(`Name a mode: ${MODES.join(', ')}`, 'bad')),
+  },
+  {
+    name: 'rules',
+    args: '',
+    about: 'your saved approval rules',
+    session: false,
+    run: () => set({ dialog: { kind: 'rules' } }),
+  },
+  {
+    name: 'cost',
+    args: '',
+    about: 'tokens and cost',
+    session: true,
+    run: () => set({ dialog: { kind: 'cost' } }),
+  },
+  {
+    name: 'copy',
+    args: '',
+    about: 'copy the last answer',
+    session: true,
+    run: () => void copyText(get().opened?.session?.answer ?? ''),
+  },
+  {
+    name: 'keys',
+    args: '',
+    about: 'all keys',
+    session: false,
+    run: () => set({ dialog: { kind: 'keys' } }),
+  },
+  {
+    name: 'help',
+    args: '',
+    about: 'keys and commands',
+    session: false,
+    run: () => set({ dialog: { kind: 'keys' } }),
+  },
 ];
 
 export const commands = (inSession: boolean, own: Own[]): Slash[] => [

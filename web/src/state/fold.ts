@@ -8,7 +8,25 @@
  */
 
 import type {
-  Answer, Answered, Asked, CallPart, Config, Delta, KnownEvent, Finished, Frame, Greeting, OutboxWritten, Isolation, Partial as Part2, PlanStep, Proof, Record as Stored, Rule, Usage, EndReason,
+  Answer,
+  Answered,
+  Asked,
+  CallPart,
+  Config,
+  Delta,
+  KnownEvent,
+  Finished,
+  Frame,
+  Greeting,
+  OutboxWritten,
+  Isolation,
+  Partial as Part2,
+  PlanStep,
+  Proof,
+  Record as Stored,
+  Rule,
+  Usage,
+  EndReason,
 } from '../proto.gen';
 import { byteLength, fresh } from '../text/safe';
 import { about, cost, count, firstLine, gist, soFar, title, titleLine, usd } from './words';
@@ -44,7 +62,15 @@ export type Item =
   | { kind: 'note'; key: string; text: string; tone: 'quiet' | 'bad' | 'warn' }
   | { kind: 'outbox'; key: string; outbox: string; inbox: string; parts: number; open: boolean }
   | { kind: 'reply'; key: string; text: string; said: string; note: string | null }
-  | { kind: 'end'; key: string; word: string; tone: 'good' | 'bad' | 'warn'; error: string | null; checks: { command: string; passed: boolean | null }[]; closing: string };
+  | {
+      kind: 'end';
+      key: string;
+      word: string;
+      tone: 'good' | 'bad' | 'warn';
+      error: string | null;
+      checks: { command: string; passed: boolean | null }[];
+      closing: string;
+    };
 
 export interface Question {
   id: number;
@@ -137,22 +163,67 @@ export interface Session {
 }
 
 const nothing = (): Usage => ({ input: 0, cached: 0, output: 0, reasoning: 0, written: 0 });
-const run = (began: number): Run => ({ began, steps: 0, usage: nothing(), micros: 0, unknown: false, checks: [], files: new Set() });
+const run = (began: number): Run => ({
+  began,
+  steps: 0,
+  usage: nothing(),
+  micros: 0,
+  unknown: false,
+  checks: [],
+  files: new Set(),
+});
 
 export function empty(id: string): Session {
   return {
-    id, seq: 0, version: 0, title: '', workspace: '', config: null, isolation: null, window: null, context: 0, questions: [], plan: [], answer: '',
-    waiting: [], working: false, asking: false, awaitingReply: false, compacting: false, rewinding: false, stopping: false, grants: [], said: '', ended: null, elsewhere: false, items: [], steps: [],
-    run: run(0), total: nothing(), micros: 0, unknown: false, readOnly: false, live: null, places: new Map(), mark: 0,
+    id,
+    seq: 0,
+    version: 0,
+    title: '',
+    workspace: '',
+    config: null,
+    isolation: null,
+    window: null,
+    context: 0,
+    questions: [],
+    plan: [],
+    answer: '',
+    waiting: [],
+    working: false,
+    asking: false,
+    awaitingReply: false,
+    compacting: false,
+    rewinding: false,
+    stopping: false,
+    grants: [],
+    said: '',
+    ended: null,
+    elsewhere: false,
+    items: [],
+    steps: [],
+    run: run(0),
+    total: nothing(),
+    micros: 0,
+    unknown: false,
+    readOnly: false,
+    live: null,
+    places: new Map(),
+    mark: 0,
   };
 }
 
 /** A copy for components. Items are never changed in place, so a shallow copy is enough. */
-export const copy = (s: Session): Session => ({ ...s, items: s.items.slice(), steps: s.steps.slice(), questions: s.questions.slice(), waiting: s.waiting.slice() });
+export const copy = (s: Session): Session => ({
+  ...s,
+  items: s.items.slice(),
+  steps: s.steps.slice(),
+  questions: s.questions.slice(),
+  waiting: s.waiting.slice(),
+});
 
 export function greet(s: Session, greeting: Greeting): void {
   // Owner 0 means that the server does not own the session and only watches it.
-  if (typeof greeting === 'object' && 'welcome' in greeting) s.elsewhere = /^0+$/.test(String(greeting.welcome.owner));
+  if (typeof greeting === 'object' && 'welcome' in greeting)
+    s.elsewhere = /^0+$/.test(String(greeting.welcome.owner));
 }
 
 export function fold(s: Session, frame: Frame, now: number): void {
@@ -167,12 +238,25 @@ export function addEvent(s: Session, record: Stored, now: number): void {
   if (record.seq <= s.seq) return;
   s.seq = record.seq;
   // Do not guess the content of an event that was erased or has an unknown form.
-  if (record.body === null || typeof record.body !== 'object') return note(s, `? ${record.kind} (content not available)`);
+  if (record.body === null || typeof record.body !== 'object')
+    return note(s, `? ${record.kind} (content not available)`);
   event(s, record as KnownEvent, record.at, now);
 }
 
 /** Events that change the version a command must expect (`dunnock-core/src/apply.rs`). */
-const BY_PERSON = new Set(['created', 'forked', 'configured', 'moved', 'prompted', 'continued', 'replied', 'revoked', 'interrupt_requested', 'titled', 'rewind_requested']);
+const BY_PERSON = new Set([
+  'created',
+  'forked',
+  'configured',
+  'moved',
+  'prompted',
+  'continued',
+  'replied',
+  'revoked',
+  'interrupt_requested',
+  'titled',
+  'rewind_requested',
+]);
 
 function event(s: Session, e: KnownEvent, at: number, now: number): void {
   if (BY_PERSON.has(e.kind) || (e.kind === 'compaction_started' && e.body.asked)) s.version = e.seq;
@@ -181,7 +265,8 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
     case 'forked':
       s.workspace = e.body.workspace;
       s.config = e.body.config;
-      if (e.kind === 'forked') note(s, `forked from ${e.body.from.slice(0, 8)} at event ${e.body.at}`);
+      if (e.kind === 'forked')
+        note(s, `forked from ${e.body.from.slice(0, 8)} at event ${e.body.at}`);
       return;
     case 'moved':
       s.workspace = e.body.workspace;
@@ -223,7 +308,16 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
       endLive(s);
       s.mark = s.items.length;
       s.live = { step: e.body.step, attempt: 0, text: '', bytes: 0, reasoning: '', thought: 0 };
-      s.steps.push({ step: e.body.step, seq: e.seq, title: '', tree: null, micros: 0, tokens: 0, state: 'working', gone: false });
+      s.steps.push({
+        step: e.body.step,
+        seq: e.seq,
+        title: '',
+        tree: null,
+        micros: 0,
+        tokens: 0,
+        state: 'working',
+        gone: false,
+      });
       return;
     case 'outbox_written':
       return outboxWritten(s, e.body);
@@ -244,7 +338,12 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
       return addCall(s, e.body.call, part, true);
     }
     case 'allowed':
-      return e.body.args == null ? undefined : patchCall(s, e.body.call, (c) => ({ ...c, part: { ...c.part, args: e.body.args ?? c.part.args } }));
+      return e.body.args == null
+        ? undefined
+        : patchCall(s, e.body.call, (c) => ({
+            ...c,
+            part: { ...c.part, args: e.body.args ?? c.part.args },
+          }));
     case 'started':
       return patchCall(s, e.body.call, (c) => ({ ...c, began: now, asked: false }));
     case 'finished':
@@ -274,7 +373,10 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
     case 'rewound': {
       const spans = e.body.spans;
       s.rewinding = false;
-      s.steps = s.steps.map((old) => ({ ...old, gone: !spans.some((span) => old.seq >= span.from && old.seq <= span.to) }));
+      s.steps = s.steps.map((old) => ({
+        ...old,
+        gone: !spans.some((span) => old.seq >= span.from && old.seq <= span.to),
+      }));
       return note(s, e.body.note ? `rewound; ${e.body.note}` : 'rewound');
     }
     case 'rewind_failed':
@@ -286,16 +388,21 @@ function event(s: Session, e: KnownEvent, at: number, now: number): void {
     case 'compacted':
       s.compacting = false;
       used(s, e.body.usage ?? nothing());
-      return note(s, `conversation ${e.body.summary == null ? 'shortened' : 'summarised'}: ${about(e.body.before)} to ${about(e.body.after)} bytes`);
+      return note(
+        s,
+        `conversation ${e.body.summary == null ? 'shortened' : 'summarised'}: ${about(e.body.before)} to ${about(e.body.after)} bytes`,
+      );
     case 'compaction_failed':
       s.compacting = false;
       used(s, e.body.usage ?? nothing());
       return note(s, `the conversation could not be compacted: ${e.body.error}`);
     case 'baselined':
-      for (const check of e.body.checks) if (check.outcome !== 'done') note(s, `\`${check.command}\` failed before the task began`);
+      for (const check of e.body.checks)
+        if (check.outcome !== 'done') note(s, `\`${check.command}\` failed before the task began`);
       return;
     case 'noticed':
-      if ((e.body.sources?.length ?? 0) > 0 || e.body.stalled) note(s, `note to the model: ${firstLine(e.body.text)}`);
+      if ((e.body.sources?.length ?? 0) > 0 || e.body.stalled)
+        note(s, `note to the model: ${firstLine(e.body.text)}`);
       return;
     case 'rewind_requested':
       s.rewinding = true;
@@ -327,7 +434,13 @@ function begin(s: Session, at: number): void {
 }
 
 function say(s: Session, prompt: Prompt): void {
-  put(s, { kind: 'prompt', key: `p${prompt.seq}`, seq: prompt.seq, text: prompt.text, images: prompt.images });
+  put(s, {
+    kind: 'prompt',
+    key: `p${prompt.seq}`,
+    seq: prompt.seq,
+    text: prompt.text,
+    images: prompt.images,
+  });
 }
 
 /** The items of the last request, with their indexes. */
@@ -337,7 +450,8 @@ function* recent(s: Session): Generator<[number, Item]> {
 
 const isOpen = (item: Item): item is Call => item.kind === 'call' && !item.end && !item.gone;
 
-const running = (s: Session) => [...recent(s)].some(([, item]) => isOpen(item) && item.began !== null);
+const running = (s: Session) =>
+  [...recent(s)].some(([, item]) => isOpen(item) && item.began !== null);
 
 function prompted(s: Session, prompt: Prompt, at: number): void {
   if (!s.title) s.title = firstLine(prompt.text);
@@ -345,7 +459,8 @@ function prompted(s: Session, prompt: Prompt, at: number): void {
   s.questions = s.questions.filter((q) => !(typeof q.kind === 'object' && 'limit' in q.kind));
   // While the session is working, a prompt is sent with the next step; until then it is shown as
   // queued.
-  if (s.working && (s.asking || s.awaitingReply || running(s) || s.questions.length > 0)) s.waiting.push(prompt);
+  if (s.working && (s.asking || s.awaitingReply || running(s) || s.questions.length > 0))
+    s.waiting.push(prompt);
   else {
     begin(s, at);
     say(s, prompt);
@@ -358,7 +473,20 @@ function tellWaiting(s: Session, upto: number): void {
 
 function addCall(s: Session, id: string, part: CallPart, harness: boolean): void {
   s.places.set(id, s.items.length);
-  put(s, { kind: 'call', key: `c${id}`, id, part, harness, began: null, tail: '', offset: 0, end: null, asked: false, answer: null, gone: false });
+  put(s, {
+    kind: 'call',
+    key: `c${id}`,
+    id,
+    part,
+    harness,
+    began: null,
+    tail: '',
+    offset: 0,
+    end: null,
+    asked: false,
+    answer: null,
+    gone: false,
+  });
 }
 
 /** A copy-and-paste session: tokens and cost are unknown. */
@@ -375,7 +503,8 @@ function patchCall(s: Session, id: string, change: (call: Call) => Call): void {
 }
 
 function stopCalls(s: Session): void {
-  for (const [at, item] of recent(s)) if (isOpen(item) && item.began !== null) s.items[at] = { ...item, began: null };
+  for (const [at, item] of recent(s))
+    if (isOpen(item) && item.began !== null) s.items[at] = { ...item, began: null };
 }
 
 function patchStep(s: Session, change: Partial<Step>): void {
@@ -399,11 +528,16 @@ function used(s: Session, usage: Usage): void {
   s.run.micros += micros;
   if (!price && some) s.unknown = s.run.unknown = true;
   const step = s.steps[s.steps.length - 1];
-  if (step) patchStep(s, { micros: step.micros + micros, tokens: step.tokens + usage.input + usage.output });
+  if (step)
+    patchStep(s, {
+      micros: step.micros + micros,
+      tokens: step.tokens + usage.input + usage.output,
+    });
 }
 
 type Streaming = Extract<Item, { live: boolean }>;
-const isLive = (item: Item): item is Streaming => (item.kind === 'text' || item.kind === 'thought') && item.live;
+const isLive = (item: Item): item is Streaming =>
+  (item.kind === 'text' || item.kind === 'thought') && item.live;
 
 /** Ends streaming; the text shown so far stays. */
 function endLive(s: Session): void {
@@ -415,20 +549,29 @@ function endLive(s: Session): void {
 function outboxWritten(s: Session, e: OutboxWritten): void {
   s.asking = false;
   s.awaitingReply = true;
-  put(s, { kind: 'outbox', key: `o${s.seq}`, outbox: e.outbox, inbox: e.inbox, parts: e.parts, open: true });
+  put(s, {
+    kind: 'outbox',
+    key: `o${s.seq}`,
+    outbox: e.outbox,
+    inbox: e.inbox,
+    parts: e.parts,
+    open: true,
+  });
   patchStep(s, { title: 'request for your chat', state: 'waiting' });
 }
 
 /** Ends the wait for the chat's reply. The instructions stay, marked as done. */
 function replyArrived(s: Session): void {
   s.awaitingReply = false;
-  for (const [at, item] of recent(s)) if (item.kind === 'outbox' && item.open) s.items[at] = { ...item, open: false };
+  for (const [at, item] of recent(s))
+    if (item.kind === 'outbox' && item.open) s.items[at] = { ...item, open: false };
 }
 
 /** Replaces the streamed text with the recorded answer. */
 function answered(s: Session, e: Answered): void {
   used(s, e.usage);
-  if (e.usage.input === 0 && e.usage.output === 0 && !isCopyPaste(s)) s.unknown = s.run.unknown = true;
+  if (e.usage.input === 0 && e.usage.output === 0 && !isCopyPaste(s))
+    s.unknown = s.run.unknown = true;
   s.context = e.usage.input + e.usage.output;
   s.asking = false;
   replyArrived(s);
@@ -438,7 +581,10 @@ function answered(s: Session, e: Answered): void {
   const streamed = s.live?.step === e.step ? `l${e.step}.${s.live.attempt}` : null;
   const names = new Set<string>();
   const named = (sign: 't' | 'h') => {
-    const name = streamed && !names.has(`${streamed}${sign}`) ? `${streamed}${sign}` : `${sign}${e.step}.${s.items.length}`;
+    const name =
+      streamed && !names.has(`${streamed}${sign}`)
+        ? `${streamed}${sign}`
+        : `${sign}${e.step}.${s.items.length}`;
     names.add(name);
     return name;
   };
@@ -479,17 +625,28 @@ function answered(s: Session, e: Answered): void {
   }
   flushText();
   if (calls.length === 0) s.answer = words;
-  patchStep(s, { title: last || firstLine(words).replace(/^[#>*\s-]+/, '') || 'answer', state: calls.length > 0 ? 'working' : 'done' });
+  patchStep(s, {
+    title: last || firstLine(words).replace(/^[#>*\s-]+/, '') || 'answer',
+    state: calls.length > 0 ? 'working' : 'done',
+  });
 }
 
 /** Calls whose content is shown elsewhere. */
 export const QUIET = new Set(['final_output', 'update_plan', 'ask_person']);
 
 /** Whether a call has a line of its own. */
-export const isShown = (call: Call) => call.harness || !QUIET.has(call.part.tool) || (call.end !== null && call.end.outcome !== 'done');
+export const isShown = (call: Call) =>
+  call.harness || !QUIET.has(call.part.tool) || (call.end !== null && call.end.outcome !== 'done');
 
 function finished(s: Session, e: Finished): void {
-  s.questions = s.questions.filter((q) => !(typeof q.kind === 'object' && (('approval' in q.kind && q.kind.approval.call === e.call) || ('person' in q.kind && q.kind.person.call === e.call))));
+  s.questions = s.questions.filter(
+    (q) =>
+      !(
+        typeof q.kind === 'object' &&
+        (('approval' in q.kind && q.kind.approval.call === e.call) ||
+          ('person' in q.kind && q.kind.person.call === e.call))
+      ),
+  );
   const call = callOf(s, e.call);
   if (!call) return;
   const check = s.run.checks.find((c) => c.call === e.call);
@@ -502,7 +659,8 @@ function finished(s: Session, e: Finished): void {
 
 function asked(s: Session, e: Asked): void {
   s.questions.push({ id: e.question, kind: e.kind, hash: e.hash });
-  if (typeof e.kind === 'object' && 'approval' in e.kind) patchCall(s, e.kind.approval.call, (c) => ({ ...c, asked: true }));
+  if (typeof e.kind === 'object' && 'approval' in e.kind)
+    patchCall(s, e.kind.approval.call, (c) => ({ ...c, asked: true }));
   patchStep(s, { state: 'waiting' });
 }
 
@@ -523,7 +681,13 @@ export function saidOf(answer: Answer): string {
   return answer.text.text;
 }
 
-function replied(s: Session, id: number, answer: Answer, withNote: string | null, seq: number): void {
+function replied(
+  s: Session,
+  id: number,
+  answer: Answer,
+  withNote: string | null,
+  seq: number,
+): void {
   const question = s.questions.find((q) => q.id === id);
   s.questions = s.questions.filter((q) => q.id !== id);
   if (!question) return;
@@ -531,8 +695,19 @@ function replied(s: Session, id: number, answer: Answer, withNote: string | null
   const { kind } = question;
   if (typeof kind === 'object' && 'approval' in kind) {
     const said = saidOf(answer);
-    patchCall(s, kind.approval.call, (c) => ({ ...c, asked: false, answer: withNote ? `${said} (${withNote})` : said }));
-  } else put(s, { kind: 'reply', key: `r${seq}`, text: askedAs(kind), said: saidOf(answer), note: withNote });
+    patchCall(s, kind.approval.call, (c) => ({
+      ...c,
+      asked: false,
+      answer: withNote ? `${said} (${withNote})` : said,
+    }));
+  } else
+    put(s, {
+      kind: 'reply',
+      key: `r${seq}`,
+      text: askedAs(kind),
+      said: saidOf(answer),
+      note: withNote,
+    });
   if (s.questions.length === 0) patchStep(s, { state: 'working' });
 }
 
@@ -548,19 +723,26 @@ function ended(s: Session, reason: EndReason, proof: Proof, at: number, seq: num
   endLive(s);
   replyArrived(s);
   tellWaiting(s, Number.MAX_SAFE_INTEGER);
-  for (const [at, item] of recent(s)) if (isOpen(item)) s.items[at] = { ...item, gone: true, asked: false, began: null };
+  for (const [at, item] of recent(s))
+    if (isOpen(item)) s.items[at] = { ...item, gone: true, asked: false, began: null };
   s.questions = [];
   s.plan = [];
   s.working = s.asking = s.stopping = s.compacting = false;
   s.ended = { reason, proof };
   const name = typeof reason === 'string' ? reason : 'failed';
-  const [word, tone] = name === 'done' ? [proof === 'proven' ? 'proven' : 'done', 'good' as const] : (ENDS[name] ?? [name, 'warn' as const]);
+  const [word, tone] =
+    name === 'done'
+      ? [proof === 'proven' ? 'proven' : 'done', 'good' as const]
+      : (ENDS[name] ?? [name, 'warn' as const]);
   const lastTurn = s.run.checks[s.run.checks.length - 1]?.call.split('.')[0];
-  const checks = s.run.checks.filter((c) => c.call.split('.')[0] === lastTurn).map(({ command, passed }) => ({ command, passed }));
+  const checks = s.run.checks
+    .filter((c) => c.call.split('.')[0] === lastTurn)
+    .map(({ command, passed }) => ({ command, passed }));
   const error = typeof reason === 'object' ? reason.failed.error : null;
   put(s, { kind: 'end', key: `e${seq}`, word, tone, error, checks, closing: closing(s, at) });
   const state = s.steps[s.steps.length - 1]?.state;
-  if (state === 'working' || state === 'waiting') patchStep(s, { state: name === 'done' ? 'done' : 'failed' });
+  if (state === 'working' || state === 'waiting')
+    patchStep(s, { state: name === 'done' ? 'done' : 'failed' });
 }
 
 function closing(s: Session, at: number): string {
@@ -568,7 +750,9 @@ function closing(s: Session, at: number): string {
   const parts = [count(r.steps, 'step'), soFar(at - r.began)];
   const tokens = r.usage.input + r.usage.output;
   if (tokens > 0) {
-    parts.push(`${about(tokens)} tokens${r.usage.cached > 0 ? ` (${about(r.usage.cached)} cached)` : ''}`);
+    parts.push(
+      `${about(tokens)} tokens${r.usage.cached > 0 ? ` (${about(r.usage.cached)} cached)` : ''}`,
+    );
     parts.push(r.unknown ? 'price unknown' : usd(r.micros));
   } else parts.push(isCopyPaste(s) ? 'copy and paste' : 'tokens unknown');
   if (r.files.size > 0) parts.push(count(r.files.size, 'file'));
@@ -577,7 +761,8 @@ function closing(s: Session, at: number): string {
 
 function delta(s: Session, d: Delta): void {
   if ('text' in d) words(s, d.text.step, d.text.attempt, d.text.offset, d.text.text);
-  else if ('reasoning' in d) thoughts(s, d.reasoning.step, d.reasoning.attempt, d.reasoning.offset, d.reasoning.text);
+  else if ('reasoning' in d)
+    thoughts(s, d.reasoning.step, d.reasoning.attempt, d.reasoning.offset, d.reasoning.text);
   else if ('output' in d) output(s, d.output.call, d.output.offset, d.output.text);
   else s.said = d.notice.text;
 }
@@ -630,6 +815,10 @@ function output(s: Session, id: string, offset: number, text: string): void {
     const more = fresh(call.offset, offset, text);
     if (!more) return call;
     const tail = call.tail + more;
-    return { ...call, offset: Math.max(call.offset, offset + byteLength(text)), tail: tail.length > 2 * TAIL ? tail.slice(-TAIL) : tail };
+    return {
+      ...call,
+      offset: Math.max(call.offset, offset + byteLength(text)),
+      tail: tail.length > 2 * TAIL ? tail.slice(-TAIL) : tail,
+    };
   });
 }

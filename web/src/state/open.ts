@@ -71,7 +71,10 @@ class Open {
 
   /** The last event received, folded or not. */
   private last(): number {
-    return this.frames.reduce((n, f) => (typeof f === 'object' && 'event' in f ? Math.max(n, f.event.seq) : n), this.state.seq);
+    return this.frames.reduce(
+      (n, f) => (typeof f === 'object' && 'event' in f ? Math.max(n, f.event.seq) : n),
+      this.state.seq,
+    );
   }
 
   private heard(value: unknown) {
@@ -125,7 +128,8 @@ class Open {
       const view = await api.read(this.id, Number.MAX_SAFE_INTEGER, 0);
       if (!this.closed && wanted === this.asked) this.patch({ asks: view.questions });
     } catch {
-      if (!this.closed && wanted === this.asked) setTimeout(() => wanted === this.asked && !this.closed && void this.askMore(), 1000);
+      if (!this.closed && wanted === this.asked)
+        setTimeout(() => wanted === this.asked && !this.closed && void this.askMore(), 1000);
     }
   }
 
@@ -139,7 +143,7 @@ class Open {
   }
 
   private async pages() {
-    for (let pause = 300; !this.closed; ) {
+    for (let pause = 300; !this.closed;) {
       try {
         const view = await api.read(this.id, this.state.seq);
         if (this.closed) return;
@@ -153,7 +157,8 @@ class Open {
           return;
         }
       } catch (error) {
-        if (error instanceof api.Failed && error.status !== 0 && error.status !== 503) return this.patch({ error: error.message });
+        if (error instanceof api.Failed && error.status !== 0 && error.status !== 503)
+          return this.patch({ error: error.message });
         await new Promise((done) => setTimeout(done, pause));
         pause = Math.min(2 * pause, 3000);
       }
@@ -162,7 +167,12 @@ class Open {
 
   /** Closes the channel of an idle session, since the server drives a session while one is open. */
   private maybeLeave() {
-    const rests = !this.state.working && !this.state.compacting && !this.state.rewinding && this.state.questions.length === 0 && this.frames.length === 0;
+    const rests =
+      !this.state.working &&
+      !this.state.compacting &&
+      !this.state.rewinding &&
+      this.state.questions.length === 0 &&
+      this.frames.length === 0;
     if (!rests) {
       window.clearTimeout(this.leaving);
       this.leaving = 0;
@@ -178,7 +188,8 @@ class Open {
   }
 
   private patch(change: Partial<NonNullable<ReturnType<typeof get>['opened']>>) {
-    if (!this.closed) set((s) => (s.opened?.id === this.id ? { opened: { ...s.opened, ...change } } : {}));
+    if (!this.closed)
+      set((s) => (s.opened?.id === this.id ? { opened: { ...s.opened, ...change } } : {}));
   }
 }
 

@@ -4,7 +4,8 @@ import { create } from 'zustand';
 import type { OpenQuestion, OverviewRow, Overview } from '../api.gen';
 import type { Session } from './fold';
 
-export type Route = { at: 'new'; workspace?: string } | { at: 'all' } | { at: 'session'; id: string };
+export type Route =
+  { at: 'new'; workspace?: string } | { at: 'all' } | { at: 'session'; id: string };
 
 export type Dialog =
   | { kind: 'search' }
@@ -56,7 +57,17 @@ export interface State {
 const FOLDED = 'dunnock.folded';
 
 export const useStore = create<State>(() => ({
-  auth: 'checking', why: '', up: true, overview: null, route: readRoute(), opened: null, dialog: null, drawer: null, toasts: [], walking: false, folded: readFolded(),
+  auth: 'checking',
+  why: '',
+  up: true,
+  overview: null,
+  route: readRoute(),
+  opened: null,
+  dialog: null,
+  drawer: null,
+  toasts: [],
+  walking: false,
+  folded: readFolded(),
 }));
 
 export const set = useStore.setState;
@@ -77,7 +88,13 @@ export function readRoute(): Route {
 }
 
 export const addressOf = (route: Route): string =>
-  route.at === 'session' ? `#/s/${encodeURIComponent(route.id)}` : route.at === 'all' ? '#/all' : route.workspace ? `#/new/${encodeURIComponent(route.workspace)}` : '#/';
+  route.at === 'session'
+    ? `#/s/${encodeURIComponent(route.id)}`
+    : route.at === 'all'
+      ? '#/all'
+      : route.workspace
+        ? `#/new/${encodeURIComponent(route.workspace)}`
+        : '#/';
 
 export const go = (route: Route) => {
   location.hash = addressOf(route);
@@ -90,22 +107,31 @@ function readFolded(): { list: boolean; side: boolean } {
 
 /** Shows or hides a side panel. On a narrow page it opens over the conversation. */
 export function fold(side: 'list' | 'side'): void {
-  const narrow = window.matchMedia(side === 'list' ? '(max-width: 760px)' : '(max-width: 1100px)').matches;
+  const narrow = window.matchMedia(
+    side === 'list' ? '(max-width: 760px)' : '(max-width: 1100px)',
+  ).matches;
   if (narrow) return set((s) => ({ drawer: s.drawer === side ? null : side }));
   set((s) => ({ folded: { ...s.folded, [side]: !s.folded[side] } }));
   const { folded } = get();
   localStorage.setItem(FOLDED, `${folded.list ? 'list' : ''} ${folded.side ? 'side' : ''}`);
 }
 
-export const isActive = (row: OverviewRow | undefined) => row?.state === 'working' || row?.state === 'waiting';
+export const isActive = (row: OverviewRow | undefined) =>
+  row?.state === 'working' || row?.state === 'waiting';
 
 let toasts = 0;
 export function tell(text: string, tone: Toast['tone'] = 'plain'): void {
   const id = ++toasts;
   set((s) => ({ toasts: [...s.toasts.slice(-3), { id, text, tone }] }));
-  setTimeout(() => set((s) => ({ toasts: s.toasts.filter((t) => t.id !== id) })), tone === 'bad' ? 12_000 : 5_000);
+  setTimeout(
+    () => set((s) => ({ toasts: s.toasts.filter((t) => t.id !== id) })),
+    tone === 'bad' ? 12_000 : 5_000,
+  );
 }
 
 /** The number of open questions in all sessions, for the badge. */
 export const waits = (overview: Overview | null) =>
-  (overview?.sessions ?? []).reduce((n, row) => n + (row.state === 'waiting' ? Math.max(1, row.more?.questions.length ?? 1) : 0), 0);
+  (overview?.sessions ?? []).reduce(
+    (n, row) => n + (row.state === 'waiting' ? Math.max(1, row.more?.questions.length ?? 1) : 0),
+    0,
+  );

@@ -42,10 +42,16 @@ export function about(n: number): string {
 export const count = (n: number, what: string) => (n === 1 ? `1 ${what}` : `${n} ${what}s`);
 
 /** Names the other files of a copy-and-paste request; empty if there is only one. */
-export const furtherParts = (parts: number) => (parts > 1 ? ` and the ${count(parts - 1, 'further part')} next to it, in order,` : '');
+export const furtherParts = (parts: number) =>
+  parts > 1 ? ` and the ${count(parts - 1, 'further part')} next to it, in order,` : '';
 
 export const firstLine = (text: string) =>
-  oneLine(text.split('\n').map((l) => l.trim()).find((l) => l !== '') ?? '');
+  oneLine(
+    text
+      .split('\n')
+      .map((l) => l.trim())
+      .find((l) => l !== '') ?? '',
+  );
 
 /** The last part of a path, as the name of a folder in lists. */
 export const folderName = (path: string) => path.replace(/\/+$/, '').split('/').pop() || path;
@@ -54,7 +60,11 @@ export function cost(price: Price | null, usage: Usage): number {
   if (!price) return 0;
   const written = usage.written ?? 0;
   const freshTokens = Math.max(0, usage.input - usage.cached - written);
-  const sum = freshTokens * price.input + usage.cached * price.cached + written * price.written + usage.output * price.output;
+  const sum =
+    freshTokens * price.input +
+    usage.cached * price.cached +
+    written * price.written +
+    usage.output * price.output;
   return Math.ceil(sum / 1e6);
 }
 
@@ -76,21 +86,31 @@ export function argumentsOf(call: Callish): Args | null {
 
 function wordsOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
-  if (Array.isArray(value)) return value.map((w) => (typeof w === 'string' ? w : JSON.stringify(w))).join(' ');
+  if (Array.isArray(value))
+    return value.map((w) => (typeof w === 'string' ? w : JSON.stringify(w))).join(' ');
   return undefined;
 }
 
 /** Paths that a patch names in its headers. */
 function patched(patch: string): string {
-  const heads = ['*** Add File: ', '*** Update File: ', '*** Delete File: ', '*** Move to: ', '+++ b/'];
+  const heads = [
+    '*** Add File: ',
+    '*** Update File: ',
+    '*** Delete File: ',
+    '*** Move to: ',
+    '+++ b/',
+  ];
   return patch
     .split('\n')
-    .flatMap((line) => heads.filter((h) => line.startsWith(h)).map((h) => line.slice(h.length).trim()))
+    .flatMap((line) =>
+      heads.filter((h) => line.startsWith(h)).map((h) => line.slice(h.length).trim()),
+    )
     .join(', ');
 }
 
 /** Quotes a word for a shell, if needed. */
-const quoted = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+const quoted = (word: string) =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
 /** Text with several lines starts below its name; other control characters are escaped. */
 function shownValue(value: unknown): string {
@@ -106,7 +126,10 @@ export function shownArguments(call: Callish): [string | null, string][] {
   const args = argumentsOf(call);
   if (!args) return [[null, call.args]];
   const { command, ...others } = args;
-  const words = Array.isArray(command) && command.every((word) => typeof word === 'string') ? command.map(quoted).join(' ') : null;
+  const words =
+    Array.isArray(command) && command.every((word) => typeof word === 'string')
+      ? command.map(quoted).join(' ')
+      : null;
   const line = typeof command === 'string' ? command : words;
   const rest = Object.entries(line === null ? args : others).sort(([a], [b]) => (a < b ? -1 : 1));
   const named = rest.map(([key, value]): [string, string] => [key, shownValue(value)]);
@@ -128,9 +151,13 @@ export function gist(call: Callish): string {
       case 'process_stop':
         return args.process === undefined ? undefined : JSON.stringify(args.process);
       case 'process_write':
-        return text('text') === undefined ? undefined : `${JSON.stringify(args.process ?? null)} ${JSON.stringify(text('text'))}`;
+        return text('text') === undefined
+          ? undefined
+          : `${JSON.stringify(args.process ?? null)} ${JSON.stringify(text('text'))}`;
       case 'search_text':
-        return text('pattern') === undefined ? undefined : `${JSON.stringify(text('pattern'))}${text('path') ? ` in ${text('path')}` : ''}`;
+        return text('pattern') === undefined
+          ? undefined
+          : `${JSON.stringify(text('pattern'))}${text('path') ? ` in ${text('path')}` : ''}`;
       case 'list_files':
         return text('glob') ?? text('path') ?? '.';
       case 'move_file':
@@ -192,7 +219,10 @@ export function change(call: Callish): string[] {
   const lines = (sign: string, key: string) => {
     const text = typeof args[key] === 'string' ? (args[key] as string) : '';
     if (text === '') return [];
-    return text.replace(/\n$/, '').split('\n').map((line) => sign + line);
+    return text
+      .replace(/\n$/, '')
+      .split('\n')
+      .map((line) => sign + line);
   };
   switch (call.tool) {
     case 'replace_text':
@@ -202,7 +232,9 @@ export function change(call: Callish): string[] {
     case 'write_file':
       return lines('+', 'content');
     case 'apply_patch':
-      return lines('', 'patch').filter((l) => !l.startsWith('*** Begin') && !l.startsWith('*** End'));
+      return lines('', 'patch').filter(
+        (l) => !l.startsWith('*** Begin') && !l.startsWith('*** End'),
+      );
     default:
       return [];
   }
@@ -210,7 +242,9 @@ export function change(call: Callish): string[] {
 
 export type Tone = 'good' | 'bad' | 'warn' | 'quiet' | 'run';
 
-export function outcomeWord(outcome: Outcome): 'done' | 'failed' | 'declined' | 'interrupted' | 'not_run' | 'unknown' {
+export function outcomeWord(
+  outcome: Outcome,
+): 'done' | 'failed' | 'declined' | 'interrupted' | 'not_run' | 'unknown' {
   return typeof outcome === 'string' ? outcome : 'declined';
 }
 
@@ -233,7 +267,11 @@ export function sign(outcome: Outcome): { mark: string; tone: Tone; name: string
 }
 
 /** The result of a call in a few words, shown at the right of its line. */
-export function result(part: CallPart, harness: boolean, end: { outcome: Outcome; shown: string; exit?: number | null }): string {
+export function result(
+  part: CallPart,
+  harness: boolean,
+  end: { outcome: Outcome; shown: string; exit?: number | null },
+): string {
   const word = outcomeWord(end.outcome);
   if (word === 'failed') return end.exit == null ? 'failed' : `exit ${end.exit}`;
   if (word !== 'done') return sign(end.outcome).name;

@@ -48,13 +48,24 @@ function apply(pen: Pen, codes: string) {
 }
 
 const styled = (pen: Pen) =>
-  [pen.fg && `sgr-${pen.fg}`, pen.bold && 'sgr-bold', pen.dim && 'sgr-dim', pen.italic && 'sgr-italic', pen.underline && 'sgr-underline']
+  [
+    pen.fg && `sgr-${pen.fg}`,
+    pen.bold && 'sgr-bold',
+    pen.dim && 'sgr-dim',
+    pen.italic && 'sgr-italic',
+    pen.underline && 'sgr-underline',
+  ]
     .filter(Boolean)
     .join(' ');
 
 /** Of a line overwritten by carriage returns, only the last version is shown. */
 const drawn = (text: string) =>
-  text.includes('\r') ? text.split('\n').map((line) => line.replace(/\r+$/, '').split('\r').pop() ?? '').join('\n') : text;
+  text.includes('\r')
+    ? text
+        .split('\n')
+        .map((line) => line.replace(/\r+$/, '').split('\r').pop() ?? '')
+        .join('\n')
+    : text;
 
 export function spans(text: string): Span[] {
   const out: Span[] = [];

@@ -41,12 +41,14 @@ const ready = new Set<string>();
 
 async function highlighter(lang: string): Promise<HighlighterCore> {
   core ??= (async () => {
-    const [{ createHighlighterCore, createCssVariablesTheme }, { createJavaScriptRegexEngine }] = await Promise.all([
-      import('shiki/core'),
-      import('shiki/engine/javascript'),
-    ]);
+    const [{ createHighlighterCore, createCssVariablesTheme }, { createJavaScriptRegexEngine }] =
+      await Promise.all([import('shiki/core'), import('shiki/engine/javascript')]);
     const theme = createCssVariablesTheme({ name: 'ours', variablePrefix: '--', fontStyle: false });
-    return createHighlighterCore({ themes: [theme], langs: [], engine: createJavaScriptRegexEngine({ forgiving: true }) });
+    return createHighlighterCore({
+      themes: [theme],
+      langs: [],
+      engine: createJavaScriptRegexEngine({ forgiving: true }),
+    });
   })();
   const h = await core;
   if (!ready.has(lang)) {
@@ -57,12 +59,15 @@ async function highlighter(lang: string): Promise<HighlighterCore> {
 }
 
 /** The kind of a token, from a colour of the theme such as `var(--token-keyword)`. */
-const kindOf = (colour: string | undefined) => /^var\(--token-([a-z-]+)\)$/.exec(colour ?? '')?.[1] ?? '';
+const kindOf = (colour: string | undefined) =>
+  /^var\(--token-([a-z-]+)\)$/.exec(colour ?? '')?.[1] ?? '';
 
 async function tokens(code: string, lang: string): Promise<Token[][] | null> {
   try {
     const h = await highlighter(lang);
-    return h.codeToTokensBase(code, { lang, theme: 'ours', tokenizeTimeLimit: 200 }).map((line) => line.map((t) => ({ text: t.content, kind: kindOf(t.color) })));
+    return h
+      .codeToTokensBase(code, { lang, theme: 'ours', tokenizeTimeLimit: 200 })
+      .map((line) => line.map((t) => ({ text: t.content, kind: kindOf(t.color) })));
   } catch {
     return null; // code is readable without colours
   }

@@ -15,9 +15,16 @@ import { Code } from '../ui/Code';
 import { prose, safeLink, visible } from './safe';
 import styles from './markdown.module.css';
 
-const parse = (text: string) => fromMarkdown(text, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
+const parse = (text: string) =>
+  fromMarkdown(text, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
 
-const SAMPLES = ['## A\n\nwords `code` **b** *i* [l](https://a.example)\n\n', '- one\n- two\n\n1. a\n2. b\n', '```rs\nfn a() {}\n```\n\nmore\n', '| a | b |\n|---|--:|\n| 1 | 2 |\n', '> q ~~no~~ https://a.example\n\n---\n'];
+const SAMPLES = [
+  '## A\n\nwords `code` **b** *i* [l](https://a.example)\n\n',
+  '- one\n- two\n\n1. a\n2. b\n',
+  '```rs\nfn a() {}\n```\n\nmore\n',
+  '| a | b |\n|---|--:|\n| 1 | 2 |\n',
+  '> q ~~no~~ https://a.example\n\n---\n',
+];
 
 /** Warms up the parser while the page is idle, so that the first answer renders quickly. */
 export function warm(round = 0): void {
@@ -68,7 +75,11 @@ function fenced(tail: string): { lang: string; code: string; end: number | null 
   const lang = info.trim().split(/\s/)[0] ?? '';
   const closed = ends.exec(code);
   if (!closed) return { lang, code, end: null };
-  return { lang, code: code.slice(0, Math.max(0, closed.index - 1)), end: whole.length + closed.index + closed[0].length };
+  return {
+    lang,
+    code: code.slice(0, Math.max(0, closed.index - 1)),
+    end: whole.length + closed.index + closed[0].length,
+  };
 }
 
 /** From this length on, a tail is checked for finished blocks. */
@@ -94,7 +105,10 @@ export function cut(before: Cut, text: string): Cut {
   }
   // In pieces, so that even a long text is parsed only once.
   for (;;) {
-    const piece = tail.length > 16_000 ? tail.slice(0, tail.lastIndexOf('\n\n', 16_000) + 2 || tail.length) : tail;
+    const piece =
+      tail.length > 16_000
+        ? tail.slice(0, tail.lastIndexOf('\n\n', 16_000) + 2 || tail.length)
+        : tail;
     const nodes = parse(piece).children;
     // Everything before an open code block is finished.
     const open = nodes[nodes.length - 1]?.type === 'code' ? 1 : OPEN;
@@ -124,11 +138,19 @@ function text(children: Nodes[], a: Around): ReactNode[] {
 
 function link(url: string, inner: ReactNode[], words: string): ReactNode {
   const to = safeLink(url);
-  if (!to) return <>{inner} <span className="faint">({visible(url)})</span></>;
+  if (!to)
+    return (
+      <>
+        {inner} <span className="faint">({visible(url)})</span>
+      </>
+    );
   const host = to.startsWith('mailto:') ? to.slice(7) : new URL(to).host;
   // The host is left out if the link text is itself a URL with the same host and protocol.
   const own = safeLink(words.trim());
-  const same = own !== null && new URL(own).host === new URL(to).host && new URL(own).protocol === new URL(to).protocol;
+  const same =
+    own !== null &&
+    new URL(own).host === new URL(to).host &&
+    new URL(own).protocol === new URL(to).protocol;
   return (
     <a href={to} target="_blank" rel="noreferrer noopener" title={to}>
       {inner}
@@ -137,7 +159,12 @@ function link(url: string, inner: ReactNode[], words: string): ReactNode {
   );
 }
 
-const plain = (node: Nodes): string => ('value' in node ? node.value : 'children' in node ? node.children.map((c) => plain(c)).join('') : '');
+const plain = (node: Nodes): string =>
+  'value' in node
+    ? node.value
+    : 'children' in node
+      ? node.children.map((c) => plain(c)).join('')
+      : '';
 
 function draw(node: Nodes, a: Around): ReactNode {
   switch (node.type) {
@@ -150,7 +177,11 @@ function draw(node: Nodes, a: Around): ReactNode {
     case 'heading': {
       const level = Math.min(node.depth + 1, a.level.now + 1, 6);
       a.level.now = level;
-      return createElement(`h${level}`, { className: node.depth <= 2 ? styles.underlined : undefined }, text(node.children, a));
+      return createElement(
+        `h${level}`,
+        { className: node.depth <= 2 ? styles.underlined : undefined },
+        text(node.children, a),
+      );
     }
     case 'emphasis':
       return <em>{text(node.children, a)}</em>;
@@ -171,8 +202,18 @@ function draw(node: Nodes, a: Around): ReactNode {
     case 'list': {
       const items = node.children.map((item, n) => (
         <li key={n} className={item.checked == null ? undefined : styles.task}>
-          {item.checked == null ? null : <span aria-label={item.checked ? 'done' : 'to do'} role="img">{item.checked ? '☑' : '☐'}</span>}
-          {item.children.map((child, m) => <Fragment key={m}>{child.type === 'paragraph' && !node.spread ? text(child.children, a) : draw(child, a)}</Fragment>)}
+          {item.checked == null ? null : (
+            <span aria-label={item.checked ? 'done' : 'to do'} role="img">
+              {item.checked ? '☑' : '☐'}
+            </span>
+          )}
+          {item.children.map((child, m) => (
+            <Fragment key={m}>
+              {child.type === 'paragraph' && !node.spread
+                ? text(child.children, a)
+                : draw(child, a)}
+            </Fragment>
+          ))}
         </li>
       ));
       return node.ordered ? <ol start={node.start ?? 1}>{items}</ol> : <ul>{items}</ul>;
@@ -183,7 +224,11 @@ function draw(node: Nodes, a: Around): ReactNode {
       return link(node.url, text(node.children, a), plain(node));
     case 'linkReference': {
       const to = a.links.get(node.identifier);
-      return to ? link(to.url, text(node.children, a), plain(node)) : <>[{text(node.children, a)}]</>;
+      return to ? (
+        link(to.url, text(node.children, a), plain(node))
+      ) : (
+        <>[{text(node.children, a)}]</>
+      );
     }
     // A model could name any URL, so images are not fetched; their description is shown.
     case 'image':
@@ -193,7 +238,11 @@ function draw(node: Nodes, a: Around): ReactNode {
     case 'footnoteReference':
       return <sup>{visible(node.label ?? node.identifier)}</sup>;
     case 'footnoteDefinition':
-      return <div><sup>{visible(node.label ?? node.identifier)}</sup> {text(node.children, a)}</div>;
+      return (
+        <div>
+          <sup>{visible(node.label ?? node.identifier)}</sup> {text(node.children, a)}
+        </div>
+      );
     case 'definition':
     case 'yaml':
       return null;
@@ -210,14 +259,40 @@ function table(node: Table, a: Around): ReactNode {
   return (
     <div className="scroll-x" tabIndex={0} role="region" aria-label="Table">
       <table>
-        <thead><tr>{head?.children.map((cell, n) => <th key={n} className={side(n)}>{text(cell.children, a)}</th>)}</tr></thead>
-        <tbody>{rows.map((row, m) => <tr key={m}>{row.children.map((cell, n) => <td key={n} className={side(n)}>{text(cell.children, a)}</td>)}</tr>)}</tbody>
+        <thead>
+          <tr>
+            {head?.children.map((cell, n) => (
+              <th key={n} className={side(n)}>
+                {text(cell.children, a)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, m) => (
+            <tr key={m}>
+              {row.children.map((cell, n) => (
+                <td key={n} className={side(n)}>
+                  {text(cell.children, a)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
       </table>
     </div>
   );
 }
 
-const Block = memo(function Block({ source, level, live }: { source: string; level: number; live: boolean }) {
+const Block = memo(function Block({
+  source,
+  level,
+  live,
+}: {
+  source: string;
+  level: number;
+  live: boolean;
+}) {
   const nodes = fresh.get(source) ?? parse(source).children;
   const links = new Map(nodes.filter((n) => n.type === 'definition').map((d) => [d.identifier, d]));
   return <div className={styles.block}>{text(nodes, { links, level: { now: level }, live })}</div>;
@@ -226,11 +301,27 @@ const Block = memo(function Block({ source, level, live }: { source: string; lev
 const Group = memo(function Group({ blocks, level }: { blocks: readonly string[]; level: number }) {
   // Headings go at most one level deeper; after the first, the next may be one deeper.
   const first = blocks.findIndex((block) => block.startsWith('#'));
-  return <div className={styles.group}>{blocks.map((block, n) => <Block key={n} source={block} level={level > 1 || (first >= 0 && n > first) ? 2 : 1} live={false} />)}</div>;
+  return (
+    <div className={styles.group}>
+      {blocks.map((block, n) => (
+        <Block
+          key={n}
+          source={block}
+          level={level > 1 || (first >= 0 && n > first) ? 2 : 1}
+          live={false}
+        />
+      ))}
+    </div>
+  );
 });
 
-
-export const Markdown = memo(function Markdown({ source, live }: { source: string; live: boolean }) {
+export const Markdown = memo(function Markdown({
+  source,
+  live,
+}: {
+  source: string;
+  live: boolean;
+}) {
   const kept = useRef<{ text: string; cut: Cut }>({ text: '', cut: NOTHING });
   const now = cut(source.startsWith(kept.current.text) ? kept.current.cut : NOTHING, source);
   kept.current = { text: source, cut: now };
@@ -239,8 +330,16 @@ export const Markdown = memo(function Markdown({ source, live }: { source: strin
   const level = (n: number) => (first >= 0 && n > first ? 2 : 1);
   return (
     <div className={styles.markdown} dir="auto">
-      {now.groups.map((group, n) => <Group key={n} blocks={group} level={level(n)} />)}
-      {fence && (fence.end === null || now.tail.slice(fence.end).trim() === '') ? <div className={styles.block}><Code code={fence.code} lang={fence.lang} live={live} /></div> : now.tail ? <Block source={now.tail} level={first >= 0 ? 2 : 1} live={live} /> : null}
+      {now.groups.map((group, n) => (
+        <Group key={n} blocks={group} level={level(n)} />
+      ))}
+      {fence && (fence.end === null || now.tail.slice(fence.end).trim() === '') ? (
+        <div className={styles.block}>
+          <Code code={fence.code} lang={fence.lang} live={live} />
+        </div>
+      ) : now.tail ? (
+        <Block source={now.tail} level={first >= 0 ? 2 : 1} live={live} />
+      ) : null}
     </div>
   );
 });

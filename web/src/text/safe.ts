@@ -24,7 +24,13 @@ export function visible(text: string): string {
  * decision.
  */
 export function prose(text: string): string {
-  return text.replace(CONTROL, written).replace(INVISIBLE, (c, at: number) => (/[\u200c\u200d\ufe0f\ufe0e]/.test(c) && JOINS.test(text.slice(Math.max(0, at - 2), at)) ? c : written(c)));
+  return text
+    .replace(CONTROL, written)
+    .replace(INVISIBLE, (c, at: number) =>
+      /[\u200c\u200d\ufe0f\ufe0e]/.test(c) && JOINS.test(text.slice(Math.max(0, at - 2), at))
+        ? c
+        : written(c),
+    );
 }
 const JOINS = /[\p{L}\p{M}\p{Emoji}\u200d\ufe0f]$/u;
 
@@ -45,14 +51,17 @@ export function folded(line: string): string {
 export function warnings(text: string): string[] {
   const found: string[] = [];
   if (visible(text) !== text || /\\u00|\\r/.test(text)) {
-    found.push('it has characters that cannot be seen, or that change how text is displayed; they are shown escaped');
+    found.push(
+      'it has characters that cannot be seen, or that change how text is displayed; they are shown escaped',
+    );
   }
   for (const word of text.split(/[^\p{L}\p{N}._-]+/u)) {
     // oxlint-disable-next-line no-control-regex -- matches non-ASCII characters
     if (!word.includes('.') || !/[^\u0000-\u007f]/.test(word) || !/\p{L}/u.test(word)) continue;
     try {
       const ascii = new URL(`http://${word}/`).hostname;
-      if (ascii.includes('xn--')) found.push(`“${word}” has non-ASCII letters; its real name is ${ascii}`);
+      if (ascii.includes('xn--'))
+        found.push(`“${word}” has non-ASCII letters; its real name is ${ascii}`);
     } catch {
       // not a valid host name
     }

@@ -27,7 +27,13 @@ class Boundary extends Component<{ children: ReactNode }, { error: string | null
   }
   override render() {
     if (this.state.error === null) return this.props.children;
-    return <Alone><h1>Dunnock</h1><Wrong>This page crashed: {this.state.error}. The session is not affected.</Wrong><Button onClick={() => location.reload()}>Reload</Button></Alone>;
+    return (
+      <Alone>
+        <h1>Dunnock</h1>
+        <Wrong>This page crashed: {this.state.error}. The session is not affected.</Wrong>
+        <Button onClick={() => location.reload()}>Reload</Button>
+      </Alone>
+    );
   }
 }
 
@@ -50,7 +56,16 @@ function useKeys() {
         return set({ dialog: { kind: 'search' } });
       }
       const to = e.target as HTMLElement;
-      if (e.defaultPrevented || e.repeat || e.ctrlKey || e.metaKey || e.altKey || get().dialog || to.matches('input, textarea, select')) return;
+      if (
+        e.defaultPrevented ||
+        e.repeat ||
+        e.ctrlKey ||
+        e.metaKey ||
+        e.altKey ||
+        get().dialog ||
+        to.matches('input, textarea, select')
+      )
+        return;
       const session = get().opened?.session;
       const act: Record<string, (() => void) | undefined> = {
         c: () => go({ at: 'new' }),
@@ -85,7 +100,9 @@ function useKeys() {
 /** Shows waiting questions in the title and the icon, visible even in a background tab. */
 function useTitle() {
   const n = useStore((s) => waits(s.overview));
-  const heading = useStore((s) => (s.route.at === 'session' ? firstLine(s.opened?.session?.title ?? '') : ''));
+  const heading = useStore((s) =>
+    s.route.at === 'session' ? firstLine(s.opened?.session?.title ?? '') : '',
+  );
   useEffect(() => {
     document.title = `${n > 0 ? `(${n}) ` : ''}${heading ? `${heading} · ` : ''}Dunnock`;
     document.getElementById('icon')?.setAttribute('href', n > 0 ? iconWaits : icon);
@@ -118,7 +135,15 @@ function Toasts() {
     if (el.matches(':popover-open')) el.hidePopover();
     if (toasts.length > 0) el.showPopover();
   }, [toasts]);
-  return <div className={styles.toasts} ref={ref} popover="manual" role="status" aria-live="polite">{toasts.map((t) => <p key={t.id} className={classes(t.tone === 'bad' && styles.bad)}>{t.text}</p>)}</div>;
+  return (
+    <div className={styles.toasts} ref={ref} popover="manual" role="status" aria-live="polite">
+      {toasts.map((t) => (
+        <p key={t.id} className={classes(t.tone === 'bad' && styles.bad)}>
+          {t.text}
+        </p>
+      ))}
+    </div>
+  );
 }
 
 /** How the last task ended, for screen readers. */
@@ -140,21 +165,67 @@ export function App() {
   useDrawer(drawer);
   useKeys();
   const n = useTitle();
-  if (auth === 'checking') return <p className="centered faint" role="status">Opening</p>;
+  if (auth === 'checking')
+    return (
+      <p className="centered faint" role="status">
+        Opening
+      </p>
+    );
   if (auth === 'signed-out') return <Login />;
   const withSide = route.at === 'session' && !failed;
   return (
     <Boundary>
-    <div className={classes(styles.app, withSide && styles.withSide, drawer === 'list' && styles.overList, drawer === 'side' && styles.overSide, folded.list && styles.noList, folded.side && styles.noSide)}>
-      <a className={styles.skip} href="#main" onClick={(e) => { e.preventDefault(); document.getElementById('composer')?.focus(); }}>Skip to the input</a>
-      <List />
-      {inSession ? <Conversation /> : route.at === 'all' ? <All /> : <Start key={route.at === 'new' ? route.workspace : ''} workspace={route.at === 'new' ? route.workspace : undefined} />}
-      {drawer ? <button type="button" className={styles.veil} aria-label="Close" onClick={() => set({ drawer: null })} /> : null}
-      {up ? null : <p className={styles.lost} role="alert">The server is not responding. Nothing is lost; this page keeps trying. If the server was stopped, run <code>dunnock web</code></p>}
-      <p className="sr-only" role="status">{[n > 0 ? `${n} waiting` : '', ended].filter(Boolean).join('; ')}</p>
-      <Toasts />
-      {hasDialog ? <Dialogs /> : null}
-    </div>
+      <div
+        className={classes(
+          styles.app,
+          withSide && styles.withSide,
+          drawer === 'list' && styles.overList,
+          drawer === 'side' && styles.overSide,
+          folded.list && styles.noList,
+          folded.side && styles.noSide,
+        )}
+      >
+        <a
+          className={styles.skip}
+          href="#main"
+          onClick={(e) => {
+            e.preventDefault();
+            document.getElementById('composer')?.focus();
+          }}
+        >
+          Skip to the input
+        </a>
+        <List />
+        {inSession ? (
+          <Conversation />
+        ) : route.at === 'all' ? (
+          <All />
+        ) : (
+          <Start
+            key={route.at === 'new' ? route.workspace : ''}
+            workspace={route.at === 'new' ? route.workspace : undefined}
+          />
+        )}
+        {drawer ? (
+          <button
+            type="button"
+            className={styles.veil}
+            aria-label="Close"
+            onClick={() => set({ drawer: null })}
+          />
+        ) : null}
+        {up ? null : (
+          <p className={styles.lost} role="alert">
+            The server is not responding. Nothing is lost; this page keeps trying. If the server was
+            stopped, run <code>dunnock web</code>
+          </p>
+        )}
+        <p className="sr-only" role="status">
+          {[n > 0 ? `${n} waiting` : '', ended].filter(Boolean).join('; ')}
+        </p>
+        <Toasts />
+        {hasDialog ? <Dialogs /> : null}
+      </div>
     </Boundary>
   );
 }

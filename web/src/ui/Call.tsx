@@ -8,7 +8,19 @@ import { memo, useEffect, useState } from 'react';
 import * as api from '../net/api';
 import { copyText } from '../state/actions';
 import type { Call as CallItem } from '../state/fold';
-import { change, count, gist, outcomeWord, result, sign, soFar, title, titleLine, took, type Tone } from '../state/words';
+import {
+  change,
+  count,
+  gist,
+  outcomeWord,
+  result,
+  sign,
+  soFar,
+  title,
+  titleLine,
+  took,
+  type Tone,
+} from '../state/words';
 import { spans, withoutSequences } from '../text/ansi';
 import { visible } from '../text/safe';
 import { Lines, readDiff, signed, useSplit } from './Diff';
@@ -34,13 +46,23 @@ export function Output({ text, most, label }: { text: string; most?: number; lab
   const hidden = most === undefined ? 0 : Math.max(0, lines.length - most);
   return (
     <pre className={styles.output} tabIndex={0} role="region" aria-label={label}>
-      {hidden > 0 ? <span className="faint">… {count(hidden, 'earlier line')}{'\n'}</span> : null}
-      {spans(lines.slice(hidden).join('\n')).map((span, n) => <span key={n} className={span.style || undefined}>{visible(span.text)}</span>)}
+      {hidden > 0 ? (
+        <span className="faint">
+          … {count(hidden, 'earlier line')}
+          {'\n'}
+        </span>
+      ) : null}
+      {spans(lines.slice(hidden).join('\n')).map((span, n) => (
+        <span key={n} className={span.style || undefined}>
+          {visible(span.text)}
+        </span>
+      ))}
     </pre>
   );
 }
 
-const isCommand = (call: CallItem) => call.harness || call.part.tool === 'shell' || call.part.tool === 'process_start';
+const isCommand = (call: CallItem) =>
+  call.harness || call.part.tool === 'shell' || call.part.tool === 'process_start';
 
 function useBlob(session: string, hash: string | null | undefined, wanted: boolean) {
   return useQuery({
@@ -54,47 +76,113 @@ function useBlob(session: string, hash: string | null | undefined, wanted: boole
 function Edit({ call, session }: { call: CallItem; session: string }) {
   const [split, turn] = useSplit();
   const stored = useBlob(session, call.end?.diff, true);
-  const files = stored.data ? readDiff(stored.data) : [{ path: gist(call.part), lines: signed(change(call.part)) }];
+  const files = stored.data
+    ? readDiff(stored.data)
+    : [{ path: gist(call.part), lines: signed(change(call.part)) }];
   return (
     <>
-      {files.map((file, n) => <Lines key={n} lines={file.lines} path={file.path || gist(call.part)} split={split} />)}
-      <div className={styles.under}><Button kind="quiet" onClick={turn}>{split ? 'One column' : 'Side by side'}</Button></div>
+      {files.map((file, n) => (
+        <Lines key={n} lines={file.lines} path={file.path || gist(call.part)} split={split} />
+      ))}
+      <div className={styles.under}>
+        <Button kind="quiet" onClick={turn}>
+          {split ? 'One column' : 'Side by side'}
+        </Button>
+      </div>
     </>
   );
 }
 
 function Body({ call, session, open }: { call: CallItem; session: string; open: boolean }) {
   const full = useBlob(session, call.end?.full, open);
-  if (!call.end) return call.tail ? <Output text={call.tail} most={open ? undefined : SHOWN.live} label="Output so far" /> : null;
+  if (!call.end)
+    return call.tail ? (
+      <Output text={call.tail} most={open ? undefined : SHOWN.live} label="Output so far" />
+    ) : null;
   const word = outcomeWord(call.end.outcome);
   const edits = word === 'done' && (call.end.diff || change(call.part).length > 0);
   if (edits && !call.harness) return <Edit call={call} session={session} />;
   const note = typeof call.end.outcome === 'object' ? call.end.outcome.declined.note : null;
   if (note) return <p className={styles.comment}>note: {visible(note)}</p>;
-  const shows = open || word === 'failed' || word === 'unknown' || (isCommand(call) && (word === 'done' || word === 'interrupted'));
+  const shows =
+    open ||
+    word === 'failed' ||
+    word === 'unknown' ||
+    (isCommand(call) && (word === 'done' || word === 'interrupted'));
   if (!shows) return null;
   const text = full.data ?? call.end.shown;
-  if (!text.trim() || text.trim() === '(no output)') return open ? <p className={styles.comment}>no output</p> : null;
-  return <Output text={text} most={open ? undefined : word === 'failed' ? SHOWN.failed : SHOWN.done} label="Output" />;
+  if (!text.trim() || text.trim() === '(no output)')
+    return open ? <p className={styles.comment}>no output</p> : null;
+  return (
+    <Output
+      text={text}
+      most={open ? undefined : word === 'failed' ? SHOWN.failed : SHOWN.done}
+      label="Output"
+    />
+  );
 }
 
 export const Call = memo(function Call({ call, session }: { call: CallItem; session: string }) {
   const [open, setOpen] = useState(false);
   const ended = call.end ? sign(call.end.outcome) : null;
   const runs = !call.end && call.began !== null;
-  const mark: { mark: string; tone: Tone; name: string } = ended ?? (runs ? { mark: '●', tone: 'run', name: 'running' } : call.asked ? { mark: '?', tone: 'warn', name: 'waiting for you' } : { mark: '○', tone: 'quiet', name: call.gone ? 'not run' : 'not started' });
-  const words = call.end ? [call.answer ? `you: ${visible(call.answer)}` : '', result(call.part, call.harness, call.end), call.end.isolation && isCommand(call) ? (call.end.isolation === 'D' ? 'unsandboxed' : 'sandboxed') : '', call.end.ms >= 100 || isCommand(call) ? took(call.end.ms) : ''] : [call.asked ? 'waiting for you' : call.gone ? 'not run' : call.answer ? `you: ${visible(call.answer)}` : ''];
+  const mark: { mark: string; tone: Tone; name: string } =
+    ended ??
+    (runs
+      ? { mark: '●', tone: 'run', name: 'running' }
+      : call.asked
+        ? { mark: '?', tone: 'warn', name: 'waiting for you' }
+        : { mark: '○', tone: 'quiet', name: call.gone ? 'not run' : 'not started' });
+  const words = call.end
+    ? [
+        call.answer ? `you: ${visible(call.answer)}` : '',
+        result(call.part, call.harness, call.end),
+        call.end.isolation && isCommand(call)
+          ? call.end.isolation === 'D'
+            ? 'unsandboxed'
+            : 'sandboxed'
+          : '',
+        call.end.ms >= 100 || isCommand(call) ? took(call.end.ms) : '',
+      ]
+    : [
+        call.asked
+          ? 'waiting for you'
+          : call.gone
+            ? 'not run'
+            : call.answer
+              ? `you: ${visible(call.answer)}`
+              : '',
+      ];
   return (
-    <article className={styles.call} aria-label={`${mark.name}: ${titleLine(title(call.part, call.harness))}`}>
-      <button type="button" className={styles.head} aria-expanded={open} onClick={() => setOpen(!open)}>
-        <Mark tone={mark.tone} name={mark.name}>{mark.mark}</Mark>
+    <article
+      className={styles.call}
+      aria-label={`${mark.name}: ${titleLine(title(call.part, call.harness))}`}
+    >
+      <button
+        type="button"
+        className={styles.head}
+        aria-expanded={open}
+        onClick={() => setOpen(!open)}
+      >
+        <Mark tone={mark.tone} name={mark.name}>
+          {mark.mark}
+        </Mark>
         <span className={styles.title}>{titleLine(title(call.part, call.harness))}</span>
-        <span className={styles.result}>{runs ? <Clock since={call.began ?? 0} /> : words.filter(Boolean).join(' · ')}</span>
+        <span className={styles.result}>
+          {runs ? <Clock since={call.began ?? 0} /> : words.filter(Boolean).join(' · ')}
+        </span>
       </button>
       {open ? (
         <div className={styles.more}>
-          <pre className={styles.arguments} tabIndex={0} role="region" aria-label="Arguments">{visible(call.part.tool)} {visible(call.part.args)}</pre>
-          <Button kind="quiet" onClick={() => void copyText(withoutSequences(call.end?.shown ?? call.tail))}>Copy output</Button>
+          <pre className={styles.arguments} tabIndex={0} role="region" aria-label="Arguments">
+            {visible(call.part.tool)} {visible(call.part.args)}
+          </pre>
+          <Button
+            kind="quiet"
+            onClick={() => void copyText(withoutSequences(call.end?.shown ?? call.tail))}
+          >
+            Copy output
+          </Button>
         </div>
       ) : null}
       <Body call={call} session={session} open={open} />

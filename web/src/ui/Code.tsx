@@ -25,21 +25,52 @@ export function useTokens(code: string, lang: string | null, wanted = true): Tok
 
 export function Line({ line, plain }: { line: Token[] | undefined; plain: string }) {
   if (!line) return <>{visible(plain)}</>;
-  return <>{line.map((t, n) => (t.kind ? <span key={n} className={`tok-${t.kind}`}>{visible(t.text)}</span> : visible(t.text)))}</>;
+  return (
+    <>
+      {line.map((t, n) =>
+        t.kind ? (
+          <span key={n} className={`tok-${t.kind}`}>
+            {visible(t.text)}
+          </span>
+        ) : (
+          visible(t.text)
+        ),
+      )}
+    </>
+  );
 }
 
-export const Code = memo(function Code({ code, lang, live = false }: { code: string; lang: string; live?: boolean }) {
+export const Code = memo(function Code({
+  code,
+  lang,
+  live = false,
+}: {
+  code: string;
+  lang: string;
+  live?: boolean;
+}) {
   const known = languageOf(lang);
   const lines = useTokens(code, known, !live);
   return (
     <figure className={styles.code}>
       <figcaption>
         <span>{visible(lang) || 'text'}</span>
-        <Button kind="quiet" onClick={() => void copyText(code)} aria-label="Copy this code">Copy</Button>
+        <Button kind="quiet" onClick={() => void copyText(code)} aria-label="Copy this code">
+          Copy
+        </Button>
       </figcaption>
-      <pre tabIndex={0} aria-label={`Code${lang ? ` in ${visible(lang)}` : ''}`} role="region"><code>
-        {lines ? lines.map((line, n) => <span key={n}><Line line={line} plain="" />{n < lines.length - 1 ? '\n' : ''}</span>) : visible(code)}
-      </code></pre>
+      <pre tabIndex={0} aria-label={`Code${lang ? ` in ${visible(lang)}` : ''}`} role="region">
+        <code>
+          {lines
+            ? lines.map((line, n) => (
+                <span key={n}>
+                  <Line line={line} plain="" />
+                  {n < lines.length - 1 ? '\n' : ''}
+                </span>
+              ))
+            : visible(code)}
+        </code>
+      </pre>
     </figure>
   );
 });

@@ -1,7 +1,15 @@
 /** The input: prompts, files with @, commands with /, pasted images. */
 
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useLayoutEffect, useRef, useState, type ClipboardEvent, type KeyboardEvent, type ReactNode } from 'react';
+import {
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+  type ClipboardEvent,
+  type KeyboardEvent,
+  type ReactNode,
+} from 'react';
 import * as api from '../net/api';
 import type { Picture } from '../state/actions';
 import { commands, run, type Slash } from '../state/commands';
@@ -12,10 +20,18 @@ import { Button } from './parts';
 import styles from './Composer.module.css';
 
 /** The bottom of the page. If something needs the user, it gets the room of a narrow page. */
-export const Dock = ({ needsYou = false, children }: { needsYou?: boolean; children: ReactNode }) => <div className={classes(styles.dock, needsYou && styles.needsYou)}>{children}</div>;
+export const Dock = ({
+  needsYou = false,
+  children,
+}: {
+  needsYou?: boolean;
+  children: ReactNode;
+}) => <div className={classes(styles.dock, needsYou && styles.needsYou)}>{children}</div>;
 
 /** The line below the input. */
-export const Status = ({ children }: { children: ReactNode }) => <p className={styles.status}>{children}</p>;
+export const Status = ({ children }: { children: ReactNode }) => (
+  <p className={styles.status}>{children}</p>
+);
 
 interface Props {
   session: string | null;
@@ -37,7 +53,8 @@ interface Entry {
 
 // Per tab, and deleted with it: another program may later serve this address.
 const kept = sessionStorage;
-export const draftOf = (id: string | null, workspace?: string) => `dunnock.draft.${id ?? workspace ?? 'new'}`;
+export const draftOf = (id: string | null, workspace?: string) =>
+  `dunnock.draft.${id ?? workspace ?? 'new'}`;
 const HISTORY = 'dunnock.history';
 const history = (): string[] => {
   try {
@@ -47,7 +64,11 @@ const history = (): string[] => {
     return [];
   }
 };
-const remember = (text: string) => kept.setItem(HISTORY, JSON.stringify([text, ...history().filter((t) => t !== text)].slice(0, 200)));
+const remember = (text: string) =>
+  kept.setItem(
+    HISTORY,
+    JSON.stringify([text, ...history().filter((t) => t !== text)].slice(0, 200)),
+  );
 
 /** The word before the cursor, if it opens a menu. */
 function word(text: string, at: number): { sign: '@' | '/'; letters: string; from: number } | null {
@@ -67,7 +88,16 @@ const fits = (name: string, letters: string) => {
   return true;
 };
 
-export function Composer({ session, workspace, own, placeholder, send, stop, children, autoFocus }: Props) {
+export function Composer({
+  session,
+  workspace,
+  own,
+  placeholder,
+  send,
+  stop,
+  children,
+  autoFocus,
+}: Props) {
   const [text, setText] = useState(() => kept.getItem(draftOf(session, workspace)) ?? '');
   const [cursor, setCursor] = useState(0);
   const [chosen, setChosen] = useState(0);
@@ -104,9 +134,23 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
   });
   const current = !files.isPlaceholderData;
   const slashes: Slash[] = commands(session !== null, own);
-  const entries: Entry[] = !open ? [] : open.sign === '@'
-    ? (current ? (files.data?.files ?? []) : []).slice(0, 8).map((path) => ({ put: `@${path} `, about: '' }))
-    : slashes.filter((c) => fits(c.name, open.letters)).sort((a, b) => Number(b.name.startsWith(open.letters)) - Number(a.name.startsWith(open.letters))).slice(0, 8).map((c) => ({ put: `/${c.name}${c.args ? ' ' : ''}`, about: `${c.args} ${c.about}`.trim() }));
+  const entries: Entry[] = !open
+    ? []
+    : open.sign === '@'
+      ? (current ? (files.data?.files ?? []) : [])
+          .slice(0, 8)
+          .map((path) => ({ put: `@${path} `, about: '' }))
+      : slashes
+          .filter((c) => fits(c.name, open.letters))
+          .sort(
+            (a, b) =>
+              Number(b.name.startsWith(open.letters)) - Number(a.name.startsWith(open.letters)),
+          )
+          .slice(0, 8)
+          .map((c) => ({
+            put: `/${c.name}${c.args ? ' ' : ''}`,
+            about: `${c.args} ${c.about}`.trim(),
+          }));
   const at = Math.min(chosen, entries.length - 1);
 
   const place = (next: string, to: number) => {
@@ -130,7 +174,8 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
     if (/^\/[a-z-]+( |$)/.test(words)) {
       const done = run(words, session, own);
       if (done === true) return place('', 0);
-      if (done === null) return tell(`Unknown command ${words.split(' ')[0]}. Type / to see all commands.`, 'bad');
+      if (done === null)
+        return tell(`Unknown command ${words.split(' ')[0]}. Type / to see all commands.`, 'bad');
       return deliver(done);
     }
     return deliver(words);
@@ -171,7 +216,10 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
       if (open && entries.length > 0) setShut(text);
       else if (stop) stop();
       else field.current?.blur();
-    } else if ((e.key === 'ArrowUp' && (text === '' || back >= 0)) || (e.key === 'ArrowDown' && back >= 0)) {
+    } else if (
+      (e.key === 'ArrowUp' && (text === '' || back >= 0)) ||
+      (e.key === 'ArrowDown' && back >= 0)
+    ) {
       const next = Math.max(-1, back + (e.key === 'ArrowUp' ? 1 : -1));
       const past = next < 0 ? '' : history()[next];
       if (past === undefined) return;
@@ -188,15 +236,22 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
     if (e.clipboardData.files.length > 0) e.preventDefault();
   };
   const add = (file: File) => {
-    if (!/^image\/(png|jpeg|gif|webp)$/.test(file.type)) return tell('Only PNG, JPEG, GIF and WebP pictures can be sent.', 'bad');
+    if (!/^image\/(png|jpeg|gif|webp)$/.test(file.type))
+      return tell('Only PNG, JPEG, GIF and WebP pictures can be sent.', 'bad');
     if (file.size > 5 << 20) return tell('That picture is larger than 5 MB.', 'bad');
     const reader = new FileReader();
-    reader.onload = () => setPictures((all) => (all.length < 20 ? [...all, { name: file.name, url: String(reader.result) }] : all));
+    reader.onload = () =>
+      setPictures((all) =>
+        all.length < 20 ? [...all, { name: file.name, url: String(reader.result) }] : all,
+      );
     reader.readAsDataURL(file);
   };
 
   const typed = (sign: string) => () => {
-    place(sign === '/' ? '/' : `${text}${text && !/\s$/.test(text) ? ' ' : ''}${sign}`, sign === '/' ? 1 : text.length + (text && !/\s$/.test(text) ? 2 : 1));
+    place(
+      sign === '/' ? '/' : `${text}${text && !/\s$/.test(text) ? ' ' : ''}${sign}`,
+      sign === '/' ? 1 : text.length + (text && !/\s$/.test(text) ? 2 : 1),
+    );
     setShut(null);
     field.current?.focus();
   };
@@ -204,36 +259,91 @@ export function Composer({ session, workspace, own, placeholder, send, stop, chi
   return (
     <div className={styles.input}>
       {entries.length > 0 ? (
-        <ul className={styles.menu} role="listbox" id="menu" aria-label={open?.sign === '@' ? 'Files' : 'Commands'}>
+        <ul
+          className={styles.menu}
+          role="listbox"
+          id="menu"
+          aria-label={open?.sign === '@' ? 'Files' : 'Commands'}
+        >
           {entries.map((entry, n) => (
-            <li key={entry.put} role="option" id={`menu-${n}`} aria-selected={n === at} onMouseDown={(e) => { e.preventDefault(); take(entry); }}>
+            <li
+              key={entry.put}
+              role="option"
+              id={`menu-${n}`}
+              aria-selected={n === at}
+              onMouseDown={(e) => {
+                e.preventDefault();
+                take(entry);
+              }}
+            >
               <b>{visible(entry.put.trim())}</b> <span>{visible(entry.about)}</span>
             </li>
           ))}
         </ul>
       ) : null}
       <textarea
-        ref={field} id="composer" rows={1} value={text} placeholder={placeholder} aria-label="What to do next" dir="auto" readOnly={sending}
-        aria-controls={entries.length > 0 ? 'menu' : undefined} aria-autocomplete="list" aria-haspopup="listbox"
+        ref={field}
+        id="composer"
+        rows={1}
+        value={text}
+        placeholder={placeholder}
+        aria-label="What to do next"
+        dir="auto"
+        readOnly={sending}
+        aria-controls={entries.length > 0 ? 'menu' : undefined}
+        aria-autocomplete="list"
+        aria-haspopup="listbox"
         aria-activedescendant={entries.length > 0 ? `menu-${at}` : undefined}
-        onChange={(e) => { setText(e.target.value); setCursor(e.target.selectionStart); setChosen(0); setShut(null); setBack(-1); }}
+        onChange={(e) => {
+          setText(e.target.value);
+          setCursor(e.target.selectionStart);
+          setChosen(0);
+          setShut(null);
+          setBack(-1);
+        }}
         onSelect={(e) => setCursor(e.currentTarget.selectionStart)}
-        onKeyDown={pressed} onPaste={pasted}
-        onDrop={(e) => { if (e.dataTransfer.files.length === 0) return; e.preventDefault(); for (const file of e.dataTransfer.files) add(file); }}
+        onKeyDown={pressed}
+        onPaste={pasted}
+        onDrop={(e) => {
+          if (e.dataTransfer.files.length === 0) return;
+          e.preventDefault();
+          for (const file of e.dataTransfer.files) add(file);
+        }}
       />
       {pictures.length > 0 ? (
         <div className={styles.pictures}>
           {pictures.map((p, n) => (
-            <span key={n}><img className={styles.picture} src={p.url} alt={p.name || 'pasted picture'} /><Button kind="quiet" aria-label={`Remove ${p.name || 'this picture'}`} onClick={() => setPictures((all) => all.filter((_, m) => m !== n))}>×</Button></span>
+            <span key={n}>
+              <img className={styles.picture} src={p.url} alt={p.name || 'pasted picture'} />
+              <Button
+                kind="quiet"
+                aria-label={`Remove ${p.name || 'this picture'}`}
+                onClick={() => setPictures((all) => all.filter((_, m) => m !== n))}
+              >
+                ×
+              </Button>
+            </span>
           ))}
         </div>
       ) : null}
       <div className={styles.bar}>
-        <Button kind="chip" onClick={typed('@')}>@ file</Button>
-        <Button kind="chip" onClick={typed('/')}>/ command</Button>
+        <Button kind="chip" onClick={typed('@')}>
+          @ file
+        </Button>
+        <Button kind="chip" onClick={typed('/')}>
+          / command
+        </Button>
         <span className="spacer" />
         {children}
-        <Button kind="go" k="enter" className={styles.send} disabled={sending || (!text.trim() && pictures.length === 0)} onClick={() => void submit()}>{sending ? 'Sending' : 'Send'}</Button>
+        <Button
+          kind="go"
+          k="enter"
+          className={styles.send}
+          disabled={sending || (!text.trim() && pictures.length === 0)}
+          onClick={() => void submit()}
+        >
+          {sending ? 'Sending' : 'Send'}
+        </Button>
       </div>
     </div>
   );

@@ -26,7 +26,10 @@ export function readDiff(text: string): { path: string; lines: DiffLine[] }[] {
     const files = parsePatch(text).filter((file) => file.hunks.length > 0);
     if (files.length > 0) {
       return files.map((file) => ({
-        path: (file.newFileName && file.newFileName !== '/dev/null' ? file.newFileName : file.oldFileName ?? '').replace(/^[ab]\//, ''),
+        path: (file.newFileName && file.newFileName !== '/dev/null'
+          ? file.newFileName
+          : (file.oldFileName ?? '')
+        ).replace(/^[ab]\//, ''),
         lines: file.hunks.flatMap((hunk, n) => {
           let [old, now] = [hunk.oldStart, hunk.newStart];
           const lines: DiffLine[] = n > 0 ? [{ kind: 'gap', old: null, now: null, text: '' }] : [];
@@ -34,7 +37,8 @@ export function readDiff(text: string): { path: string; lines: DiffLine[] }[] {
             const [sign, rest] = [line[0], line.slice(1)];
             if (sign === '+') lines.push({ kind: 'add', old: null, now: now++, text: rest });
             else if (sign === '-') lines.push({ kind: 'del', old: old++, now: null, text: rest });
-            else if (sign === '\\') lines.push({ kind: 'note', old: null, now: null, text: rest.trim() });
+            else if (sign === '\\')
+              lines.push({ kind: 'note', old: null, now: null, text: rest.trim() });
             else lines.push({ kind: 'same', old: old++, now: now++, text: rest });
           }
           return lines;
@@ -51,14 +55,19 @@ export function readDiff(text: string): { path: string; lines: DiffLine[] }[] {
 export function signed(lines: string[]): DiffLine[] {
   return lines.map((line) => {
     const kind = line.startsWith('+') ? 'add' : line.startsWith('-') ? 'del' : 'same';
-    return { kind, old: null, now: null, text: kind === 'same' ? line.replace(/^ /, '') : line.slice(1) };
+    return {
+      kind,
+      old: null,
+      now: null,
+      text: kind === 'same' ? line.replace(/^ /, '') : line.slice(1),
+    };
   });
 }
 
 /** Rows for two columns: removed lines next to the lines that replaced them. */
 export function beside(lines: DiffLine[]): [DiffLine | null, DiffLine | null][] {
   const rows: [DiffLine | null, DiffLine | null][] = [];
-  for (let n = 0; n < lines.length; ) {
+  for (let n = 0; n < lines.length;) {
     const line = lines[n] as DiffLine;
     if (line.kind !== 'del' && line.kind !== 'add') {
       rows.push([line, line]);
@@ -69,50 +78,93 @@ export function beside(lines: DiffLine[]): [DiffLine | null, DiffLine | null][] 
     const adds: DiffLine[] = [];
     while (lines[n]?.kind === 'del') dels.push(lines[n++] as DiffLine);
     while (lines[n]?.kind === 'add') adds.push(lines[n++] as DiffLine);
-    for (let m = 0; m < Math.max(dels.length, adds.length); m++) rows.push([dels[m] ?? null, adds[m] ?? null]);
+    for (let m = 0; m < Math.max(dels.length, adds.length); m++)
+      rows.push([dels[m] ?? null, adds[m] ?? null]);
   }
   return rows;
 }
 
 const SIGN = { same: ' ', add: '+', del: '−', gap: '⋯', note: ' ' } as const;
 const NAME = { same: '', add: 'added', del: 'removed', gap: 'lines left out', note: '' } as const;
-const LOOK: Record<DiffLine['kind'], string | undefined> = { same: undefined, add: styles.add, del: styles.del, gap: styles.gap, note: styles.note };
+const LOOK: Record<DiffLine['kind'], string | undefined> = {
+  same: undefined,
+  add: styles.add,
+  del: styles.del,
+  gap: styles.gap,
+  note: styles.note,
+};
 
 function Cell({ line, tokens }: { line: DiffLine | null; tokens: Map<DiffLine, Token[]> | null }) {
   if (!line) return <div className={classes(styles.line, styles.none)} />;
   return (
     <div className={classes(styles.line, LOOK[line.kind])}>
       <span className={styles.number}>{line.now ?? line.old ?? ''}</span>
-      <span className={styles.sign} aria-label={NAME[line.kind] || undefined} role={NAME[line.kind] ? 'img' : undefined}>{SIGN[line.kind]}</span>
-      <span><Line line={tokens?.get(line)} plain={line.text} /></span>
+      <span
+        className={styles.sign}
+        aria-label={NAME[line.kind] || undefined}
+        role={NAME[line.kind] ? 'img' : undefined}
+      >
+        {SIGN[line.kind]}
+      </span>
+      <span>
+        <Line line={tokens?.get(line)} plain={line.text} />
+      </span>
     </div>
   );
 }
 
 const KEPT = 'dunnock.split';
 
-export const Lines = memo(function Lines({ lines, path, split = false }: { lines: DiffLine[]; path: string; split?: boolean }) {
+export const Lines = memo(function Lines({
+  lines,
+  path,
+  split = false,
+}: {
+  lines: DiffLine[];
+  path: string;
+  split?: boolean;
+}) {
   const [all, setAll] = useState(false);
   const part = all ? lines : lines.slice(0, SHOWN);
   const coloured = useMemo(() => part.filter((l) => l.kind !== 'gap' && l.kind !== 'note'), [part]);
   const found = useTokens(coloured.map((l) => l.text).join('\n'), languageOf(path));
-  const tokens = useMemo(() => (found ? new Map(coloured.map((line, n) => [line, found[n] ?? []])) : null), [found, coloured]);
+  const tokens = useMemo(
+    () => (found ? new Map(coloured.map((line, n) => [line, found[n] ?? []])) : null),
+    [found, coloured],
+  );
   return (
-    <div className={classes(styles.diff, split && styles.split)} role="region" tabIndex={0} aria-label={`Changes to ${visible(path) || 'a file'}`}>
+    <div
+      className={classes(styles.diff, split && styles.split)}
+      role="region"
+      tabIndex={0}
+      aria-label={`Changes to ${visible(path) || 'a file'}`}
+    >
       <div className={styles.lines}>
         {split
-          ? beside(part).map(([a, b], n) => <div className={styles.pair} key={n}><Cell line={a} tokens={tokens} /><Cell line={b} tokens={tokens} /></div>)
+          ? beside(part).map(([a, b], n) => (
+              <div className={styles.pair} key={n}>
+                <Cell line={a} tokens={tokens} />
+                <Cell line={b} tokens={tokens} />
+              </div>
+            ))
           : part.map((line, n) => <Cell key={n} line={line} tokens={tokens} />)}
       </div>
-      {lines.length > part.length ? <Button kind="quiet" onClick={() => setAll(true)}>Show {lines.length - part.length} more lines</Button> : null}
+      {lines.length > part.length ? (
+        <Button kind="quiet" onClick={() => setAll(true)}>
+          Show {lines.length - part.length} more lines
+        </Button>
+      ) : null}
     </div>
   );
 });
 
 export function useSplit(): [boolean, () => void] {
   const [split, setSplit] = useState(() => localStorage.getItem(KEPT) === 'yes');
-  return [split, () => {
-    localStorage.setItem(KEPT, split ? 'no' : 'yes');
-    setSplit(!split);
-  }];
+  return [
+    split,
+    () => {
+      localStorage.setItem(KEPT, split ? 'no' : 'yes');
+      setSplit(!split);
+    },
+  ];
 }

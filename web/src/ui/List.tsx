@@ -11,12 +11,18 @@ import styles from './List.module.css';
 
 /** Today's cost; “at least” if some prices are unknown. */
 export function spent(today: Today): string {
-  const sum = !today.unknown ? cents(today.micros) : today.micros > 0 ? `at least ${cents(today.micros)}` : 'price unknown';
+  const sum = !today.unknown
+    ? cents(today.micros)
+    : today.micros > 0
+      ? `at least ${cents(today.micros)}`
+      : 'price unknown';
   return today.budget ? `${sum} of ${cents(today.budget)}` : sum;
 }
 
 const DAY = 86_400_000;
-const isToday = (row: OverviewRow) => Date.now() - Date.parse(row.updated) < DAY && new Date(row.updated).getDate() === new Date().getDate();
+const isToday = (row: OverviewRow) =>
+  Date.now() - Date.parse(row.updated) < DAY &&
+  new Date(row.updated).getDate() === new Date().getDate();
 
 export function groups(rows: OverviewRow[]): [string, OverviewRow[]][] {
   const rest = rows.filter((r) => r.state !== 'waiting' && r.state !== 'working');
@@ -37,22 +43,50 @@ export function doing(row: OverviewRow): string {
     const since = age(Date.now() - Date.parse(row.updated));
     return more?.questions.length === 0 ? `copy and paste · ${since}` : since;
   }
-  if (row.state !== 'working') return more?.proof === 'proven' ? 'proven' : row.state === 'failed' && more?.proof === 'failed' ? 'not proven' : stateName(row.state);
-  const what = more?.running ? titleLine(title({ tool: more.running.tool, args: more.running.arguments }, more.running.harness)) : more?.thinking ? 'thinking' : '';
-  return [more ? `step ${more.step}` : '', what, row.here ? '' : 'not run by this server'].filter(Boolean).join(' · ');
+  if (row.state !== 'working')
+    return more?.proof === 'proven'
+      ? 'proven'
+      : row.state === 'failed' && more?.proof === 'failed'
+        ? 'not proven'
+        : stateName(row.state);
+  const what = more?.running
+    ? titleLine(
+        title({ tool: more.running.tool, args: more.running.arguments }, more.running.harness),
+      )
+    : more?.thinking
+      ? 'thinking'
+      : '';
+  return [more ? `step ${more.step}` : '', what, row.here ? '' : 'not run by this server']
+    .filter(Boolean)
+    .join(' · ');
 }
 
-export const money = (row: OverviewRow) => (row.more?.micros == null ? '' : row.more.micros === 0 ? '' : row.more.micros < 10_000 ? '<$0.01' : cents(row.more.micros));
+export const money = (row: OverviewRow) =>
+  row.more?.micros == null
+    ? ''
+    : row.more.micros === 0
+      ? ''
+      : row.more.micros < 10_000
+        ? '<$0.01'
+        : cents(row.more.micros);
 
 function Row({ row, on }: { row: OverviewRow; on: boolean }) {
   const waits = row.state === 'waiting' ? String(row.more?.questions.length || 1) : money(row);
   return (
     <li>
-      <a className={classes(styles.session, on && styles.current)} href={addressOf({ at: 'session', id: row.id })} aria-current={on ? 'page' : undefined} onClick={() => set({ drawer: null, walking: false })} title={row.title}>
+      <a
+        className={classes(styles.session, on && styles.current)}
+        href={addressOf({ at: 'session', id: row.id })}
+        aria-current={on ? 'page' : undefined}
+        onClick={() => set({ drawer: null, walking: false })}
+        title={row.title}
+      >
         <Dot state={row.state} />
         <b>{firstLine(row.title) || 'no task yet'}</b>
         <span className="meta">{waits}</span>
-        <small>{folderName(row.workspace)} · {doing(row)}</small>
+        <small>
+          {folderName(row.workspace)} · {doing(row)}
+        </small>
       </a>
     </li>
   );
@@ -70,22 +104,58 @@ export const List = memo(function List() {
   const today = overview?.today;
   return (
     <nav className={panel.panel} aria-label="Sessions">
-      <div className={styles.brand}><Bird />Dunnock<span className="spacer" />
-        <Button kind="quiet" className={styles.close} data-closes="list" onClick={() => set({ drawer: null })} aria-label="Close the list">×</Button>
+      <div className={styles.brand}>
+        <Bird />
+        Dunnock
+        <span className="spacer" />
+        <Button
+          kind="quiet"
+          className={styles.close}
+          data-closes="list"
+          onClick={() => set({ drawer: null })}
+          aria-label="Close the list"
+        >
+          ×
+        </Button>
       </div>
-      <button type="button" className={styles.search} onClick={() => set({ dialog: { kind: 'search' } })}><span>Search all sessions</span><Kbd>ctrl k</Kbd></button>
+      <button
+        type="button"
+        className={styles.search}
+        onClick={() => set({ dialog: { kind: 'search' } })}
+      >
+        <span>Search all sessions</span>
+        <Kbd>ctrl k</Kbd>
+      </button>
       <div className={styles.links}>
-        <LinkButton href={addressOf({ at: 'new' })} onClick={() => set({ drawer: null })} aria-current={route.at === 'new' ? 'page' : undefined}>New <Kbd>c</Kbd></LinkButton>
-        <LinkButton href={addressOf({ at: 'all' })} onClick={() => set({ drawer: null })} aria-current={route.at === 'all' ? 'page' : undefined}>Overview <Kbd>o</Kbd></LinkButton>
+        <LinkButton
+          href={addressOf({ at: 'new' })}
+          onClick={() => set({ drawer: null })}
+          aria-current={route.at === 'new' ? 'page' : undefined}
+        >
+          New <Kbd>c</Kbd>
+        </LinkButton>
+        <LinkButton
+          href={addressOf({ at: 'all' })}
+          onClick={() => set({ drawer: null })}
+          aria-current={route.at === 'all' ? 'page' : undefined}
+        >
+          Overview <Kbd>o</Kbd>
+        </LinkButton>
       </div>
       <div className={panel.rows}>
         {groups(rows).map(([name, list]) => (
           <div key={name} role="group" aria-label={name}>
             <h2 className={styles.group}>{name}</h2>
-            <ul>{list.map((row) => <Row key={row.id} row={row} on={route.at === 'session' && route.id === row.id} />)}</ul>
+            <ul>
+              {list.map((row) => (
+                <Row key={row.id} row={row} on={route.at === 'session' && route.id === row.id} />
+              ))}
+            </ul>
           </div>
         ))}
-        {overview && rows.length === 0 ? <Empty>No sessions yet. Sessions you start here can be continued in the terminal.</Empty> : null}
+        {overview && rows.length === 0 ? (
+          <Empty>No sessions yet. Sessions you start here can be continued in the terminal.</Empty>
+        ) : null}
       </div>
       <div className={panel.foot}>
         <span>Today (UTC)</span>
@@ -94,4 +164,3 @@ export const List = memo(function List() {
     </nav>
   );
 });
-

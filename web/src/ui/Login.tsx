@@ -22,16 +22,34 @@ export function Login() {
   };
   return (
     <Alone>
-      <h1><Bird />Dunnock</h1>
+      <h1>
+        <Bird />
+        Dunnock
+      </h1>
       {why ? <Wrong>{why}</Wrong> : null}
       <p>You are not signed in. In a terminal, run:</p>
-      <pre className={styles.command} tabIndex={0} role="region" aria-label="Command">dunnock web</pre>
-      <p>It opens a page that is signed in; this one then signs in too. If it is already running, press Enter in its terminal.</p>
+      <pre className={styles.command} tabIndex={0} role="region" aria-label="Command">
+        dunnock web
+      </pre>
+      <p>
+        It opens a page that is signed in; this one then signs in too. If it is already running,
+        press Enter in its terminal.
+      </p>
       <details>
         <summary>From another machine</summary>
         <form className={styles.password} onSubmit={(e) => void signIn(e)}>
-          <label>Server password <input type="password" autoComplete="current-password" value={password} onChange={(e) => setPassword(e.target.value)} /></label>
-          <Button type="submit" kind="go" disabled={!password}>Sign in</Button>
+          <label>
+            Server password{' '}
+            <input
+              type="password"
+              autoComplete="current-password"
+              value={password}
+              onChange={(e) => setPassword(e.target.value)}
+            />
+          </label>
+          <Button type="submit" kind="go" disabled={!password}>
+            Sign in
+          </Button>
         </form>
         {wrong ? <Wrong>{wrong}</Wrong> : null}
       </details>

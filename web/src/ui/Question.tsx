@@ -7,10 +7,26 @@
  * and after each key that came too early.
  */
 
-import { useCallback, useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent as Press } from 'react';
+import {
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+  type KeyboardEvent as Press,
+} from 'react';
 import type { OpenQuestion } from '../api.gen';
 import { everywhere, reply } from '../state/actions';
-import { firstStage, GUARD, key, RULE, shown, type Outcome, type Shown, type Stage } from '../state/ask';
+import {
+  firstStage,
+  GUARD,
+  key,
+  RULE,
+  shown,
+  type Outcome,
+  type Shown,
+  type Stage,
+} from '../state/ask';
 import { tell } from '../state/store';
 import { visible } from '../text/safe';
 import { classes } from './classes';
@@ -32,27 +48,64 @@ interface Props {
 /** The questions of a session, one at a time. */
 export function Questions({ session, workspace, checkpoints, asks, main = false }: Props) {
   const [at, setAt] = useState<number | null>(null);
-  const index = Math.max(0, asks.findIndex((a) => a.id === at));
+  const index = Math.max(
+    0,
+    asks.findIndex((a) => a.id === at),
+  );
   const one = asks[index];
   if (!one) return null;
   const other = (by: number) => setAt(asks[(index + by + asks.length) % asks.length]?.id ?? null);
   const q = shown(one, { workspace, checkpoints, session });
-  return <Card key={one.hash} q={q} session={session} place={`${index + 1} of ${asks.length}`} many={asks.length > 1} other={other} main={main} />;
+  return (
+    <Card
+      key={one.hash}
+      q={q}
+      session={session}
+      place={`${index + 1} of ${asks.length}`}
+      many={asks.length > 1}
+      other={other}
+      main={main}
+    />
+  );
 }
 
 /** Any question on the page. */
 const QUESTION = 'section[data-hash]';
 const TYPING = 'input, textarea, select, [contenteditable]';
-const SCROLL: Record<string, number> = { ArrowUp: -40, ArrowDown: 40, PageUp: -0.9, PageDown: 0.9, ' ': 0.9 };
+const SCROLL: Record<string, number> = {
+  ArrowUp: -40,
+  ArrowDown: 40,
+  PageUp: -0.9,
+  PageDown: 0.9,
+  ' ': 0.9,
+};
 
 /** Exactly what would run: every line, wrapped, in the same scroll area as the rest. */
 function Exact({ q }: { q: Shown }) {
-  if (q.kind !== 'approval' || !q.isChange) return <pre className={classes(styles.exact, q.kind !== 'approval' && styles.words)}>{q.exact.join('\n')}</pre>;
+  if (q.kind !== 'approval' || !q.isChange)
+    return (
+      <pre className={classes(styles.exact, q.kind !== 'approval' && styles.words)}>
+        {q.exact.join('\n')}
+      </pre>
+    );
   return (
     <div className={classes(styles.exact, styles.change)}>
       {signed(q.exact).map((line, n) => (
-        <div key={n} className={classes(styles.line, line.kind === 'add' && styles.add, line.kind === 'del' && styles.del)}>
-          <span className={styles.sign} role={line.kind === 'same' ? undefined : 'img'} aria-label={line.kind === 'add' ? 'added' : line.kind === 'del' ? 'removed' : undefined}>{line.kind === 'add' ? '+' : line.kind === 'del' ? '−' : ' '}</span>
+        <div
+          key={n}
+          className={classes(
+            styles.line,
+            line.kind === 'add' && styles.add,
+            line.kind === 'del' && styles.del,
+          )}
+        >
+          <span
+            className={styles.sign}
+            role={line.kind === 'same' ? undefined : 'img'}
+            aria-label={line.kind === 'add' ? 'added' : line.kind === 'del' ? 'removed' : undefined}
+          >
+            {line.kind === 'add' ? '+' : line.kind === 'del' ? '−' : ' '}
+          </span>
           <span>{line.text}</span>
         </div>
       ))}
@@ -60,7 +113,21 @@ function Exact({ q }: { q: Shown }) {
   );
 }
 
-function Card({ q, session, place, many, other, main }: { q: Shown; session: string; place: string; many: boolean; other: (by: number) => void; main: boolean }) {
+function Card({
+  q,
+  session,
+  place,
+  many,
+  other,
+  main,
+}: {
+  q: Shown;
+  session: string;
+  place: string;
+  many: boolean;
+  other: (by: number) => void;
+  main: boolean;
+}) {
   const [stage, setStage] = useState<Stage>(firstStage(q));
   const [words, setWords] = useState('');
   const [read, setRead] = useState(false);
@@ -79,7 +146,10 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
     // oxlint-disable-next-line react/set-state-in-effect -- a changed text must be read again
     setRead(false);
     if (!mark) return;
-    const seen = new IntersectionObserver((all) => all.some((e) => e.isIntersecting) && setRead(true), { root: body.current, threshold: 0 });
+    const seen = new IntersectionObserver(
+      (all) => all.some((e) => e.isIntersecting) && setRead(true),
+      { root: body.current, threshold: 0 },
+    );
     seen.observe(mark);
     return () => seen.disconnect();
   }, [known]);
@@ -88,35 +158,50 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
   useEffect(() => {
     const typed = document.activeElement as HTMLTextAreaElement | null;
     const elsewhere = typed?.closest(`${QUESTION}, aside, nav, dialog`);
-    if (main && !elsewhere && !document.querySelector('dialog[open]') && !(typed?.matches(TYPING) && (typed.value || typed.id !== 'composer'))) card.current?.focus();
+    if (
+      main &&
+      !elsewhere &&
+      !document.querySelector('dialog[open]') &&
+      !(typed?.matches(TYPING) && (typed.value || typed.id !== 'composer'))
+    )
+      card.current?.focus();
   }, [main]);
 
-  const act = useCallback(async (outcome: Outcome) => {
-    if (!outcome) return;
-    if ('stage' in outcome) {
-      setStage(outcome.stage);
-      card.current?.focus();
-      return;
-    }
-    if ('hint' in outcome) return tell(outcome.hint);
-    if ('other' in outcome) return other(outcome.other);
-    setBusy(true);
-    const done = 'everywhere' in outcome ? await everywhere(session, q, outcome.everywhere) : await reply(session, q, outcome.answer, outcome.note);
-    if (!done) setBusy(false);
-  }, [other, q, session]);
+  const act = useCallback(
+    async (outcome: Outcome) => {
+      if (!outcome) return;
+      if ('stage' in outcome) {
+        setStage(outcome.stage);
+        card.current?.focus();
+        return;
+      }
+      if ('hint' in outcome) return tell(outcome.hint);
+      if ('other' in outcome) return other(outcome.other);
+      setBusy(true);
+      const done =
+        'everywhere' in outcome
+          ? await everywhere(session, q, outcome.everywhere)
+          : await reply(session, q, outcome.answer, outcome.note);
+      if (!done) setBusy(false);
+    },
+    [other, q, session],
+  );
 
   /** Whether it is too early to accept input. */
   const early = useCallback(() => busy || Date.now() - since.current < GUARD, [busy]);
 
-  const press = useCallback((name: string): boolean => {
-    const outcome = key(q, stage, name, read);
-    if (early()) {
-      since.current = Date.now(); // the user is typing: restart the guard time
+  const press = useCallback(
+    (name: string): boolean => {
+      const outcome = key(q, stage, name, read);
+      if (early()) {
+        since.current = Date.now(); // the user is typing: restart the guard time
+        return outcome !== null;
+      }
+      if (outcome) void act(outcome);
       return outcome !== null;
-    }
-    if (outcome) void act(outcome);
-    return outcome !== null;
-  }, [act, early, q, read, stage]);
+    },
+    [act, early, q, read, stage],
+  );
 
   // A layout effect, so that the handler always matches what is on the screen.
   useLayoutEffect(() => {
@@ -124,7 +209,17 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
       const to = e.target as HTMLElement;
       // A key goes to the question with the focus; the main one takes keys outside any question.
       const mine = card.current?.contains(to) || (main && !to.closest(QUESTION));
-      if (!mine || e.defaultPrevented || e.repeat || e.ctrlKey || e.metaKey || e.altKey || to.matches(TYPING) || document.querySelector('dialog[open]')) return;
+      if (
+        !mine ||
+        e.defaultPrevented ||
+        e.repeat ||
+        e.ctrlKey ||
+        e.metaKey ||
+        e.altKey ||
+        to.matches(TYPING) ||
+        document.querySelector('dialog[open]')
+      )
+        return;
       if ((e.key === 'Enter' || e.key === ' ') && to.matches('button, a, summary')) return;
       // A letter typed while the question appeared belongs to the input.
       const field = document.getElementById('composer') as HTMLTextAreaElement | null;
@@ -135,7 +230,9 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
       }
       const by = SCROLL[e.key];
       if (by !== undefined && stage !== 'note' && stage !== 'words') {
-        body.current?.scrollBy({ top: Math.abs(by) < 1 ? by * (body.current.clientHeight || 1) : by });
+        body.current?.scrollBy({
+          top: Math.abs(by) < 1 ? by * (body.current.clientHeight || 1) : by,
+        });
         return e.preventDefault();
       }
       if (!many && (e.key === 'ArrowLeft' || e.key === 'ArrowRight')) return;
@@ -151,7 +248,13 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
 
   const send = () => {
     if (early()) return;
-    void act(stage === 'note' ? { answer: 'no', note: words.trim() } : words.trim() ? { answer: { text: { text: words.trim() } } } : null);
+    void act(
+      stage === 'note'
+        ? { answer: 'no', note: words.trim() }
+        : words.trim()
+          ? { answer: { text: { text: words.trim() } } }
+          : null,
+    );
   };
   const typed = (e: Press<HTMLTextAreaElement>) => {
     if (e.nativeEvent.isComposing) return;
@@ -173,70 +276,166 @@ function Card({ q, session, place, many, other, main }: { q: Shown; session: str
   };
 
   return (
-    <section className={styles.card} ref={card} tabIndex={-1} aria-labelledby={label} aria-busy={q.pending} data-hash={q.hash}>
+    <section
+      className={styles.card}
+      ref={card}
+      tabIndex={-1}
+      aria-labelledby={label}
+      aria-busy={q.pending}
+      data-hash={q.hash}
+    >
       <header>
         <Mark tone="warn">?</Mark>
         <h2 id={label}>{q.heading}</h2>
         {many ? (
           <span className={styles.place}>
-            <Button kind="quiet" onClick={() => other(-1)} aria-label="Previous question">←</Button>
+            <Button kind="quiet" onClick={() => other(-1)} aria-label="Previous question">
+              ←
+            </Button>
             {place} waiting
-            <Button kind="quiet" onClick={() => other(1)} aria-label="Next question">→</Button>
+            <Button kind="quiet" onClick={() => other(1)} aria-label="Next question">
+              →
+            </Button>
           </span>
         ) : null}
       </header>
-      {q.reasons.length > 0 ? <p className={styles.why}>Approval needed: {q.reasons.join('; ')}.</p> : null}
-      <div className={styles.body} ref={body} tabIndex={0} role="group" aria-label="What would happen">
+      {q.reasons.length > 0 ? (
+        <p className={styles.why}>Approval needed: {q.reasons.join('; ')}.</p>
+      ) : null}
+      <div
+        className={styles.body}
+        ref={body}
+        tabIndex={0}
+        role="group"
+        aria-label="What would happen"
+      >
         <Exact q={q} />
-        {q.careful.map((text) => <p className={styles.careful} key={text}>Careful: {visible(text)}</p>)}
-        {q.rows.length > 0 ? <dl>{q.rows.map((row, n) => <div key={n}><dt>{row.name}</dt><dd>{row.value}</dd></div>)}</dl> : null}
-        {stage === 'explain' ? <div className={styles.explain} role="status">{q.explain.map((line, n) => <p key={n}>{line}</p>)}</div> : null}
+        {q.careful.map((text) => (
+          <p className={styles.careful} key={text}>
+            Careful: {visible(text)}
+          </p>
+        ))}
+        {q.rows.length > 0 ? (
+          <dl>
+            {q.rows.map((row, n) => (
+              <div key={n}>
+                <dt>{row.name}</dt>
+                <dd>{row.value}</dd>
+              </div>
+            ))}
+          </dl>
+        ) : null}
+        {stage === 'explain' ? (
+          <div className={styles.explain} role="status">
+            {q.explain.map((line, n) => (
+              <p key={n}>{line}</p>
+            ))}
+          </div>
+        ) : null}
         <span ref={end} className={styles.end} aria-hidden="true" />
       </div>
       {stage === 'always' && q.rule ? (
         <div className={styles.more} role="status">
-          <p>Always allow: <code>{q.rule.words}</code></p>
+          <p>
+            Always allow: <code>{q.rule.words}</code>
+          </p>
           <p className="faint">{RULE}</p>
           <div className="buttons">
-            <Button kind="go" k="enter" disabled={busy} onClick={go('Enter')}>In every session</Button>
-            <Button k="s" disabled={busy} onClick={go('s')}>Only in this session</Button>
-            <Button kind="quiet" k="esc" onClick={() => setStage('choose')}>Back</Button>
+            <Button kind="go" k="enter" disabled={busy} onClick={go('Enter')}>
+              In every session
+            </Button>
+            <Button k="s" disabled={busy} onClick={go('s')}>
+              Only in this session
+            </Button>
+            <Button kind="quiet" k="esc" onClick={() => setStage('choose')}>
+              Back
+            </Button>
           </div>
         </div>
       ) : stage === 'note' || stage === 'words' ? (
         <div className={styles.more}>
           <textarea
-            ref={field} aria-label={stage === 'note' ? 'Why not, or what to do instead' : 'Your answer'} rows={2} value={words}
-            placeholder={stage === 'note' ? 'Why not, or what to do instead (sent to the model)' : 'Your answer'}
-            onChange={(e) => setWords(e.target.value)} onKeyDown={typed}
+            ref={field}
+            aria-label={stage === 'note' ? 'Why not, or what to do instead' : 'Your answer'}
+            rows={2}
+            value={words}
+            placeholder={
+              stage === 'note'
+                ? 'Why not, or what to do instead (sent to the model)'
+                : 'Your answer'
+            }
+            onChange={(e) => setWords(e.target.value)}
+            onKeyDown={typed}
           />
           <div className="buttons">
-            <Button kind="go" k="enter" disabled={busy} onClick={send}>{stage === 'note' ? 'Decline with this note' : 'Answer'}</Button>
-            {q.kind === 'person' && q.choices.length === 0 ? null : <Button kind="quiet" k="esc" onClick={() => setStage('choose')}>Back</Button>}
+            <Button kind="go" k="enter" disabled={busy} onClick={send}>
+              {stage === 'note' ? 'Decline with this note' : 'Answer'}
+            </Button>
+            {q.kind === 'person' && q.choices.length === 0 ? null : (
+              <Button kind="quiet" k="esc" onClick={() => setStage('choose')}>
+                Back
+              </Button>
+            )}
           </div>
         </div>
       ) : (
         <div className={classes('buttons', styles.answers)}>
           {q.kind === 'person' ? (
             <>
-              {q.choices.map((choice, n) => <Button key={choice} k={n < 9 ? String(n + 1) : undefined} disabled={busy} aria-disabled={!read} onClick={() => (n < 9 ? press(String(n + 1)) : !early() && read && void act({ answer: { text: { text: choice } } }))}>{visible(choice)}</Button>)}
-              <Button kind="quiet" k="t" onClick={go('t')}>Type an answer</Button>
+              {q.choices.map((choice, n) => (
+                <Button
+                  key={choice}
+                  k={n < 9 ? String(n + 1) : undefined}
+                  disabled={busy}
+                  aria-disabled={!read}
+                  onClick={() =>
+                    n < 9
+                      ? press(String(n + 1))
+                      : !early() && read && void act({ answer: { text: { text: choice } } })
+                  }
+                >
+                  {visible(choice)}
+                </Button>
+              ))}
+              <Button kind="quiet" k="t" onClick={go('t')}>
+                Type an answer
+              </Button>
             </>
           ) : q.kind === 'approval' ? (
             <>
-              <Button kind="go" k="y" disabled={busy} aria-disabled={!read} onClick={go('y')}>{q.yes}</Button>
-              <Button k="n" disabled={busy} onClick={go('n')}>{q.no}</Button>
-              <Button k="t" onClick={go('t')}>Decline with a note</Button>
-              {q.rule ? <Button k="a" aria-disabled={!read} onClick={go('a')}>Always …</Button> : null}
-              <Button kind="quiet" k="e" onClick={go('e')}>Explain</Button>
+              <Button kind="go" k="y" disabled={busy} aria-disabled={!read} onClick={go('y')}>
+                {q.yes}
+              </Button>
+              <Button k="n" disabled={busy} onClick={go('n')}>
+                {q.no}
+              </Button>
+              <Button k="t" onClick={go('t')}>
+                Decline with a note
+              </Button>
+              {q.rule ? (
+                <Button k="a" aria-disabled={!read} onClick={go('a')}>
+                  Always …
+                </Button>
+              ) : null}
+              <Button kind="quiet" k="e" onClick={go('e')}>
+                Explain
+              </Button>
             </>
           ) : (
             <>
-              <Button kind="go" k="y" disabled={busy} aria-disabled={!read} onClick={go('y')}>{q.yes}</Button>
-              <Button k="n" disabled={busy} onClick={go('n')}>{q.no}</Button>
+              <Button kind="go" k="y" disabled={busy} aria-disabled={!read} onClick={go('y')}>
+                {q.yes}
+              </Button>
+              <Button k="n" disabled={busy} onClick={go('n')}>
+                {q.no}
+              </Button>
             </>
           )}
-          {q.pending ? <span className="faint">loading the question …</span> : read ? null : <span className="faint">scroll to the end first</span>}
+          {q.pending ? (
+            <span className="faint">loading the question …</span>
+          ) : read ? null : (
+            <span className="faint">scroll to the end first</span>
+          )}
         </div>
       )}
     </section>

@@ -12,10 +12,19 @@ import { Choices } from './Conversation';
 import { Button, Fill, TopBar, Wrong } from './parts';
 import styles from './Start.module.css';
 
-const TRY = ['What does this project do, and where should I start reading?', 'Run the tests and explain what fails.', 'Find an untested function and write a test for it.'];
+const TRY = [
+  'What does this project do, and where should I start reading?',
+  'Run the tests and explain what fails.',
+  'Find an untested function and write a test for it.',
+];
 
 export function Start({ workspace }: { workspace?: string }) {
-  const start = useQuery({ queryKey: ['start', workspace], queryFn: () => api.start(workspace), staleTime: 10_000, retry: false });
+  const start = useQuery({
+    queryKey: ['start', workspace],
+    queryFn: () => api.start(workspace),
+    staleTime: 10_000,
+    retry: false,
+  });
   const [mode, setMode] = useState<string | null>(null);
   const [model, setModel] = useState<string | null>(null);
   const [folder, setFolder] = useState('');
@@ -24,37 +33,103 @@ export function Start({ workspace }: { workspace?: string }) {
   const chosen = { ...(mode ? { mode: mode as Mode } : {}), ...(model ? { model } : {}) };
   return (
     <main id="main">
-      <TopBar><h1>New conversation</h1></TopBar>
+      <TopBar>
+        <h1>New conversation</h1>
+      </TopBar>
       <Fill>
         <div className={styles.start}>
           <p data-testid="folder">
-            {here ? <><b>{visible(here.folder)}</b>{here.branch ? ` · ${visible(here.branch)}` : ''} · {here.isolation === 'D' ? 'no sandbox' : `sandbox ${here.isolation}`}</> : start.isError ? '' : 'Loading'}
+            {here ? (
+              <>
+                <b>{visible(here.folder)}</b>
+                {here.branch ? ` · ${visible(here.branch)}` : ''} ·{' '}
+                {here.isolation === 'D' ? 'no sandbox' : `sandbox ${here.isolation}`}
+              </>
+            ) : start.isError ? (
+              ''
+            ) : (
+              'Loading'
+            )}
           </p>
           {start.isError ? <Wrong>{start.error.message}</Wrong> : null}
           {here?.missing.length ? (
             <div className="wrong" role="alert">
               <p>No usable model yet. To do:</p>
-              <ul>{here.missing.map((line) => <li key={line}>{visible(line)}</li>)}</ul>
+              <ul>
+                {here.missing.map((line) => (
+                  <li key={line}>{visible(line)}</li>
+                ))}
+              </ul>
             </div>
           ) : null}
-          {here?.notes.map((note) => <p className="faint" key={note}>{visible(note)}</p>)}
+          {here?.notes.map((note) => (
+            <p className="faint" key={note}>
+              {visible(note)}
+            </p>
+          ))}
           <h2>Try</h2>
-          <ul className={styles.tries}>{TRY.map((words) => <li key={words}><button type="button" onClick={() => { sessionStorage.setItem(draftOf(null, workspace), words); setFirst((n) => n + 1); }}>{words}</button></li>)}</ul>
+          <ul className={styles.tries}>
+            {TRY.map((words) => (
+              <li key={words}>
+                <button
+                  type="button"
+                  onClick={() => {
+                    sessionStorage.setItem(draftOf(null, workspace), words);
+                    setFirst((n) => n + 1);
+                  }}
+                >
+                  {words}
+                </button>
+              </li>
+            ))}
+          </ul>
           <details>
             <summary>Another folder</summary>
-            <form onSubmit={(e) => { e.preventDefault(); go({ at: 'new', workspace: folder }); }}>
-              <input aria-label="Full path of a folder" list="folders" value={folder} onChange={(e) => setFolder(e.target.value)} placeholder="/home/you/project" />
-              <datalist id="folders">{here?.folders.map((f) => <option key={f} value={f}>{visible(f)}</option>)}</datalist>
+            <form
+              onSubmit={(e) => {
+                e.preventDefault();
+                go({ at: 'new', workspace: folder });
+              }}
+            >
+              <input
+                aria-label="Full path of a folder"
+                list="folders"
+                value={folder}
+                onChange={(e) => setFolder(e.target.value)}
+                placeholder="/home/you/project"
+              />
+              <datalist id="folders">
+                {here?.folders.map((f) => (
+                  <option key={f} value={f}>
+                    {visible(f)}
+                  </option>
+                ))}
+              </datalist>
               <Button type="submit">Use this folder</Button>
             </form>
           </details>
         </div>
       </Fill>
       <Dock>
-        <Composer key={`${workspace ?? ''}${first}`} session={null} workspace={workspace} own={here?.commands ?? []} placeholder="What would you like to do?" autoFocus send={(text, pictures) => begin(text, pictures, { workspace, set: chosen })}>
-          <Choices mode={mode ?? here?.mode ?? 'auto'} model={model ?? here?.model ?? ''} setMode={setMode} setModel={setModel} />
+        <Composer
+          key={`${workspace ?? ''}${first}`}
+          session={null}
+          workspace={workspace}
+          own={here?.commands ?? []}
+          placeholder="What would you like to do?"
+          autoFocus
+          send={(text, pictures) => begin(text, pictures, { workspace, set: chosen })}
+        >
+          <Choices
+            mode={mode ?? here?.mode ?? 'auto'}
+            model={model ?? here?.model ?? ''}
+            setMode={setMode}
+            setModel={setModel}
+          />
         </Composer>
-        <Status><span>Steps are saved. File changes can be undone. More access needs your approval.</span></Status>
+        <Status>
+          <span>Steps are saved. File changes can be undone. More access needs your approval.</span>
+        </Status>
       </Dock>
     </main>
   );

@@ -25,20 +25,38 @@ const asUrl = (blob: Blob) =>
 /** A data URL whose type comes from the first bytes, since the server sends all blobs untyped. */
 async function pictureUrl(blob: Blob): Promise<string> {
   const head = new Uint8Array(await blob.slice(0, 4).arrayBuffer());
-  const kind = head[0] === 0x89 ? 'image/png' : head[0] === 0xff ? 'image/jpeg' : head[0] === 0x47 ? 'image/gif' : 'image/webp';
+  const kind =
+    head[0] === 0x89
+      ? 'image/png'
+      : head[0] === 0xff
+        ? 'image/jpeg'
+        : head[0] === 0x47
+          ? 'image/gif'
+          : 'image/webp';
   return asUrl(new Blob([blob], { type: kind }));
 }
 
 function Picture({ session, hash }: { session: string; hash: string }) {
-  const url = useQuery({ queryKey: ['picture', hash], queryFn: async () => pictureUrl(await api.blob(session, hash)), staleTime: Infinity });
-  return url.data ? <img src={url.data} alt="attached to this prompt" className={styles.picture} /> : <span className="faint">picture</span>;
+  const url = useQuery({
+    queryKey: ['picture', hash],
+    queryFn: async () => pictureUrl(await api.blob(session, hash)),
+    staleTime: Infinity,
+  });
+  return url.data ? (
+    <img src={url.data} alt="attached to this prompt" className={styles.picture} />
+  ) : (
+    <span className="faint">picture</span>
+  );
 }
 
 function Thought({ text, live }: { text: string; live: boolean }) {
   const [open, setOpen] = useState(false);
   return (
     <div className={styles.thought}>
-      <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>{live ? 'Thinking' : 'Thought'}: {firstLine(live ? (text.trimEnd().split('\n').pop() ?? '') : text)}</button>
+      <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
+        {live ? 'Thinking' : 'Thought'}:{' '}
+        {firstLine(live ? (text.trimEnd().split('\n').pop() ?? '') : text)}
+      </button>
       {open ? <p>{visible(text)}</p> : null}
     </div>
   );
@@ -46,7 +64,18 @@ function Thought({ text, live }: { text: string; live: boolean }) {
 
 /** A path to select or copy. */
 function Path({ path, name }: { path: string; name: string }) {
-  return <><code>{visible(path)}</code> <Button kind="quiet" onClick={() => void copyText(path)} aria-label={`Copy the path of ${name}`}>Copy</Button></>;
+  return (
+    <>
+      <code>{visible(path)}</code>{' '}
+      <Button
+        kind="quiet"
+        onClick={() => void copyText(path)}
+        aria-label={`Copy the path of ${name}`}
+      >
+        Copy
+      </Button>
+    </>
+  );
 }
 
 const Row = memo(function Row({ item, session }: { item: Item; session: string }) {
@@ -56,7 +85,13 @@ const Row = memo(function Row({ item, session }: { item: Item; session: string }
         <div className={styles.prompt} dir="auto">
           <span className="sr-only">You: </span>
           {prose(item.text)}
-          {item.images.length > 0 ? <div className={styles.pictures}>{item.images.map((hash) => <Picture key={hash} session={session} hash={hash} />)}</div> : null}
+          {item.images.length > 0 ? (
+            <div className={styles.pictures}>
+              {item.images.map((hash) => (
+                <Picture key={hash} session={session} hash={hash} />
+              ))}
+            </div>
+          ) : null}
         </div>
       );
     case 'thought':
@@ -65,27 +100,58 @@ const Row = memo(function Row({ item, session }: { item: Item; session: string }
       return (
         <div className={styles.answer}>
           <Markdown source={item.text} live={item.live} />
-          {item.live ? null : <Button kind="quiet" className={styles.copy} onClick={() => void copyText(item.text)} aria-label="Copy this answer">Copy</Button>}
+          {item.live ? null : (
+            <Button
+              kind="quiet"
+              className={styles.copy}
+              onClick={() => void copyText(item.text)}
+              aria-label="Copy this answer"
+            >
+              Copy
+            </Button>
+          )}
         </div>
       );
     case 'call':
       return <Call call={item} session={session} />;
     case 'note':
-      return <p className={classes(styles.note, item.tone === 'bad' && styles.bad)}>{visible(item.text)}</p>;
+      return (
+        <p className={classes(styles.note, item.tone === 'bad' && styles.bad)}>
+          {visible(item.text)}
+        </p>
+      );
     case 'outbox':
       return (
         <div className={classes(styles.outbox, item.open && styles.open)}>
-          <p>Paste <Path path={item.outbox} name="the request" />{furtherParts(item.parts)} into your chat</p>
-          <p>and save its answer as <Path path={item.inbox} name="the answer" /></p>
+          <p>
+            Paste <Path path={item.outbox} name="the request" />
+            {furtherParts(item.parts)} into your chat
+          </p>
+          <p>
+            and save its answer as <Path path={item.inbox} name="the answer" />
+          </p>
         </div>
       );
     case 'reply':
-      return <p className={styles.note}><span className="warn">?</span> {visible(item.text)} <b>{visible(item.said)}</b>{item.note ? ` (${visible(item.note)})` : ''}</p>;
+      return (
+        <p className={styles.note}>
+          <span className="warn">?</span> {visible(item.text)} <b>{visible(item.said)}</b>
+          {item.note ? ` (${visible(item.note)})` : ''}
+        </p>
+      );
     case 'end':
       return (
         <div className={styles.ending}>
           {item.error ? <p className="wrong">{visible(item.error)}</p> : null}
-          <p><b className={item.tone}>{item.word}</b>{item.checks.map((c) => <span key={c.command} className={styles.check}><code>{visible(c.command)}</code> {c.passed === null ? 'not run' : c.passed ? 'passed' : 'failed'}</span>)}</p>
+          <p>
+            <b className={item.tone}>{item.word}</b>
+            {item.checks.map((c) => (
+              <span key={c.command} className={styles.check}>
+                <code>{visible(c.command)}</code>{' '}
+                {c.passed === null ? 'not run' : c.passed ? 'passed' : 'failed'}
+              </span>
+            ))}
+          </p>
           <p className={classes('faint', styles.closing)}>{item.closing}</p>
         </div>
       );
@@ -96,7 +162,10 @@ export const Transcript = memo(function Transcript({ session }: { session: Sessi
   const scroller = useRef<HTMLDivElement>(null);
   const pinned = useRef(true);
   const [away, setAway] = useState(false);
-  const items = useMemo(() => session.items.filter((item) => item.kind !== 'call' || isShown(item)), [session.items]);
+  const items = useMemo(
+    () => session.items.filter((item) => item.kind !== 'call' || isShown(item)),
+    [session.items],
+  );
   // oxlint-disable-next-line react/incompatible-library -- the React compiler is not used
   const list = useVirtualizer({
     count: items.length,
@@ -140,19 +209,44 @@ export const Transcript = memo(function Transcript({ session }: { session: Sessi
   };
   return (
     <Fill>
-      <div className={styles.scroller} ref={scroller} onScroll={scrolled} tabIndex={0} role="region" aria-label="Conversation" data-items={items.length}>
+      <div
+        className={styles.scroller}
+        ref={scroller}
+        onScroll={scrolled}
+        tabIndex={0}
+        role="region"
+        aria-label="Conversation"
+        data-items={items.length}
+      >
         <div className={styles.column} style={{ height }}>
           {list.getVirtualItems().map((row) => {
             const item = items[row.index];
             return item ? (
-              <div key={row.key} data-index={row.index} ref={list.measureElement} className={styles.row} style={{ transform: `translateY(${row.start}px)` }}>
+              <div
+                key={row.key}
+                data-index={row.index}
+                ref={list.measureElement}
+                className={styles.row}
+                style={{ transform: `translateY(${row.start}px)` }}
+              >
                 <Row item={item} session={session.id} />
               </div>
             ) : null;
           })}
         </div>
       </div>
-      {away ? <Button kind="chip" className={styles.down} onClick={() => { pinned.current = true; down(); }}>↓ to the end</Button> : null}
+      {away ? (
+        <Button
+          kind="chip"
+          className={styles.down}
+          onClick={() => {
+            pinned.current = true;
+            down();
+          }}
+        >
+          ↓ to the end
+        </Button>
+      ) : null}
     </Fill>
   );
 });

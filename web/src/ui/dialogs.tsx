@@ -27,11 +27,20 @@ function Search() {
     const timer = setTimeout(() => setLate(words.trim()), 150);
     return () => clearTimeout(timer);
   }, [words]);
-  const found = useQuery({ queryKey: ['search', late], queryFn: () => api.search(late), enabled: late.length > 1, placeholderData: (old) => old });
+  const found = useQuery({
+    queryKey: ['search', late],
+    queryFn: () => api.search(late),
+    enabled: late.length > 1,
+    placeholderData: (old) => old,
+  });
   const rows = useMemo<Row[]>(() => {
     const lower = words.trim().toLowerCase();
-    const byTitle = (overview?.sessions ?? []).filter((r) => !lower || `${r.title} ${r.workspace}`.toLowerCase().includes(lower));
-    const more = (late.length > 1 ? (found.data ?? []) : []).filter((r) => !byTitle.some((b) => b.id === r.id));
+    const byTitle = (overview?.sessions ?? []).filter(
+      (r) => !lower || `${r.title} ${r.workspace}`.toLowerCase().includes(lower),
+    );
+    const more = (late.length > 1 ? (found.data ?? []) : []).filter(
+      (r) => !byTitle.some((b) => b.id === r.id),
+    );
     const excerpts = new Map((found.data ?? []).map((r) => [r.id, r.excerpt]));
     return [...byTitle.map((r) => ({ ...r, excerpt: excerpts.get(r.id) })), ...more].slice(0, 30);
   }, [overview, words, late, found.data]);
@@ -54,26 +63,98 @@ function Search() {
   const now = Math.min(at, rows.length - 1);
   return (
     <Modal title="Search all sessions">
-      <input data-first role="combobox" aria-expanded="true" aria-controls="found" aria-label="Text to search for" aria-activedescendant={rows.length ? `found-${now}` : undefined} placeholder="Text from a conversation, a title or a folder" value={words} onChange={(e) => { setWords(e.target.value); setAt(0); }} onKeyDown={pressed} />
+      <input
+        data-first
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="found"
+        aria-label="Text to search for"
+        aria-activedescendant={rows.length ? `found-${now}` : undefined}
+        placeholder="Text from a conversation, a title or a folder"
+        value={words}
+        onChange={(e) => {
+          setWords(e.target.value);
+          setAt(0);
+        }}
+        onKeyDown={pressed}
+      />
       {rows.length > 0 ? (
         <ul className={styles.found} id="found" role="listbox" aria-label="Sessions">
           {rows.map((row, n) => (
-            <li key={row.id} id={`found-${n}`} role="option" aria-selected={n === now} ref={n === now ? (el) => el?.scrollIntoView({ block: 'nearest' }) : undefined} onClick={() => open(row)} onKeyDown={pressed}>
-              <Dot state={row.state} /> <b>{firstLine(row.title) || 'no task yet'}</b> <span className="faint">{folderName(row.workspace)}</span>
+            <li
+              key={row.id}
+              id={`found-${n}`}
+              role="option"
+              aria-selected={n === now}
+              ref={n === now ? (el) => el?.scrollIntoView({ block: 'nearest' }) : undefined}
+              onClick={() => open(row)}
+              onKeyDown={pressed}
+            >
+              <Dot state={row.state} /> <b>{firstLine(row.title) || 'no task yet'}</b>{' '}
+              <span className="faint">{folderName(row.workspace)}</span>
               {row.excerpt ? <small>{visible(row.excerpt)}</small> : null}
             </li>
           ))}
         </ul>
-      ) : <Empty id="found">{found.isError ? found.error.message : found.isFetching ? 'Searching' : 'No matching sessions.'}</Empty>}
+      ) : (
+        <Empty id="found">
+          {found.isError
+            ? found.error.message
+            : found.isFetching
+              ? 'Searching'
+              : 'No matching sessions.'}
+        </Empty>
+      )}
     </Modal>
   );
 }
 
 const KEYS: [string, [string, string][]][] = [
-  ['Anywhere', [['ctrl k', 'search all sessions'], ['c', 'new conversation'], ['o', 'overview'], ['/', 'go to the input'], ['j, k', 'next session, previous session'], ['[', 'show or hide the sessions'], [']', 'show or hide the timeline'], ['esc', 'stop the task; close what is open'], ['?', 'this list']]],
-  ['In a session', [['u', 'undo the last task'], ['r', 'rewind to a step'], ['d', 'show its changes'], ['f', 'fork it into a new session']]],
-  ['At a question', [['y', 'yes, once'], ['n', 'no'], ['t', 'no, with a note to the model'], ['a', 'always: shows the rule first'], ['e', 'explain'], ['← →', 'previous question, next question']]],
-  ['In the input', [['enter', 'send; while it works: send with the next step'], ['shift enter', 'new line'], ['@', 'files'], ['/', 'commands'], ['up', 'earlier prompts'], ['ctrl v', 'paste a picture']]],
+  [
+    'Anywhere',
+    [
+      ['ctrl k', 'search all sessions'],
+      ['c', 'new conversation'],
+      ['o', 'overview'],
+      ['/', 'go to the input'],
+      ['j, k', 'next session, previous session'],
+      ['[', 'show or hide the sessions'],
+      [']', 'show or hide the timeline'],
+      ['esc', 'stop the task; close what is open'],
+      ['?', 'this list'],
+    ],
+  ],
+  [
+    'In a session',
+    [
+      ['u', 'undo the last task'],
+      ['r', 'rewind to a step'],
+      ['d', 'show its changes'],
+      ['f', 'fork it into a new session'],
+    ],
+  ],
+  [
+    'At a question',
+    [
+      ['y', 'yes, once'],
+      ['n', 'no'],
+      ['t', 'no, with a note to the model'],
+      ['a', 'always: shows the rule first'],
+      ['e', 'explain'],
+      ['← →', 'previous question, next question'],
+    ],
+  ],
+  [
+    'In the input',
+    [
+      ['enter', 'send; while it works: send with the next step'],
+      ['shift enter', 'new line'],
+      ['@', 'files'],
+      ['/', 'commands'],
+      ['up', 'earlier prompts'],
+      ['ctrl v', 'paste a picture'],
+    ],
+  ],
 ];
 
 function Keys() {
@@ -81,9 +162,33 @@ function Keys() {
     <Modal title="Keys and commands" wide>
       <div className={styles.keys}>
         {KEYS.map(([place, list]) => (
-          <section key={place}><h3>{place}</h3><dl>{list.map(([k, what]) => <div key={k}><dt><kbd>{k}</kbd></dt><dd>{what}</dd></div>)}</dl></section>
+          <section key={place}>
+            <h3>{place}</h3>
+            <dl>
+              {list.map(([k, what]) => (
+                <div key={k}>
+                  <dt>
+                    <kbd>{k}</kbd>
+                  </dt>
+                  <dd>{what}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
         ))}
-        <section><h3>Commands</h3><dl>{commands(true, []).map((c) => <div key={c.name}><dt><kbd>/{c.name}</kbd></dt><dd>{c.about}</dd></div>)}</dl></section>
+        <section>
+          <h3>Commands</h3>
+          <dl>
+            {commands(true, []).map((c) => (
+              <div key={c.name}>
+                <dt>
+                  <kbd>/{c.name}</kbd>
+                </dt>
+                <dd>{c.about}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
       </div>
     </Modal>
   );
@@ -92,52 +197,110 @@ function Keys() {
 function Changes({ id, steps }: { id: string; steps?: string }) {
   const [split, turn] = useSplit();
   const seq = useStore((s) => openSession(s)?.seq);
-  const found = useQuery({ queryKey: ['diff', id, steps, seq], queryFn: () => api.diff(id, steps), placeholderData: (old) => old });
+  const found = useQuery({
+    queryKey: ['diff', id, steps, seq],
+    queryFn: () => api.diff(id, steps),
+    placeholderData: (old) => old,
+  });
   if (found.isError) return <Wrong>{found.error.message}</Wrong>;
-  if (!found.data) return <p className="faint" role="status">Comparing</p>;
+  if (!found.data)
+    return (
+      <p className="faint" role="status">
+        Comparing
+      </p>
+    );
   if (found.data.changes.length === 0) return <Empty>No files changed.</Empty>;
   return (
     <div className={styles.changes}>
-      <div className={styles.head}><span className="faint">{count(found.data.changes.length, 'file')}</span><span className="spacer" /><Button kind="quiet" onClick={turn}>{split ? 'One column' : 'Side by side'}</Button></div>
+      <div className={styles.head}>
+        <span className="faint">{count(found.data.changes.length, 'file')}</span>
+        <span className="spacer" />
+        <Button kind="quiet" onClick={turn}>
+          {split ? 'One column' : 'Side by side'}
+        </Button>
+      </div>
       {found.data.changes.map((change) => (
         <section key={change.path} className={styles.file}>
-          <h3><code>{visible(change.path)}</code> <span className="faint">{change.how}</span></h3>
-          {readDiff(change.diff).map((file, n) => <Lines key={n} lines={file.lines} path={change.path} split={split} />)}
+          <h3>
+            <code>{visible(change.path)}</code> <span className="faint">{change.how}</span>
+          </h3>
+          {readDiff(change.diff).map((file, n) => (
+            <Lines key={n} lines={file.lines} path={change.path} split={split} />
+          ))}
         </section>
       ))}
     </div>
   );
 }
 
-const SCOPES: [Scope, string][] = [['both', 'files and conversation'], ['files', 'files only'], ['conversation', 'conversation only']];
+const SCOPES: [Scope, string][] = [
+  ['both', 'files and conversation'],
+  ['files', 'files only'],
+  ['conversation', 'conversation only'],
+];
 
-const StopFirst = () => <><span className="faint">A task is running.</span><Button onClick={() => void stop()}>Stop it first</Button></>;
+const StopFirst = () => (
+  <>
+    <span className="faint">A task is running.</span>
+    <Button onClick={() => void stop()}>Stop it first</Button>
+  </>
+);
 
 function Rewind({ session, seq }: { session: Session; seq: number | null }) {
-  const points = useQuery({ queryKey: ['points', session.id, session.seq], queryFn: () => api.points(session.id), placeholderData: (old) => old });
+  const points = useQuery({
+    queryKey: ['points', session.id, session.seq],
+    queryFn: () => api.points(session.id),
+    placeholderData: (old) => old,
+  });
   const [picked, setPicked] = useState<number | null>(null);
   const [scope, setScope] = useState<Scope>('both');
   const [force, setForce] = useState(false);
   const list = points.data ?? [];
   const byStep = seq === null ? undefined : list.find((p) => p.seq >= seq);
-  const point: Point | undefined = list.find((p) => p.step === picked) ?? byStep ?? list[Math.max(0, list.length - 2)];
+  const point: Point | undefined =
+    list.find((p) => p.step === picked) ?? byStep ?? list[Math.max(0, list.length - 2)];
   const back = async () => {
-    if (point && (await order(session.id, { rewind: { to: { event: Math.max(1, point.seq) }, scope, force } }, session.version))) {
+    if (
+      point &&
+      (await order(
+        session.id,
+        { rewind: { to: { event: Math.max(1, point.seq) }, scope, force } },
+        session.version,
+      ))
+    ) {
       close();
       tell(`Rewound to step ${point.step}. You can undo this, too.`);
     }
   };
-  if (points.isError) return <Modal title="Rewind"><Wrong>{points.error.message}</Wrong></Modal>;
+  if (points.isError)
+    return (
+      <Modal title="Rewind">
+        <Wrong>{points.error.message}</Wrong>
+      </Modal>
+    );
   return (
     <Modal title="Rewind" wide>
-      {session.working ? <p className="buttons"><StopFirst /></p> : null}
+      {session.working ? (
+        <p className="buttons">
+          <StopFirst />
+        </p>
+      ) : null}
       <div className={styles.rewind}>
         <fieldset className={styles.points}>
           <legend className="sr-only">Steps</legend>
-          {list.length === 0 ? <p className="faint" role="status">{points.isFetching ? 'Loading the steps' : 'No steps yet.'}</p> : null}
+          {list.length === 0 ? (
+            <p className="faint" role="status">
+              {points.isFetching ? 'Loading the steps' : 'No steps yet.'}
+            </p>
+          ) : null}
           {list.map((p) => (
             <label key={p.step} className={classes(p === point && styles.chosen)}>
-              <input type="radio" name="step" checked={p === point} onChange={() => setPicked(p.step)} />
+              <input
+                type="radio"
+                name="step"
+                checked={p === point}
+                onChange={() => setPicked(p.step)}
+              />
               <span className={styles.number}>{p.step}</span>
               <span className={styles.title}>{visible(p.title)}</span>
               <small>{p.files == null ? '' : `${count(p.files, 'file')} would change`}</small>
@@ -147,17 +310,42 @@ function Rewind({ session, seq }: { session: Session; seq: number | null }) {
         <div className={styles.effect}>
           <fieldset className={styles.scopes}>
             <legend>What to restore</legend>
-            {SCOPES.map(([value, name]) => <label key={value}><input type="radio" name="scope" checked={scope === value} onChange={() => setScope(value)} /> {name}</label>)}
+            {SCOPES.map(([value, name]) => (
+              <label key={value}>
+                <input
+                  type="radio"
+                  name="scope"
+                  checked={scope === value}
+                  onChange={() => setScope(value)}
+                />{' '}
+                {name}
+              </label>
+            ))}
           </fieldset>
           {point && point.skipped.length > 0 ? (
-            <label><input type="checkbox" checked={force} onChange={(e) => setForce(e.target.checked)} /> also overwrite files changed outside this session: {point.skipped.map(visible).join(', ')}</label>
+            <label>
+              <input type="checkbox" checked={force} onChange={(e) => setForce(e.target.checked)} />{' '}
+              also overwrite files changed outside this session:{' '}
+              {point.skipped.map(visible).join(', ')}
+            </label>
           ) : null}
           <div className="buttons">
-            <Button kind="go" disabled={!point || session.working} onClick={() => void back()}>Rewind to step {point?.step ?? ''}</Button>
-            <Button disabled={!point} onClick={() => point && void branch(session.id, Math.max(1, point.seq))}>Fork from here</Button>
+            <Button kind="go" disabled={!point || session.working} onClick={() => void back()}>
+              Rewind to step {point?.step ?? ''}
+            </Button>
+            <Button
+              disabled={!point}
+              onClick={() => point && void branch(session.id, Math.max(1, point.seq))}
+            >
+              Fork from here
+            </Button>
           </div>
           <h3>What would be undone</h3>
-          {point && scope !== 'conversation' ? <Changes id={session.id} steps={`${point.step}..`} /> : <p className="faint">Files stay as they are.</p>}
+          {point && scope !== 'conversation' ? (
+            <Changes id={session.id} steps={`${point.step}..`} />
+          ) : (
+            <p className="faint">Files stay as they are.</p>
+          )}
         </div>
       </div>
     </Modal>
@@ -165,14 +353,25 @@ function Rewind({ session, seq }: { session: Session; seq: number | null }) {
 }
 
 function Undo({ session }: { session: Session }) {
-  const way = useQuery({ queryKey: ['undo', session.id, session.seq], queryFn: () => api.undoWay(session.id), retry: false });
+  const way = useQuery({
+    queryKey: ['undo', session.id, session.seq],
+    queryFn: () => api.undoWay(session.id),
+    retry: false,
+  });
   const go = useRef<HTMLButtonElement>(null);
   const ready = Boolean(way.data) && !session.working;
   useEffect(() => {
     if (ready) go.current?.focus();
   }, [ready]);
   const back = async () => {
-    if (way.data && (await order(session.id, { rewind: { to: way.data.to, scope: way.data.scope, force: false } }, session.version))) {
+    if (
+      way.data &&
+      (await order(
+        session.id,
+        { rewind: { to: way.data.to, scope: way.data.scope, force: false } },
+        session.version,
+      ))
+    ) {
       close();
       tell('Undone. Undo again to redo it.');
     }
@@ -180,8 +379,19 @@ function Undo({ session }: { session: Session }) {
   return (
     <Modal title="Undo">
       {way.isError ? <Wrong>{way.error.message}</Wrong> : null}
-      {way.data ? <pre className={styles.summary}>{way.data.summary.map(visible).join('\n')}</pre> : way.isError ? null : <p className="faint" role="status">Checking what would change</p>}
-      <div className="buttons"><Button kind="go" ref={go} disabled={!ready} onClick={() => void back()}>Undo</Button>{session.working ? <StopFirst /> : null}</div>
+      {way.data ? (
+        <pre className={styles.summary}>{way.data.summary.map(visible).join('\n')}</pre>
+      ) : way.isError ? null : (
+        <p className="faint" role="status">
+          Checking what would change
+        </p>
+      )}
+      <div className="buttons">
+        <Button kind="go" ref={go} disabled={!ready} onClick={() => void back()}>
+          Undo
+        </Button>
+        {session.working ? <StopFirst /> : null}
+      </div>
     </Modal>
   );
 }
@@ -203,11 +413,33 @@ function Rules() {
     <Modal title="Approval rules for every session">
       {rules.isError ? <Wrong>{rules.error.message}</Wrong> : null}
       {rules.data?.length === 0 ? <Empty>No rules yet. Answering “Always” adds one.</Empty> : null}
-      <ul className={styles.rules}>{rules.data?.map((r, n) => <li key={n}><span className={r.allow ? 'good' : 'bad'}>{r.allow ? 'allow' : 'deny'}</span> <code>{visible(r.words)}</code><span className="spacer" /><Button kind="quiet" onClick={() => void revoke(r)}>Revoke</Button></li>)}</ul>
+      <ul className={styles.rules}>
+        {rules.data?.map((r, n) => (
+          <li key={n}>
+            <span className={r.allow ? 'good' : 'bad'}>{r.allow ? 'allow' : 'deny'}</span>{' '}
+            <code>{visible(r.words)}</code>
+            <span className="spacer" />
+            <Button kind="quiet" onClick={() => void revoke(r)}>
+              Revoke
+            </Button>
+          </li>
+        ))}
+      </ul>
       {id && grants && grants.length > 0 ? (
         <>
           <h3>In this session only</h3>
-          <ul className={styles.rules}>{grants.map((rule, n) => <li key={n}><span className="good">allow</span> <code>{visible(`${rule.tool} ${rule.words.join(' ')}`)}</code><span className="spacer" /><Button kind="quiet" onClick={() => void order(id, { revoke: { rule } })}>Revoke</Button></li>)}</ul>
+          <ul className={styles.rules}>
+            {grants.map((rule, n) => (
+              <li key={n}>
+                <span className="good">allow</span>{' '}
+                <code>{visible(`${rule.tool} ${rule.words.join(' ')}`)}</code>
+                <span className="spacer" />
+                <Button kind="quiet" onClick={() => void order(id, { revoke: { rule } })}>
+                  Revoke
+                </Button>
+              </li>
+            ))}
+          </ul>
         </>
       ) : null}
     </Modal>
@@ -220,11 +452,30 @@ function Cost({ session }: { session: Session }) {
     <Modal title="Tokens and cost">
       <div className="scroll-x" role="region" tabIndex={0} aria-label="Steps">
         <table>
-          <thead><tr><th>Step</th><th>What</th><th className="align-right">Tokens</th><th className="align-right">Cost</th></tr></thead>
-          <tbody>{session.steps.map((s, n) => <tr key={s.seq}><td>{n + 1}</td><td>{visible(s.title)}</td><td className="align-right">{about(s.tokens)}</td><td className="align-right">{session.unknown ? '' : usd(s.micros)}</td></tr>)}</tbody>
+          <thead>
+            <tr>
+              <th>Step</th>
+              <th>What</th>
+              <th className="align-right">Tokens</th>
+              <th className="align-right">Cost</th>
+            </tr>
+          </thead>
+          <tbody>
+            {session.steps.map((s, n) => (
+              <tr key={s.seq}>
+                <td>{n + 1}</td>
+                <td>{visible(s.title)}</td>
+                <td className="align-right">{about(s.tokens)}</td>
+                <td className="align-right">{session.unknown ? '' : usd(s.micros)}</td>
+              </tr>
+            ))}
+          </tbody>
         </table>
       </div>
-      <p>{about(t.input)} in ({about(t.cached)} cached), {about(t.output)} out · {session.unknown ? 'price unknown' : usd(session.micros)}</p>
+      <p>
+        {about(t.input)} in ({about(t.cached)} cached), {about(t.output)} out ·{' '}
+        {session.unknown ? 'price unknown' : usd(session.micros)}
+      </p>
     </Modal>
   );
 }
@@ -239,7 +490,11 @@ function SessionDialog({ dialog }: { dialog: Dialog }) {
     case 'undo':
       return <Undo session={session} />;
     case 'diff':
-      return <Modal title="What this session changed" wide><Changes id={session.id} /></Modal>;
+      return (
+        <Modal title="What this session changed" wide>
+          <Changes id={session.id} />
+        </Modal>
+      );
     case 'cost':
       return <Cost session={session} />;
     default:
