@@ -51,9 +51,10 @@ fn reducers_words_and_texts() {
 }
 
 #[test]
-fn types_and_lints() {
+fn types_lints_and_format() {
     node("typescript/bin/tsc", &["--noEmit"]);
     node("oxlint/bin/oxlint", &["--deny-warnings"]);
+    node("prettier/bin/prettier.cjs", &["--check", "."]);
 }
 
 #[test]
